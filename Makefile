@@ -1,0 +1,63 @@
+# Everything runs from a virtual environment that these targets make and keep current.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SHAPE ?= active-active
+DEMO_SECONDS ?= 45
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types contracts unit integration test-slow bench bench-quick docs fmt clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Make the environment
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "Python 3.11 or newer is needed; '$(PYTHON)' is not. Install it (Debian: apt install python3 python3-venv; macOS: brew install python) or name it: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "The venv module is missing (Debian: apt install python3-venv)."; exit 2; }
+	@echo "Installing the environment into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## Two or three real clusters, live traffic, a killed worker, a verdict (SHAPE=…, DEMO_SECONDS=…)
+	@$(BIN)/replicator demo --shape $(SHAPE) --seconds $(DEMO_SECONDS) --no-wait
+
+test: lint types contracts unit integration ## All checks and tests that gate a commit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+contracts: $(STAMP)
+	$(BIN)/lint-imports
+
+unit: $(STAMP) ## Unit and property tests: no broker
+	$(PYTEST) -q tests/unit tests/property
+
+integration: $(STAMP) ## Tests on real brokers
+	$(PYTEST) -q -m 'not slow' tests/integration tests/acceptance
+
+test-slow: $(STAMP) ## Long fault runs
+	$(PYTEST) -q -m slow tests
+
+bench: $(STAMP) ## The whole benchmark against MirrorMaker 2; writes docs/benchmarks.md
+	$(BIN)/python tests/bench/run.py --out docs/benchmarks.md
+
+bench-quick: $(STAMP) ## The same, in about six minutes, printed only
+	$(BIN)/python tests/bench/run.py --quick
+
+fmt: $(STAMP) ## Format and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove the environment and caches of this folder
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

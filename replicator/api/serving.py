@@ -1,0 +1,55 @@
+"""The uvicorn server of one worker. Importing this is slow (FastAPI, uvicorn): see ``server``."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from replicator.api.address import BoundPort
+from replicator.api.admission import access_policy
+from replicator.api.app import create_app
+from replicator.api.provider import StatusProvider
+
+
+class WorkerHttp(uvicorn.Server):
+    """Leaves signals to the worker, which drains by its own rules, and tells when it is up."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures none."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts, then tells."""
+        await super().startup(sockets=sockets)
+        self.up.set()
+
+
+def build_server(provider: StatusProvider, *, bound: BoundPort, token: str | None) -> WorkerHttp:
+    """The server for that port; who may do what follows from host and token."""
+    policy = access_policy(host=bound.host, token=token)
+    app = create_app(
+        provider,
+        token=token,
+        read_token_required=policy.read_token_required,
+        loopback_only=policy.loopback_only,
+    )
+    return WorkerHttp(
+        uvicorn.Config(
+            app,
+            log_config=None,  # logs go the way of every other log
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=2,
+            timeout_keep_alive=10,
+            limit_concurrency=200,
+        )
+    )

@@ -1,0 +1,141 @@
+"""The `replicator` command: its verbs, and what is the same for all of them.
+
+Exit codes: 0 done, 1 failed, 2 the input is wrong, 3 refused by a safety check, 4 differences found,
+130 interrupted. Errors are one paragraph on standard error; a traceback only with `--debug`.
+
+Each verb group is a file with `register(app)`. They import nothing heavy before a command runs, so
+that `--help` answers at once.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Protocol, runtime_checkable
+
+import typer
+
+from replicator import __version__
+from replicator.cli.output import say
+from replicator.errors import InputError, ReplicatorError
+
+VERBS = (
+    "validate",
+    "schema",
+    "run",
+)
+"""Files of this package with a `register`, in the order of `--help`."""
+
+FAILED = 1
+INTERRUPTED = 130
+
+_DEBUG = "--debug"
+
+
+@runtime_checkable
+class CommandLineError(Protocol):
+    """What the option parser raises about a command line.
+
+    Told by its form, because releases of typer differ in whose class it is.
+    """
+
+    exit_code: int
+
+    def format_message(self) -> str:
+        """What is wrong, for a person."""
+        ...
+
+
+def build_app() -> typer.Typer:
+    """The command with all its verbs."""
+    app = typer.Typer(
+        name="replicator",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_global_options)
+    for verb in VERBS:
+        import_module(f"replicator.cli.{verb}").register(app)
+    return app
+
+
+def main() -> None:
+    """Runs the command line of this process and exits."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code."""
+    given, debug = _without_debug(arguments)
+    given = given or ["--help"]
+    try:
+        outcome = build_app()(given, prog_name="replicator", standalone_mode=False)
+        sys.stdout.flush()
+        if outcome == INTERRUPTED:  # typer turns Ctrl-C into its code without a word
+            say("Interrupted.")
+        return outcome if isinstance(outcome, int) else 0
+    except ReplicatorError as error:
+        _report(error.paragraph(), debug=debug)
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        _report("Interrupted.", debug=debug)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away; nothing may be written to it again, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:  # noqa: BLE001 # the last line of defence: people get a sentence
+        if isinstance(error, CommandLineError):
+            _report(_usage(error), debug=debug)
+            return InputError.exit_code
+        what = f"Internal error: {type(error).__name__}: {error}"
+        _report(f"{what.rstrip('.: ')}. Run it again with {_DEBUG} for the details.", debug=debug)
+        return FAILED
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """`--debug` may stand anywhere before `--`: whoever needs it adds it at the end of the line."""
+    given = list(arguments)
+    end = given.index("--") if "--" in given else len(given)
+    if _DEBUG not in given[:end]:
+        return given, False
+    return [word for at, word in enumerate(given) if word != _DEBUG or at >= end], True
+
+
+def _report(paragraph: str, *, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    say(paragraph)
+
+
+def _usage(error: CommandLineError) -> str:
+    message = error.format_message().strip().replace("Value error, ", "")
+    if not message.endswith((".", "?", "!")):
+        message += "."
+    command = getattr(getattr(error, "ctx", None), "command_path", "replicator")
+    return f"{message} See '{command} --help'."
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"replicator {__version__}\n")
+        raise typer.Exit
+
+
+def _global_options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+    _debug: Annotated[
+        bool, typer.Option(_DEBUG, help="Show a traceback with errors; may stand anywhere.")
+    ] = False,
+) -> None:
+    """Replicate Kafka topics between clusters: exactly once, loop-free, with measured failover.
+
+    One YAML file declares the clusters and the links between them; every command reads it.
+    """

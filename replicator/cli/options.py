@@ -1,0 +1,34 @@
+"""Options that several commands share, so that they are spelled and explained alike."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Output(StrEnum):
+    """How a result is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+FileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-f",
+        "--file",
+        help="The topology file; else $REPLICATOR_TOPOLOGY, else ./topology.yaml.",
+        show_default=False,
+        metavar="FILE",
+    ),
+]
+
+OutputOption = Annotated[
+    Output,
+    typer.Option("-o", "--output", help="How to print the result.", show_default=True),
+]
+
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]

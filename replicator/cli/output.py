@@ -1,0 +1,75 @@
+"""Printing results: text for people, json and yaml for programs.
+
+A result goes to standard output alone; everything said beside it goes to standard error. Colour is
+used on terminals only, and never when NO_COLOR is set.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from io import StringIO
+
+from rich.console import Console, RenderableType
+
+from replicator.cli.options import Output
+from replicator.errors import InputError
+
+Result = Mapping[str, object]
+
+
+def out() -> Console:
+    """Standard output; 80 columns when it is no terminal and COLUMNS does not say otherwise."""
+    return Console(file=sys.stdout, highlight=False)
+
+
+def err() -> Console:
+    """Standard error."""
+    return Console(file=sys.stderr, highlight=False)
+
+
+def render(result: Result, output: Output, *, text: RenderableType | None = None) -> None:
+    """Prints a result.
+
+    Args:
+        result: plain data, as the interface contract spells it.
+        output: the format that was asked for.
+        text: what people get to see; None prints the result as YAML, which reads well enough.
+    """
+    if output is Output.JSON:
+        sys.stdout.write(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    elif output is Output.YAML or text is None:
+        sys.stdout.write(to_yaml(result))
+    else:
+        out().print(text, markup=False)
+
+
+def to_yaml(result: Result) -> str:
+    """Plain data as YAML, in the order it has."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="rt", pure=True)  # keeps the order of keys
+    yaml.allow_unicode = True
+    yaml.width = 4096
+    buffer = StringIO()
+    # Through JSON: only plain types remain, and no YAML tags can appear.
+    yaml.dump(json.loads(json.dumps(result)), buffer)
+    return buffer.getvalue()
+
+
+def say(line: str, *, style: str | None = None) -> None:
+    """One line on standard error, never folded, so that places can be copied and clicked."""
+    err().print(line, markup=False, soft_wrap=True, style=style)
+
+
+def confirm(question: str, *, yes: bool) -> bool:
+    """Asks before something is changed.
+
+    Raises:
+        InputError: when there is nobody to ask and `--yes` was not given.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError(f"{question} There is nobody to ask", remedy="Add --yes to go ahead.")
+    err().print(f"{question} [y/N] ", markup=False, end="")
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -1,0 +1,124 @@
+"""The control topic folded into what holds now: frozen, and cheap to fold further."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from replicator.control.records import (
+    Binding,
+    Gap,
+    Identity,
+    Layout,
+    Pause,
+    ProblemRecord,
+    QuarantineOutcome,
+    Record,
+    Share,
+    TopicRecord,
+    WorkerRecord,
+    decode_record,
+)
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlState:
+    """Everything the control topic of one cluster says; records of all its sources."""
+
+    records: Mapping[Identity, Record] = field(default_factory=dict)
+
+    def fold(self, log: Iterable[tuple[bytes, bytes | None]]) -> "ControlState":
+        """The state after these records of the log; the same object when nothing changed.
+
+        Raises:
+            StoredFormatError: for a record that must not be guessed at.
+        """
+        changed: dict[Identity, Record] | None = None
+        for key, value in log:
+            decoded = decode_record(key, value)
+            if decoded is None:
+                continue
+            identity, record = decoded
+            if changed is None:
+                changed = dict(self.records)
+            if record is None:
+                changed.pop(identity, None)
+            else:
+                changed[identity] = record
+        return self if changed is None else ControlState(changed)
+
+    def layout(self, source: str) -> Layout | None:
+        """The lane layout of the pair that ends here and begins at ``source``."""
+        return self._get(Layout, source)
+
+    def binding(self, alias: str) -> Binding | None:
+        """Which cluster an alias means."""
+        return self._get(Binding, alias)
+
+    def bindings(self) -> tuple[Binding, ...]:
+        """All aliases that were ever used with this cluster."""
+        return tuple(self._all(Binding))
+
+    def topic(self, source: str, link: str, topic: str) -> TopicRecord | None:
+        """The record of one replicated topic."""
+        return self._get(TopicRecord, source, link, topic)
+
+    def topics(self, source: str | None = None, link: str | None = None) -> tuple[TopicRecord, ...]:
+        """Replicated topics, of one source or of one link if asked, in order of name."""
+        found = (
+            record
+            for record in self._all(TopicRecord)
+            if (source is None or record.source == source) and (link is None or record.link == link)
+        )
+        return tuple(sorted(found, key=lambda record: (record.source, record.link, record.topic)))
+
+    def pauses(self, flow: str) -> tuple[Pause, ...]:
+        """What operators paused of ``source->target``."""
+        return tuple(pause for pause in self._all(Pause) if pause.flow == flow)
+
+    def gap(self, source: str, topic: str, partition: int) -> Gap | None:
+        """The newest gap an operator accepted for a partition."""
+        return self._get(Gap, source, topic, partition)
+
+    def share(self, source: str, link: str) -> Share | None:
+        """How a flow's throttle is split over its lanes."""
+        return self._get(Share, source, link)
+
+    def problems(self, source: str, link: str) -> ProblemRecord | None:
+        """What the controller found wrong with a flow."""
+        return self._get(ProblemRecord, source, link)
+
+    def workers(self, source: str) -> tuple[WorkerRecord, ...]:
+        """Workers of a pair that said they are there, in order of id."""
+        found = (worker for worker in self._all(WorkerRecord) if worker.source == source)
+        return tuple(sorted(found, key=lambda worker: worker.id))
+
+    def quarantine_outcome(self, record_id: str) -> QuarantineOutcome | None:
+        """What became of a quarantined record; None while it waits."""
+        return self._get(QuarantineOutcome, record_id)
+
+    def quarantine_settled(self, source: str, topic: str) -> int:
+        """How many quarantined records of a source topic were replayed or discarded."""
+        return sum(
+            outcome.source == source and outcome.topic == topic
+            for outcome in self._all(QuarantineOutcome)
+        )
+
+    def paused(self, flow: str, link: str, topic: str, partition: int) -> bool:
+        """Whether a partition is paused by itself or by something that contains it."""
+        return any(
+            pause.link in {None, link}
+            and pause.topic in {None, topic}
+            and pause.partition in {None, partition}
+            for pause in self.pauses(flow)
+        )
+
+    def _get(self, kind: type[R], *identity: object) -> R | None:
+        return cast("R | None", self.records.get((kind.KIND, identity)))
+
+    def _all(self, kind: type[R]) -> Iterable[R]:
+        return (record for record in self.records.values() if isinstance(record, kind))
+
+
+EMPTY = ControlState()

@@ -1,0 +1,271 @@
+"""The controller of one pair: observe, decide, do, again and again.
+
+Runs in the worker that owns lane 0. It survives clusters that do not answer and being replaced: an
+error becomes a problem of the pair, and the next round tries again. Only one controller writes at a
+time, because the last one to open the pen fences all others.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from replicator.clock import Clock
+from replicator.control.actions import ArrangeLanes, ClusterAction, EraseRecord, WriteRecord
+from replicator.control.bootstrap import read_control
+from replicator.control.control_state import ControlState
+from replicator.control.execute import Executor
+from replicator.control.lane_change import LaneChange
+from replicator.control.observe import Observer
+from replicator.control.reconcile import Decision, reconcile
+from replicator.control.records import ProblemRecord, Record
+from replicator.control.topic_decision import problem_part
+from replicator.control.writer import ControllerWriter, Placed
+from replicator.dataplane.events import Problem
+from replicator.errors import FencedError, ReplicatorError
+from replicator.identifiers import control_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.topology.plan import PairPlan, Plan
+
+REFUSAL_SECONDS = 30.0
+"""How long a refused action rests before it is tried again: rights and policies change rarely."""
+CREATED_SECONDS = 30.0
+"""How long a created topic may stay unseen: metadata of other brokers follows within moments."""
+MAX_ROUNDS = 3
+MAX_BACKOFF_SECONDS = 30.0
+UNSEEN_SECONDS = 0.2
+
+LOGGER = structlog.get_logger("replicator.control")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one round did and found."""
+
+    decision: Decision
+    actions: tuple[ClusterAction | ArrangeLanes | WriteRecord | EraseRecord, ...]
+    control: ControlState
+
+    @property
+    def settled(self) -> bool:
+        """Whether there was nothing to do."""
+        return not self.actions
+
+
+class PairController:
+    """Keeps the target of one pair as the plan wants it."""
+
+    def __init__(
+        self,
+        pair: PairPlan,
+        plan: Plan,
+        *,
+        source_admin: ClusterAdmin,
+        target_admin: ClusterAdmin,
+        clock: Clock,
+        client_id: str,
+        progress: Callable[[str], None] = lambda _: None,
+        step: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """``progress`` hears the reason of each action done; ``step`` each step of a lane change."""
+        self.pair = pair
+        self.problems: tuple[Problem, ...] = ()
+        self._plan = plan
+        self._clock = clock
+        self._client_id = client_id
+        self._progress = progress
+        self._step = step
+        self._target_admin = target_admin
+        self._observer = Observer(plan, pair, source_admin, target_admin, clock, client_id)
+        self._executor = Executor(target_admin)
+        self._control_topic = control_topic(plan.topology)
+        self._writer: ControllerWriter | None = None
+        self._wake = asyncio.Event()
+        self._refusals: dict[str, tuple[float, Problem]] = {}
+        self._created: dict[str, float] = {}
+
+    def wake(self) -> None:
+        """Asks for a round now rather than at the next interval."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Rounds until cancelled; errors become ``problems`` and are tried again with back-off."""
+        interval = min(flow.policy.discovery_interval_seconds for flow in self.pair.flows)
+        failures = 0
+        try:
+            while True:
+                try:
+                    await self.run_once()
+                except ReplicatorError as error:
+                    failures += 1
+                    await self._failed(error)
+                else:
+                    failures = 0
+                    self.problems = ()
+                pause = min(interval * 2 ** min(failures, 6), max(interval, MAX_BACKOFF_SECONDS))
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), pause if failures else interval)
+                self._wake.clear()
+        finally:
+            self.close()
+
+    async def run_once(self, *, all_settings: bool = False) -> Done:
+        """One round: the pair is as it should be afterwards, as far as the clusters allow.
+
+        Raises:
+            ClusterError: a cluster does not answer; nothing is half done that the next round would
+                not finish.
+            FencedError: another controller took over; the next round takes it back.
+        """
+        actions: list[ClusterAction | ArrangeLanes | WriteRecord | EraseRecord] = []
+        writer = await self._pen()
+        control = await asyncio.to_thread(self._read_control)
+        decision = await self._decide(control, all_settings=all_settings)
+        for _ in range(MAX_ROUNDS):
+            if not decision.cluster_actions:
+                break
+            outcome = await self._executor.execute(
+                decision.cluster_actions, progress=lambda action: self._progress(action.reason)
+            )
+            now = self._clock.monotonic()
+            actions.extend(outcome.done)
+            self._created.update(dict.fromkeys(outcome.created, now))
+            for identity, problem in outcome.refusals.items():
+                self._refusals[identity] = (now, problem)
+            for done in outcome.done:
+                LOGGER.info("done", flow=self.pair.id, action=done.identity, reason=done.reason)
+            decision = await self._decide(control, all_settings=True)
+        if self._created:
+            self._soon()
+        for action in decision.actions:
+            if isinstance(action, ArrangeLanes):
+                control = await asyncio.to_thread(self._arrange, writer, action, control)
+                actions.append(action)
+                self._progress(action.reason)
+        writes = [
+            action for action in decision.actions if isinstance(action, WriteRecord | EraseRecord)
+        ]
+        if writes:
+            control = await asyncio.to_thread(self._write, writer, writes, control)
+            actions.extend(writes)
+            for write in writes:
+                self._progress(write.reason)
+                LOGGER.info("recorded", flow=self.pair.id, reason=write.reason)
+        return Done(decision, tuple(actions), control)
+
+    def close(self) -> None:
+        """Puts the pen down."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    async def _decide(self, control: ControlState, *, all_settings: bool) -> Decision:
+        now = self._clock.monotonic()
+        self._refusals = {
+            identity: (at, problem)
+            for identity, (at, problem) in self._refusals.items()
+            if now - at < REFUSAL_SECONDS
+        }
+        snapshot = await asyncio.to_thread(
+            self._observer.observe,
+            control,
+            refusals={identity: problem for identity, (_, problem) in self._refusals.items()},
+            just_created=self._created.keys(),
+            all_settings=all_settings,
+        )
+        self._created = {
+            topic: at
+            for topic, at in self._created.items()
+            if topic not in snapshot.target_names and now - at < CREATED_SECONDS
+        }
+        return reconcile(self.pair, snapshot)
+
+    async def _pen(self) -> ControllerWriter:
+        if self._writer is not None and self._writer.spent:
+            self.close()
+        if self._writer is None:
+            self._writer = await asyncio.to_thread(
+                ControllerWriter, self.pair, self._plan.topology, client_id=self._client_id
+            )
+        return self._writer
+
+    def _read_control(self) -> ControlState:
+        return read_control(self._plan.topology, self.pair.target, client_id=self._client_id)
+
+    def _arrange(
+        self, writer: ControllerWriter, action: ArrangeLanes, control: ControlState
+    ) -> ControlState:
+        LOGGER.info("lanes", flow=self.pair.id, reason=action.reason)
+        change = LaneChange(
+            self.pair,
+            self._plan.topology,
+            admin=self._target_admin,
+            writer=writer,
+            client_id=self._client_id,
+            step=self._step,
+        )
+        written = change.carry_out(action)
+        return control.fold(
+            [
+                *(record.tombstone() for record in action.erased),
+                *(record.encode() for record in written),
+            ]
+        )
+
+    def _write(
+        self,
+        writer: ControllerWriter,
+        actions: list[WriteRecord | EraseRecord],
+        control: ControlState,
+    ) -> ControlState:
+        log = [
+            action.record.encode() if isinstance(action, WriteRecord) else action.record.tombstone()
+            for action in actions
+        ]
+        writer.write([Placed(self._control_topic, 0, key, value) for key, value in log])
+        return control.fold(log)
+
+    async def _failed(self, error: ReplicatorError) -> None:
+        """Keeps the error as a problem, and tells the control topic where that still answers."""
+        if isinstance(error, FencedError):
+            LOGGER.info("another controller took over", flow=self.pair.id)
+            return
+        problem = Problem(
+            error.code,
+            error.subject or self.pair.id,
+            error.message,
+            error.remedy or "It is tried again by itself.",
+        )
+        self.problems = (problem,)
+        LOGGER.warning("not reconciled", flow=self.pair.id, error=error.paragraph())
+        if error.subject == f"cluster:{self.pair.target.alias}":
+            return
+        with contextlib.suppress(ReplicatorError):
+            await self._report(problem)
+
+    async def _report(self, problem: Problem) -> None:
+        writer = await self._pen()
+        control = await asyncio.to_thread(self._read_control)
+        source = self.pair.source.alias
+        at_ms = round(self._clock.now() * 1000)
+        records: list[Record] = []
+        for flow in self.pair.flows:
+            held = control.problems(source, flow.link)
+            parts = held.problems if held is not None else ()
+            if all(part.code != problem.code for part in parts):
+                records.append(
+                    ProblemRecord(
+                        source=source,
+                        link=flow.link,
+                        problems=(*parts, problem_part(problem)),
+                        at_ms=at_ms,
+                    )
+                )
+        placed = [Placed(self._control_topic, 0, *record.encode()) for record in records]
+        await asyncio.to_thread(writer.write, placed)
+
+    def _soon(self) -> None:
+        """A created topic is not visible yet: look again in a moment, not at the next interval."""
+        asyncio.get_running_loop().call_later(UNSEEN_SECONDS, self._wake.set)

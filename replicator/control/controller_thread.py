@@ -1,0 +1,77 @@
+"""The controller of a pair in a thread of its own, started and stopped with lane 0."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+from replicator.clock import Clock
+from replicator.control.controller import PairController
+from replicator.dataplane.events import Problem
+from replicator.kafka.admin import ClusterAdmin
+from replicator.topology.plan import PairPlan, Plan
+
+STOP_SECONDS = 5.0
+
+
+class ControllerThread(threading.Thread):
+    """Owns an event loop and the controller's clients; public methods are thread-safe."""
+
+    def __init__(self, *, plan: Plan, pair: PairPlan, clock: Clock, client_id: str) -> None:
+        super().__init__(name=f"controller-{pair.id}", daemon=True)
+        self._plan = plan
+        self._pair = pair
+        self._clock = clock
+        self._client_id = f"{client_id}-controller"
+        self._loop = asyncio.new_event_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._controller: PairController | None = None
+        self._stopping = False
+
+    def run(self) -> None:
+        """Runs rounds until stopped."""
+        asyncio.set_event_loop(self._loop)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                self._loop.run_until_complete(self._work())
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    def wake(self) -> None:
+        """Asks for a round now."""
+        self._post(lambda: self._controller.wake() if self._controller is not None else None)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps the controller from doing its work at present."""
+        controller = self._controller
+        return () if controller is None else controller.problems
+
+    def stop(self) -> None:
+        """Ends the rounds; what one began is finished by whoever is the controller next."""
+        self._stopping = True
+        self._post(lambda: self._task.cancel() if self._task is not None else None)
+        if self.is_alive():
+            self.join(STOP_SECONDS)
+
+    def _post(self, call: Callable[[], object]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+            self._loop.call_soon_threadsafe(call)
+
+    async def _work(self) -> None:
+        self._task = asyncio.current_task()
+        if self._stopping:
+            return
+        with (
+            ClusterAdmin(self._pair.source, client_id=self._client_id) as source_admin,
+            ClusterAdmin(self._pair.target, client_id=self._client_id) as target_admin,
+        ):
+            self._controller = PairController(
+                self._pair,
+                self._plan,
+                source_admin=source_admin,
+                target_admin=target_admin,
+                clock=self._clock,
+                client_id=self._client_id,
+            )
+            await self._controller.run()

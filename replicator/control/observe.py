@@ -1,0 +1,133 @@
+"""Looking at both clusters of a pair: the only reader behind a snapshot.
+
+Cheap by default: one metadata call per cluster and descriptions of the topics that flows take.
+Settings are read for topics that are new, and for all of them every few rounds.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from replicator.clock import Clock
+from replicator.control.checkpoint_moves import plan_moves
+from replicator.control.control_state import ControlState
+from replicator.control.lane_change import read_checkpoints
+from replicator.control.layout import decide_layout
+from replicator.control.snapshot import PairSnapshot, TopicFacts
+from replicator.control.wanted import WantedTopic, wanted_topics
+from replicator.dataplane.events import Problem
+from replicator.identifiers import checkpoints_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.wire_json import decode_key
+from replicator.topology.plan import PairPlan, Plan
+
+CONFIG_ROUNDS = 6
+"""Settings of all topics are read every so many rounds: every 30 s at the default interval."""
+
+
+@dataclass(slots=True)
+class Observer:
+    """Takes snapshots of one pair; remembers only when it last read all settings."""
+
+    plan: Plan
+    pair: PairPlan
+    source_admin: ClusterAdmin
+    target_admin: ClusterAdmin
+    clock: Clock
+    client_id: str
+    _rounds: int = 0
+    _brokers: int = 0
+
+    def observe(
+        self,
+        control: ControlState,
+        *,
+        refusals: Mapping[str, Problem],
+        just_created: AbstractSet[str],
+        all_settings: bool = False,
+    ) -> PairSnapshot:
+        """One snapshot; ``all_settings`` reads the settings of every topic this time.
+
+        Raises:
+            ClusterError: a cluster does not answer, or refuses to be looked at.
+        """
+        aliases = tuple(str(cluster.alias) for cluster in self.plan.clusters)
+        source_sizes = self.source_admin.topic_partitions()
+        target_sizes = self.target_admin.topic_partitions()
+        wanted = wanted_topics(self.pair, source_sizes, aliases)
+        full = all_settings or self._rounds % CONFIG_ROUNDS == 0
+        self._rounds += 1
+        if full or not self._brokers:
+            self._brokers = len(self.target_admin.describe_cluster().brokers)
+        asked = [one for one in wanted if full or _is_new(one, control, target_sizes)]
+        snapshot = PairSnapshot(
+            at_ms=round(self.clock.now() * 1000),
+            aliases=aliases,
+            source_names=frozenset(source_sizes),
+            source_topics=_facts(
+                self.source_admin, {one.topic for one in wanted}, {one.topic for one in asked}
+            ),
+            target_names=frozenset(target_sizes),
+            target_topics=_facts(
+                self.target_admin,
+                {one.target for one in wanted} & target_sizes.keys(),
+                {one.target for one in asked} & target_sizes.keys(),
+            ),
+            target_brokers=self._brokers,
+            control=control,
+            refusals=refusals,
+            just_created=frozenset(just_created),
+        )
+        if any(control.topic(one.flow.source, one.flow.link, one.topic) is None for one in wanted):
+            return self._with_checkpoints(snapshot, wanted, target_sizes)
+        return snapshot
+
+    def _with_checkpoints(
+        self,
+        snapshot: PairSnapshot,
+        wanted: tuple[WantedTopic, ...],
+        target_sizes: Mapping[str, int],
+    ) -> PairSnapshot:
+        """Adds where checkpoints of topics stand that no record speaks of yet.
+
+        They are there when a link was renamed or removed and added again, or when the control topic
+        was lost; starting such a topic in a lane that cannot see them would copy it twice.
+        """
+        name = checkpoints_topic(self.plan.topology, self.pair.source.alias)
+        partitions = target_sizes.get(name, 0)
+        stored = read_checkpoints(self.pair, name, range(partitions), client_id=self.client_id)
+        if not any(stored.values()):
+            return snapshot
+        links = {one.topic: str(one.flow.link) for one in wanted}
+        sizes = {str(flow.link): 0 for flow in self.pair.flows}
+        layout = decide_layout(
+            self.pair, snapshot.control.layout(self.pair.source.alias), partitions=sizes
+        ).layout
+        moves = plan_moves(stored, layout, links)
+        misplaced = frozenset(str(decode_key(move.key).get("topic")) for move in moves)
+        return replace(snapshot, misplaced=misplaced & links.keys(), checkpoints_exist=True)
+
+
+def _is_new(one: WantedTopic, control: ControlState, target_sizes: Mapping[str, int]) -> bool:
+    held = control.topic(one.flow.source, one.flow.link, one.topic)
+    return held is None or held.state != "active" or one.target not in target_sizes
+
+
+def _facts(
+    admin: ClusterAdmin, names: AbstractSet[str], with_settings: AbstractSet[str]
+) -> dict[str, TopicFacts]:
+    if not names:
+        return {}
+    described = admin.describe_topics(sorted(names))
+    settings = (
+        admin.topic_configs(sorted(with_settings & described.keys())) if with_settings else {}
+    )
+    return {
+        name: TopicFacts(
+            topic_id=topic.topic_id,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            configs=settings.get(name),
+        )
+        for name, topic in described.items()
+    }

@@ -1,0 +1,383 @@
+"""One worker's part in one ordered pair of clusters: joins, takes lanes, follows the control topic.
+
+Its own threads, its own clients: a pair whose clusters are down waits here and retries, and no
+other pair notices. What its lanes should do is computed anew (``desired``) from the plan, the
+control topic and the lanes it owns whenever one of these changes, and only differences are sent.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import structlog
+
+from replicator.clock import Clock
+from replicator.control.bootstrap import bootstrap_pair
+from replicator.control.control_state import EMPTY, ControlState
+from replicator.control.controller_thread import ControllerThread
+from replicator.control.desired import lane_specs
+from replicator.control.worker_record import RateMeter, WorkerRecordWriter
+from replicator.dataplane.events import LaneStats, Problem
+from replicator.dataplane.membership import Lanes, Membership
+from replicator.dataplane.messages import LaneStopped
+from replicator.dataplane.pool import LanePool
+from replicator.dataplane.spec import LaneSpec
+from replicator.errors import FencedError, ReplicatorError
+from replicator.identifiers import checkpoints_topic, control_topic, membership_group
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.client import KafkaError
+from replicator.kafka.compacted_log import LogTail
+from replicator.kafka.errors import map_kafka_error
+from replicator.topology.plan import PairPlan, Plan
+
+log = structlog.get_logger("control")
+
+DRAIN_SECONDS = 5.0
+"""How long a rebalance waits for lanes to commit; the group's session is a little longer."""
+
+RECORD_SECONDS = 5.0
+MAX_RETRY_SECONDS = 10.0
+TAIL_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerIdentity:
+    """Who this worker is, as others see it; ``instance_id`` makes its membership static."""
+
+    id: str
+    host: str
+    pid: int
+    http: str
+    instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """What readiness, status and metrics ask of a pair."""
+
+    pair: str
+    joined: bool
+    owned: tuple[int, ...]
+    running: tuple[int, ...]
+    control: ControlState
+    problems: tuple[Problem, ...]
+
+
+class PairRunner(threading.Thread):
+    """Runs until stopped; every public method may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        pair: PairPlan,
+        pool: LanePool,
+        identity: WorkerIdentity,
+        clock: Clock,
+        beat: Callable[[str], None],
+    ) -> None:
+        super().__init__(name=f"pair-{pair.id}", daemon=True)
+        self._plan = plan
+        self._pair = pair
+        self._pool = pool
+        self._identity = identity
+        self._clock = clock
+        self._beat = beat
+        self._client_id = f"replicator-{plan.topology}-{identity.id}"
+        self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._owned: set[int] = set()
+        self._sent: dict[int, LaneSpec] = {}
+        self._must_verify: set[int] = set()
+        self._joined = False
+        self._control = EMPTY
+        self._trouble: dict[str, Problem] = {}
+        self._membership: Membership | None = None
+        self._controller: ControllerThread | None = None
+        self._meter = RateMeter()
+
+    # What others ask.
+
+    @property
+    def pair(self) -> PairPlan:
+        """The pair as the plan has it now."""
+        return self._pair
+
+    def view(self) -> PairView:
+        """A frozen picture of the pair."""
+        with self._lock:
+            return PairView(
+                pair=self._pair.id,
+                joined=self._joined,
+                owned=tuple(sorted(self._owned)),
+                running=tuple(sorted(self._sent)),
+                control=self._control,
+                problems=tuple(self._trouble.values()),
+            )
+
+    def replan(self, plan: Plan, pair: PairPlan) -> None:
+        """Goes on with an edited plan; only lanes whose orders differ notice."""
+
+        def apply() -> None:
+            self._plan, self._pair = plan, pair
+            controller, self._controller = self._controller, None
+            if controller is not None:
+                controller.stop()  # the next turn starts one with the new plan
+
+        self._events.put(apply)
+
+    def lane_stopped(self, event: LaneStopped) -> None:
+        """A lane ended, asked for or not."""
+        self._events.put(lambda: self._forget(event))
+
+    def stop(self) -> None:
+        """Asks for a drain; ``join`` waits for it."""
+        self._stopping.set()
+        self._events.put(None)
+
+    # The thread.
+
+    def run(self) -> None:
+        """Bootstraps, joins and reconciles until stopped; survives any cluster's absence."""
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                self._serve()
+                failures = 0
+            except ReplicatorError as error:
+                self._note(error)
+                log.warning("pair waits for its clusters", flow=self._pair.id,
+                            code=error.code, error=error.message)  # fmt: skip
+            except Exception as error:
+                self._note(ReplicatorError(f"unexpected: {error!r}", subject="flow"))
+                log.exception("pair failed unexpectedly", flow=self._pair.id)
+            failures += 1
+            self._wait(min(MAX_RETRY_SECONDS, 0.25 * 2 ** min(failures, 6)))
+
+    def _wait(self, seconds: float) -> None:
+        limit = self._clock.monotonic() + seconds
+        while not self._stopping.is_set() and self._clock.monotonic() < limit:
+            self._beat(f"pair {self._pair.id}")
+            self._stopping.wait(min(1.0, seconds))
+
+    def _serve(self) -> None:
+        source_admin = ClusterAdmin(self._pair.source, client_id=self._client_id)
+        target_admin = ClusterAdmin(self._pair.target, client_id=self._client_id)
+        tail = LogTail(
+            self._pair.target, control_topic(self._plan.topology), client_id=self._client_id
+        )
+        records = WorkerRecordWriter(
+            self._plan, self._pair, self._identity, clock=self._clock, client_id=self._client_id
+        )
+        try:
+            bootstrap_pair(
+                plan=self._plan,
+                pair=self._pair,
+                source_admin=source_admin,
+                target_admin=target_admin,
+                clock=self._clock,
+                client_id=self._client_id,
+            )
+            entries = tail.load(timeout_seconds=30.0)
+            self._fold(list(entries[0].items()))
+            self._trouble.clear()
+            self._join()
+            following = threading.Thread(
+                target=self._follow, args=(tail,), name=f"control-{self._pair.id}", daemon=True
+            )
+            following.start()
+            self._reconcile_until_stopped(records)
+        finally:
+            self._leave(records)
+            tail.close()
+            source_admin.close()
+            target_admin.close()
+
+    def _join(self) -> None:
+        source, topology = self._pair.source.alias, self._plan.topology
+        self._membership = Membership(
+            cluster=self._pair.target,
+            group=membership_group(topology, source),
+            topic=checkpoints_topic(topology, source),
+            client_id=self._client_id,
+            instance_id=self._identity.instance_id,
+            on_assigned=self._assigned,
+            on_revoked=self._revoked,
+            on_problem=self._membership_problem,
+        )
+        self._membership.start()
+
+    def _reconcile_until_stopped(self, records: WorkerRecordWriter) -> None:
+        record_at = 0.0
+        while not self._stopping.is_set():
+            self._beat(f"pair {self._pair.id}")
+            self._drain_events()
+            self._reconcile()
+            now = self._clock.monotonic()
+            if now >= record_at:
+                record_at = now + RECORD_SECONDS
+                self._record(records)
+
+    def _drain_events(self) -> None:
+        """Waits briefly for something to happen, then takes everything that did."""
+        try:
+            event = self._events.get(timeout=TAIL_SECONDS)
+            while True:
+                if event is not None:
+                    event()
+                event = self._events.get_nowait()
+        except queue.Empty:
+            return
+
+    def _follow(self, tail: LogTail) -> None:
+        """Follows the control topic until the pair leaves."""
+        membership = self._membership
+        while not self._stopping.is_set() and membership is self._membership:
+            try:
+                entries = tail.poll(TAIL_SECONDS)
+            except ReplicatorError as error:
+                self._note(error)
+                self._stopping.wait(TAIL_SECONDS)
+                continue
+            if entries:
+                self._events.put(lambda entries=entries: self._fold(entries))  # type: ignore[misc]  # bound now, called once
+
+    def _fold(self, entries: list[tuple[bytes, bytes | None]]) -> None:
+        state = self._control.fold(entries)
+        with self._lock:
+            self._control = state
+
+    # Ownership.
+
+    def _assigned(self, lanes: Lanes) -> None:
+        with self._lock:
+            self._joined = True
+            self._owned.update(lanes)
+        log.info("lanes assigned", flow=self._pair.id, lanes=sorted(lanes))
+        self._events.put(None)
+
+    def _revoked(self, lanes: Lanes, lost: bool) -> None:
+        """In the membership thread: give the lanes up before the group moves them."""
+        with self._lock:
+            self._owned.difference_update(lanes)
+            running = [lane for lane in lanes if self._sent.pop(lane, None) is not None]
+            self._must_verify.difference_update(lanes)
+        log.info("lanes lost" if lost else "lanes given up", flow=self._pair.id,
+                 lanes=sorted(lanes))  # fmt: skip
+        late = self._pool.stop(
+            [(self._pair.id, lane) for lane in running],
+            timeout_seconds=0.5 if lost else DRAIN_SECONDS,
+        )
+        if late:
+            log.warning("lanes did not drain in time, the next owner fences them",
+                        flow=self._pair.id, lanes=[lane for _, lane in late])  # fmt: skip
+        self._events.put(None)
+
+    def _forget(self, event: LaneStopped) -> None:
+        with self._lock:
+            if self._sent.pop(event.lane, None) is not None and event.fenced:
+                # Only the group's coordinator can say whether we still own it.
+                self._must_verify.add(event.lane)
+        if event.reason != "stopped":
+            log.warning("lane ended", flow=self._pair.id, lane=event.lane, reason=event.reason,
+                        fenced=event.fenced)  # fmt: skip
+
+    # Reconciling.
+
+    def _reconcile(self) -> None:
+        """Sends every lane the difference between what it does and what it should do."""
+        with self._lock:
+            owned = set(self._owned)
+            doubtful = {lane for lane in self._must_verify if lane in owned}
+        membership = self._membership
+        if doubtful and membership is not None:
+            sure = {lane for lane in doubtful if membership.owns(lane)}
+            with self._lock:
+                self._must_verify -= sure
+            owned -= doubtful - sure
+        self._control_if_owner()
+        wanted = lane_specs(plan=self._plan, pair=self._pair, control=self._control, lanes=owned)
+        with self._lock:
+            wanted = {
+                lane: spec
+                for lane, spec in wanted.items()
+                if lane in self._owned and lane not in self._must_verify
+            }
+            gone = [lane for lane in self._sent if lane not in wanted]
+            for lane in gone:
+                del self._sent[lane]
+            for lane, spec in wanted.items():
+                if self._sent.get(lane) != spec:
+                    self._sent[lane] = spec
+                    self._pool.start(spec)
+        if gone:
+            self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
+
+    def _control_if_owner(self) -> None:
+        """Runs the controller exactly while this worker owns lane 0."""
+        owner = 0 in self._owned
+        controller = self._controller
+        if controller is not None and (not owner or not controller.is_alive()):
+            controller.stop()
+            self._controller = controller = None
+        if owner and controller is None:
+            self._controller = ControllerThread(
+                plan=self._plan, pair=self._pair, clock=self._clock, client_id=self._client_id
+            )
+            self._controller.start()
+            log.info("controller of the flow", flow=self._pair.id)
+
+    # Telling.
+
+    def _record(self, records: WorkerRecordWriter) -> None:
+        with self._lock:
+            owned = tuple(sorted(self._owned))
+        try:
+            records.write(
+                lanes=owned, rates=self._meter.rates(self._stats(), now=self._clock.monotonic())
+            )
+        except FencedError:
+            raise
+        except ReplicatorError as error:
+            self._note(error)
+
+    def _stats(self) -> list[LaneStats]:
+        return [stats for stats in self._pool.stats() if stats.pair == self._pair.id]
+
+    def _membership_problem(self, error: KafkaError | None) -> None:
+        key = "membership"
+        if error is None:
+            self._trouble.pop(key, None)
+            return
+        subject = f"cluster:{self._pair.target.alias}"
+        mapped = map_kafka_error(error, subject=subject, doing="belonging to the worker group")
+        self._trouble[key] = Problem(mapped.code, subject, mapped.message, mapped.remedy)
+
+    def _note(self, error: ReplicatorError) -> None:
+        self._trouble[error.subject or "flow"] = Problem(
+            error.code, error.subject or "flow", error.message, error.remedy
+        )
+
+    def _leave(self, records: WorkerRecordWriter) -> None:
+        """Drains the lanes by leaving the group, then takes this worker's record back."""
+        controller, self._controller = self._controller, None
+        if controller is not None:
+            controller.stop()
+        with self._lock:
+            running = list(self._sent)
+            self._sent.clear()
+        self._pool.stop([(self._pair.id, lane) for lane in running], timeout_seconds=DRAIN_SECONDS)
+        membership, self._membership = self._membership, None
+        if membership is not None:
+            membership.stop(DRAIN_SECONDS)
+        with self._lock:
+            self._owned.clear()
+            self._joined = False
+        records.close()
+
+
+def with_http(identity: WorkerIdentity, http: str) -> WorkerIdentity:
+    """The same worker once its HTTP address is known."""
+    return replace(identity, http=http)

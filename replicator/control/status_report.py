@@ -1,0 +1,260 @@
+"""From what was read to the object of ``status -o json``. Pure.
+
+Works with no worker running: everything comes from clusters, control topics and the membership of
+the workers' group.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from replicator.control.records import Block, ProblemPart, TopicRecord, WorkerRecord
+from replicator.control.status_facts import PairFacts
+from replicator.control.status_partition import PartitionStatus, partition_status
+from replicator.dataplane.events import Problem
+from replicator.topology.plan import FlowPlan, LinkPlan, PairPlan, Plan
+
+FRESH_SECONDS = 15.0
+"""A worker writes its record about every 5 s; an older one says nothing about now."""
+
+JsonObject = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    record: TopicRecord
+    partitions: tuple[PartitionStatus, ...]
+
+
+def status_report(
+    plan: Plan, facts: Mapping[str, PairFacts], *, now_ms: int, flow: str | None = None
+) -> JsonObject:
+    """The whole object.
+
+    Args:
+        plan: the topology.
+        facts: by ``source->target``.
+        now_ms: the time it speaks of.
+        flow: only this flow, when given.
+    """
+    flows = [
+        flow_report(pair, one, facts[pair.id])
+        for pair in plan.pairs
+        if flow is None or pair.id == flow
+        for one in pair.flows
+    ]
+    return {
+        "topology": plan.topology,
+        "planHash": plan.hash,
+        "at": datetime.fromtimestamp(now_ms / 1000, UTC).isoformat().replace("+00:00", "Z"),
+        "flows": flows,
+        "links": [_link(link) for link in plan.links],
+    }
+
+
+def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
+    """One flow of one link."""
+    layout = facts.control.layout(pair.source.alias)
+    block = layout.block(flow.link) if layout is not None else None
+    owned = frozenset(lane for member in facts.members for lane in member.lanes)
+    topics = [
+        _Topic(
+            record,
+            tuple(
+                partition_status(flow, record, number, facts, owned)
+                for number in range(record.partitions)
+            ),
+        )
+        for record in facts.control.topics(flow.source, flow.link)
+        if record.state != "gone"
+    ]
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    workers = [
+        worker
+        for worker in facts.control.workers(flow.source)
+        if facts.now_ms - worker.at_ms < FRESH_SECONDS * 1000
+    ]
+    problems = _problems(flow, facts, topics, workers, _unowned(block, owned))
+    state, reason = _state(flow, facts, block, owned, partitions)
+    lags = [partition.lag_seconds for partition in partitions if partition.lag_seconds is not None]
+    unknown = any(p.lag_records and p.lag_seconds is None for p in partitions)
+    rates = [rate for worker in workers for rate in worker.flows if rate.link == flow.link]
+    return {
+        "flow": flow.id,
+        "link": flow.link,
+        "source": flow.source,
+        "target": flow.target,
+        "state": state,
+        "reason": reason,
+        "lagRecords": sum(partition.lag_records or 0 for partition in partitions),
+        "lagSeconds": None if unknown and not any(lags) else max(lags, default=0.0),
+        "recordsPerSecond": round(sum(rate.records_per_second for rate in rates), 1),
+        "bytesPerSecond": round(sum(rate.bytes_per_second for rate in rates), 1),
+        "workers": _workers(facts, workers, block),
+        "topics": [
+            {
+                "source": topic.record.topic,
+                "target": topic.record.target,
+                "partitions": [partition.as_json() for partition in topic.partitions],
+            }
+            for topic in topics
+        ],
+        "problems": [
+            {
+                "code": problem.code,
+                "subject": problem.subject,
+                "detail": problem.detail,
+                "remedy": problem.remedy,
+            }
+            for problem in problems
+        ],
+    }
+
+
+def _state(
+    flow: FlowPlan,
+    facts: PairFacts,
+    block: Block | None,
+    owned: frozenset[int],
+    partitions: Sequence[PartitionStatus],
+) -> tuple[str, str]:
+    if facts.target_problem is not None:
+        return "failed", f"{flow.target}: {facts.target_problem.detail}"
+    if not facts.applied or block is None:
+        return "stopped", "not applied yet: no worker has started it, nor has 'replicator apply'"
+    if facts.control.paused(flow.id, flow.link, "", -1):
+        return "paused", "paused by an operator"
+    if facts.source_problem is not None:
+        return "failed", f"{flow.source}: {facts.source_problem.detail}"
+    lanes = range(block.first, block.first + block.count)
+    if not owned.intersection(lanes):
+        return "stopped", "no worker runs it"
+    if not partitions:
+        return "replicating", f"no topic on {flow.source} matches yet"
+    count = {
+        state: sum(partition.state == state for partition in partitions)
+        for state in ("replicating", "paused", "stopped", "waiting")
+    }
+    total = len(partitions)
+    moving = f"{count['replicating']} of {total} partitions moving"
+    others = [
+        f"{count[state]} {state}" for state in ("paused", "stopped", "waiting") if count[state]
+    ]
+    reason = ", ".join([moving, *others])
+    if count["stopped"] == total:
+        return "stopped", reason
+    if count["paused"] == total:
+        return "paused", reason
+    return "replicating", reason
+
+
+def _unowned(block: Block | None, owned: frozenset[int]) -> tuple[int, ...]:
+    if block is None:
+        return ()
+    return tuple(
+        lane for lane in range(block.first, block.first + block.count) if lane not in owned
+    )
+
+
+def _problems(
+    flow: FlowPlan,
+    facts: PairFacts,
+    topics: Sequence[_Topic],
+    workers: Sequence[WorkerRecord],
+    unowned: tuple[int, ...],
+) -> tuple[Problem, ...]:
+    """What is wrong, the most general first, each once."""
+    found: dict[tuple[str, str], Problem] = {}
+    for one in (
+        *_pair_problems(flow, facts, unowned),
+        *(problem for topic in topics for problem in _topic_problems(flow, facts, topic)),
+        *_worker_problems(flow, workers),
+    ):
+        found.setdefault(
+            (one.code, one.subject), Problem(one.code, one.subject, one.detail, one.remedy)
+        )
+    return tuple(found.values())
+
+
+def _pair_problems(
+    flow: FlowPlan, facts: PairFacts, unowned: tuple[int, ...]
+) -> Iterator[Problem | ProblemPart]:
+    for side in (facts.target_problem, facts.source_problem):
+        if side is not None:
+            yield side
+    if facts.target_problem is None and unowned:
+        lanes = ", ".join(str(lane) for lane in unowned[:8])
+        yield Problem(
+            "WORKER_MISSING", "flow", f"{len(unowned)} lanes have no worker ({lanes})",
+            f"Start a worker: replicator run --cluster {flow.target}",
+        )  # fmt: skip
+    recorded = facts.control.problems(flow.source, flow.link)
+    for part in recorded.problems if recorded is not None else ():
+        # What the controller once said of the source is outdated when the source answers us.
+        if facts.source_problem is not None or not part.subject.startswith("cluster:"):
+            yield part
+
+
+def _topic_problems(
+    flow: FlowPlan, facts: PairFacts, topic: _Topic
+) -> Iterator[Problem | ProblemPart]:
+    yield from topic.record.problems
+    for partition in topic.partitions:
+        yield from partition.problems
+    quarantined = _quarantined(flow, facts, topic.record)
+    if quarantined:
+        yield Problem(
+            "QUARANTINED", topic.record.topic,
+            f"{quarantined} records could not be copied and wait in quarantine",
+            f"Look at them: replicator quarantine list --flow '{flow.id}'",
+        )  # fmt: skip
+
+
+def _worker_problems(flow: FlowPlan, workers: Sequence[WorkerRecord]) -> Iterator[ProblemPart]:
+    for worker in workers:
+        for rate in worker.flows:
+            if rate.link == flow.link:
+                yield from rate.problems
+
+
+def _quarantined(flow: FlowPlan, facts: PairFacts, topic: TopicRecord) -> int:
+    kept = sum(
+        facts.checkpoints[topic.topic, number].quarantined
+        for number in range(topic.partitions)
+        if (topic.topic, number) in facts.checkpoints
+    )
+    return max(0, kept - facts.control.quarantine_settled(flow.source, topic.topic))
+
+
+def _workers(
+    facts: PairFacts, workers: Sequence[WorkerRecord], block: Block | None
+) -> list[JsonObject]:
+    """Workers with their lanes of this flow: by their own word, else by the group's."""
+    mine = (
+        frozenset(range(block.first, block.first + block.count))
+        if block is not None
+        else frozenset()
+    )
+    told = {worker.id: mine.intersection(worker.lanes) for worker in workers}
+    known = frozenset(lane for lanes in told.values() for lane in lanes)
+    for member in facts.members:
+        lanes = mine.intersection(member.lanes) - known
+        if lanes:
+            told[member.id] = told.get(member.id, frozenset()) | lanes
+    return [
+        {"id": worker_id, "lanes": sorted(lanes)}
+        for worker_id, lanes in sorted(told.items())
+        if lanes
+    ]
+
+
+def _link(link: LinkPlan) -> JsonObject:
+    # Roles do not change yet: what the file says holds since ever, in the first epoch.
+    return {
+        "link": link.name,
+        "shape": link.shape,
+        "active": link.active,
+        "epoch": 0,
+        "state": "mirroring",
+        "since": None,
+    }

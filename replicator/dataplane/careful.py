@@ -1,0 +1,181 @@
+"""Finding the records a target refuses, and putting exactly those into quarantine.
+
+A refused batch tells little: the broker refuses it whole. So the stretch that failed is copied once
+more, slowly: one record a batch, every delivery reported. A record that is refused by itself is
+known to be at fault; the unit is taken back and written again without it, with its quarantine
+record in its place and in the same transaction. Then the lane goes back to full speed.
+"""
+
+from collections.abc import Callable, Sequence
+
+from replicator.dataplane.engine import Engine, Refusal
+from replicator.dataplane.route import Route, RouteTable
+from replicator.dataplane.source_message import ProducedHeaders, RecordSink, SourceMessage
+from replicator.identifiers import HOPS_HEADER
+from replicator.kafka import codes
+from replicator.kafka.client import KafkaError, KafkaException, Producer
+
+CAREFUL_BATCH_RECORDS = 200
+CAREFUL_POLL_SECONDS = 0.1
+_FLUSH_SECONDS = 30.0
+
+Origin = tuple[str, int, int]
+
+
+class AttributingProducer:
+    """Stands between an engine and the real producer and knows which source record each write is.
+
+    Attributes:
+        current: origin of the record the engine is about to write.
+        failures: refused origins of this attempt, with the broker's error.
+        broken: why the client took no more records in this attempt, if so.
+        bare: origins whose record fits only without our header.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self.current: Origin | None = None
+        self.failures: dict[Origin, KafkaError] = {}
+        self.broken: KafkaError | None = None
+        self.bare: set[Origin] = set()
+
+    def produce(  # noqa: PLR0917  the client's own positional form, as the engines use it
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        _callback: None,
+        _on_delivery: None,
+        timestamp: int,
+        headers: ProducedHeaders,
+        /,
+    ) -> None:
+        """Same positional form as the client's, as the engines use it."""
+        origin = self.current
+        if origin in self.bare:
+            pairs = list(headers.items()) if isinstance(headers, dict) else headers or []
+            headers = [pair for pair in pairs if pair[0] != HOPS_HEADER] or None
+
+        def delivered(error: KafkaError | None, _message: object) -> None:
+            if error is not None and origin is not None and error.code() not in PURGED:
+                self.failures.setdefault(origin, error)
+
+        try:
+            self._producer.produce(
+                topic, value, key, partition, None, delivered, timestamp, headers
+            )
+        except KafkaException as error:
+            # Once a record of a transaction has failed the client takes no more of them: the
+            # failure itself is still to be reported.
+            self.broken = error.args[0]
+
+
+PURGED = frozenset({codes.PURGE_QUEUE, codes.PURGE_INFLIGHT, codes.INVALID_DIFFERENT_RECORD})
+"""What happens to records that are not at fault when a unit is taken back."""
+
+
+class CarefulCopier:
+    """Copies a batch as one unit, with its refused records in quarantine."""
+
+    def __init__(
+        self,
+        *,
+        engine_for: Callable[[RecordSink], Engine],
+        producer: Producer,
+        table: RouteTable,
+        dirty: set[Route],
+        begin: Callable[[], None],
+        abort: Callable[[], None],
+        refuse: Callable[[Refusal], bool],
+        refusals: frozenset[int],
+        cyclic: bool,
+        on_omitted_header: Callable[[int], None],
+    ) -> None:
+        self._attributing = AttributingProducer(producer)
+        self._engine = engine_for(self._attributing)
+        self._producer = producer
+        self._table = table
+        self._dirty = dirty
+        self._begin = begin
+        self._abort = abort
+        self._refuse = refuse
+        self._refusals = refusals
+        self._cyclic = cyclic
+        self._on_omitted_header = on_omitted_header
+
+    def copy(self, messages: Sequence[SourceMessage]) -> None:
+        """Produces the batch inside the open unit; the caller commits it.
+
+        Raises:
+            KafkaException: for an error that is not a record's fault.
+        """
+        refused: dict[Origin, KafkaError] = {}
+        self._attributing.bare = set()
+        before = {
+            route: (route.position, route.records, route.bytes, route.dropped, route.quarantined)
+            for by_partition in self._table.values()
+            for route in by_partition.values()
+        }
+        while True:
+            self._begin()
+            self._attempt(messages, refused)
+            failures = self._attributing.failures
+            if not failures:
+                self._on_omitted_header(len(self._attributing.bare - refused.keys()))
+                return
+            self._abort()
+            for route, state in before.items():
+                (route.position, route.records, route.bytes, route.dropped, route.quarantined) = (
+                    state
+                )
+            self._judge(failures, refused)
+
+    def _attempt(
+        self, messages: Sequence[SourceMessage], refused: dict[Origin, KafkaError]
+    ) -> None:
+        attributing = self._attributing
+        attributing.failures = {}
+        attributing.broken = None
+        for message in messages:
+            if attributing.broken is not None:
+                break
+            origin = _origin(message)
+            error = refused.get(origin) if origin is not None else None
+            if error is not None and origin is not None:
+                route = self._table.get(origin[0], {}).get(origin[1])
+                if route is None or route.problem or route.suspect:
+                    continue
+                if self._refuse(Refusal(route, message, error.name(), error.str())):
+                    route.position = origin[2] + 1
+                    self._dirty.add(route)
+                continue
+            attributing.current = origin
+            self._engine.copy([message])
+        unsent = self._producer.flush(_FLUSH_SECONDS)
+        if attributing.failures:
+            return
+        if attributing.broken is not None:
+            raise KafkaException(attributing.broken)
+        if unsent > 0:
+            raise KafkaException(KafkaError(codes.TIMED_OUT))
+
+    def _judge(self, failures: dict[Origin, KafkaError], refused: dict[Origin, KafkaError]) -> None:
+        for origin, error in failures.items():
+            if error.code() not in self._refusals and error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+                raise KafkaException(error)
+            only_header = (
+                error.code() == KafkaError.MSG_SIZE_TOO_LARGE
+                and not self._cyclic
+                and origin not in self._attributing.bare
+            )
+            if only_header:
+                self._attributing.bare.add(origin)
+            else:
+                refused[origin] = error
+
+
+def _origin(message: SourceMessage) -> Origin | None:
+    if message.error() is not None:
+        return None
+    return message.topic(), message.partition(), message.offset()

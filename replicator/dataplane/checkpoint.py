@@ -1,0 +1,138 @@
+"""Checkpoints: how far each source partition was copied, stored on the target beside the data.
+
+One record per source partition in the checkpoints topic, in the partition of the lane that owns it,
+written in the same transaction as the records it accounts for. A reader of the newest checkpoint
+therefore knows exactly which records are on the target.
+"""
+
+import builtins
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from replicator.errors import StoredFormatError
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """State of one source partition as its lane last committed it.
+
+    ``offset`` is the next source offset to copy. ``timestamp_ms`` is the source timestamp of the
+    last record that was read (-1 when none was). ``at_ms`` is when the checkpoint was made.
+    ``problem`` is empty unless the partition is stopped, then it is a problem code, with ``detail``.
+    ``accepted_gap`` is the last operator decision this partition acted on. ``records``, ``bytes``
+    and ``dropped`` count over the life of the flow. ``extra`` keeps fields of newer versions.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    topic_id: str = ""
+    timestamp_ms: int = -1
+    at_ms: int = 0
+    problem: str = ""
+    detail: str = ""
+    accepted_gap: str = ""
+    records: int = 0
+    bytes: int = 0
+    dropped: int = 0
+    quarantined: int = 0
+    leader_epoch: int = -1
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def key(self) -> builtins.bytes:
+        """The record key: stable, so that compaction keeps one per source partition."""
+        return encode_key(self.topic, self.partition)
+
+    def value(self) -> builtins.bytes:
+        """The record value as canonical JSON."""
+        return orjson.dumps(
+            {
+                **self.extra,
+                "v": VERSION,
+                "offset": self.offset,
+                "topicId": self.topic_id,
+                "timestamp": self.timestamp_ms,
+                "at": self.at_ms,
+                "problem": self.problem,
+                "detail": self.detail,
+                "acceptedGap": self.accepted_gap,
+                "records": self.records,
+                "bytes": self.bytes,
+                "dropped": self.dropped,
+                "quarantined": self.quarantined,
+                "leaderEpoch": self.leader_epoch,
+            },
+            option=orjson.OPT_SORT_KEYS,
+        )
+
+
+_KNOWN = frozenset(
+    {
+        "acceptedGap", "at", "bytes", "detail", "dropped", "leaderEpoch", "offset", "problem",
+        "quarantined", "records", "timestamp", "topicId", "v",
+    }
+)  # fmt: skip
+
+
+def encode_key(topic: str, partition: int) -> bytes:
+    """The key of a partition's checkpoint."""
+    return orjson.dumps(
+        {"kind": "checkpoint", "partition": partition, "topic": topic, "v": VERSION},
+        option=orjson.OPT_SORT_KEYS,
+    )
+
+
+def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
+    """Reads one stored checkpoint; None for keys of another kind (offset index entries).
+
+    Raises:
+        StoredFormatError: for an unknown version or text that is not ours; nothing is guessed.
+    """
+    try:
+        where = orjson.loads(key)
+        kind, version = where["kind"], where["v"]
+        if kind != "checkpoint":
+            return None
+        what = orjson.loads(value)
+        if version != VERSION or what["v"] != VERSION:
+            raise StoredFormatError(
+                f"a checkpoint has version {what['v']}, this release reads {VERSION}",
+                remedy="Run the release that wrote it, or a newer one.",
+            )
+        return Checkpoint(
+            topic=where["topic"],
+            partition=where["partition"],
+            offset=what["offset"],
+            topic_id=what["topicId"],
+            timestamp_ms=what["timestamp"],
+            at_ms=what["at"],
+            problem=what["problem"],
+            detail=what["detail"],
+            accepted_gap=what["acceptedGap"],
+            records=what["records"],
+            bytes=what["bytes"],
+            dropped=what["dropped"],
+            quarantined=what.get("quarantined", 0),
+            leader_epoch=what.get("leaderEpoch", -1),
+            extra={name: item for name, item in what.items() if name not in _KNOWN},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoredFormatError(
+            f"a checkpoint record cannot be read ({error})",
+            remedy="Something else wrote into the checkpoints topic; nothing was guessed.",
+        ) from error
+
+
+def decode_checkpoints(records: Mapping[bytes, bytes]) -> dict[tuple[str, int], Checkpoint]:
+    """Reads the last value of each key, as a compacted read gives them."""
+    found: dict[tuple[str, int], Checkpoint] = {}
+    for key, value in records.items():
+        checkpoint = decode_checkpoint(key, value)
+        if checkpoint is not None:
+            found[checkpoint.topic, checkpoint.partition] = checkpoint
+    return found

@@ -1,0 +1,285 @@
+"""The clients of one session of a lane, opened, wired together and closed as one."""
+
+from collections.abc import Callable, Mapping
+
+from replicator.clock import Clock
+from replicator.dataplane.careful import CarefulCopier
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.commit import AcknowledgedCommitter, TransactionalCommitter
+from replicator.dataplane.engine import Engine
+from replicator.dataplane.figures import Figures
+from replicator.dataplane.flow_control import FlowControl
+from replicator.dataplane.positions import StartDecision
+from replicator.dataplane.quarantine_writer import QuarantineWriter
+from replicator.dataplane.records_engine import RecordsEngine
+from replicator.dataplane.rewrite import Rewriter, load_transforms
+from replicator.dataplane.route import Route
+from replicator.dataplane.session import RECORD_REFUSALS, Session
+from replicator.dataplane.source_message import RecordSink
+from replicator.dataplane.spec import LaneSpec
+from replicator.dataplane.takeover import decide_starts, read_lane_checkpoints
+from replicator.errors import ReplicatorError, UnreachableError
+from replicator.identifiers import checkpoints_topic, lane_transactional_id, progress_group
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.client import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    open_consumer,
+    open_producer,
+)
+from replicator.kafka.settings import consumer_config, producer_config
+
+CONNECTED_SECONDS = 60.0
+"""How long a lane tries to reach the target before it says so and starts over."""
+
+
+COMMITTED_LINGER = 0.02
+"""Seconds a batch may wait to fill inside a transaction: the commit sends it off anyway, and larger
+batches save a quarter of the CPU on both sides."""
+
+DIRECT_LINGER = 0.001
+"""Without transactions nothing else sends a batch off, so this is latency."""
+
+QUEUE_BYTES = 48 * 1024 * 1024
+QUEUE_RECORDS = 100_000
+FETCH_AHEAD_RECORDS = 20_000
+FETCH_BYTES = 2 * 1024 * 1024
+"""What a lane may hold on each side: as fast as larger queues, at half the memory (measured)."""
+
+LARGEST_RECORD_BYTES = 1_000_000_000
+BATCH_BYTES = 1_000_000
+"""Batches stay below the smallest limit of the lane's target topics, or they would be refused."""
+
+
+class LaneClients:
+    """A consumer on the source, a producer on the target, and the session between them."""
+
+    def __init__(
+        self,
+        *,
+        spec: LaneSpec,
+        consumer: Consumer,
+        producer: Producer,
+        source_admin: ClusterAdmin,
+        session: Session,
+        careful: bool,
+    ) -> None:
+        self.spec = spec
+        self.consumer = consumer
+        self.producer = producer
+        self.session = session
+        self.careful = careful
+        self._source_admin = source_admin
+
+    def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
+        """Makes this the only writer of the lane; False when told to stop meanwhile.
+
+        Raises:
+            KafkaException: when the target refuses.
+            UnreachableError: when it does not answer for CONNECTED_SECONDS.
+        """
+        if self.spec.settings.delivery != "exactly-once":
+            return True
+        waited = 0.0
+        while not stopping():
+            try:
+                self.producer.init_transactions(1.0)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                waited += 1.0
+                if waited >= CONNECTED_SECONDS:
+                    raise UnreachableError(
+                        "no transaction coordinator of the target answers",
+                        subject=f"cluster:{self.spec.target.alias}",
+                        remedy="Check that the target's brokers are up and reachable.",
+                    ) from error
+            else:
+                return True
+        return False
+
+    def read_checkpoints(self) -> dict[tuple[str, int], Checkpoint]:
+        """What the last owner stored; to be read only after it was fenced."""
+        return read_lane_checkpoints(self.spec, client_id=_client_id(self.spec))
+
+    def learn_leaders(self, topics: set[str]) -> None:
+        """Fetches metadata before partitions are assigned; the client waits half a second else."""
+        try:
+            if len(topics) > 3:
+                self.consumer.list_topics(timeout=10.0)
+            else:
+                for topic in topics:
+                    self.consumer.list_topics(topic, timeout=10.0)
+        except KafkaException:
+            return  # only a matter of speed: the client asks again by itself
+
+    def decide(
+        self,
+        spec: LaneSpec,
+        routes: set[Route],
+        stored: Mapping[tuple[str, int], Checkpoint],
+    ) -> dict[Route, StartDecision]:
+        """Asks the source where each route stands; routes it cannot answer for are left out."""
+        return decide_starts(spec, routes, stored, self._source_admin)
+
+    def close(self) -> None:
+        """Closes without waiting for anything: what is not committed is not done."""
+        try:
+            self.producer.purge(in_queue=True, in_flight=True, blocking=False)
+            self.producer.poll(0)
+        except KafkaException:
+            pass  # a fenced or fatal producer refuses even that; closing is all that is left
+        self.consumer.close()
+        self._source_admin.close()
+
+
+def open_clients(
+    spec: LaneSpec,
+    *,
+    clock: Clock,
+    figures: Figures,
+    flow_control: FlowControl,
+    quarantine: QuarantineWriter,
+    careful_until: Mapping[tuple[str, int], int],
+    examine: Callable[[set[Route]], None],
+    on_problem: Callable[[str, KafkaError | None], None],
+    give_up: Callable[[], bool],
+) -> LaneClients:
+    """Opens the clients of a session; nothing is sent to a broker before ``take_over``.
+
+    Raises:
+        ReplicatorError: for settings or secrets that cannot be used.
+    """
+    client_id = _client_id(spec)
+    careful = bool(careful_until)
+    transactional = spec.settings.delivery == "exactly-once"
+    sessions: list[Session] = []
+
+    def delivered(error: KafkaError | None, message: object) -> None:
+        sessions[0].on_delivery(error, message)
+
+    consumer = open_consumer(
+        {
+            **consumer_config(
+                spec.source,
+                client_id=client_id,
+                group_id=progress_group(spec.topology, spec.target.alias),
+                partition_fetch_bytes=FETCH_BYTES,
+                queue_bytes=QUEUE_BYTES,
+                fetch_wait_seconds=0.5,
+            ),
+            "queued.min.messages": FETCH_AHEAD_RECORDS,
+            "error_cb": lambda error: on_problem("source", error),
+        }
+    )
+    transactional_id = (
+        lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
+        if transactional
+        else None
+    )
+    producer = open_producer(
+        {
+            **producer_config(
+                spec.target,
+                client_id=client_id,
+                transactional_id=transactional_id,
+                linger_seconds=COMMITTED_LINGER if transactional else DIRECT_LINGER,
+                queue_bytes=QUEUE_BYTES,
+            ),
+            "queue.buffering.max.messages": QUEUE_RECORDS,
+            # The broker decides what is too large, not the client: only then is it a fact.
+            "message.max.bytes": LARGEST_RECORD_BYTES,
+            "batch.size": min([BATCH_BYTES, *(work.max_message_bytes for work in spec.work)]),
+            **({"batch.num.messages": 1} if careful else {}),
+            "on_delivery": delivered,
+            "delivery.report.only.error": True,
+            "error_cb": lambda error: on_problem("target", error),
+        }
+    )
+    topic = checkpoints_topic(spec.topology, spec.source.alias)
+    committer: TransactionalCommitter | AcknowledgedCommitter
+    if transactional:
+        committer = TransactionalCommitter(
+            producer=producer, topic=topic, lane=spec.lane, clock=clock, give_up=give_up
+        )
+    else:
+        committer = AcknowledgedCommitter(
+            producer=producer, topic=topic, lane=spec.lane, clock=clock, give_up=give_up,
+            failed=lambda: bool(sessions[0].delivery_errors),
+        )  # fmt: skip
+    session = Session(
+        consumer=consumer,
+        producer=producer,
+        committer=committer,
+        table={},
+        dirty=set(),
+        figures=figures,
+        flow_control=flow_control,
+        clock=clock,
+        commit_interval_seconds=spec.settings.commit_interval_seconds,
+        eager=transactional,
+        examine=examine,
+        quarantine=lambda refusal: quarantine.handle(refusal, producer),
+        on_problem=on_problem,
+        careful=careful,
+    )
+    sessions.append(session)
+    rewriter = Rewriter(
+        blocked=spec.settings.blocked,
+        filters=spec.settings.filters,
+        transforms=load_transforms(spec.settings.transforms),
+    )
+
+    def records_engine(sink: RecordSink) -> Engine:
+        return RecordsEngine(
+            producer=sink,
+            routes=session.table,
+            dirty=session.dirty,
+            suspects=session.suspects,
+            rewriter=rewriter,
+            outcome=figures.outcome,
+            begin=session.begin,
+            wait_for_room=session.wait_for_room,
+            refuse=session.refuse,
+            on_event=session.on_event,
+            on_run=figures.run,
+            provenance=spec.settings.provenance,
+            source_alias=spec.source.alias,
+        )
+
+    if careful:
+        session.use(
+            CarefulCopier(
+                engine_for=records_engine,
+                producer=producer,
+                table=session.table,
+                dirty=session.dirty,
+                begin=session.begin,
+                abort=session.take_back,
+                refuse=session.refuse,
+                refusals=RECORD_REFUSALS,
+                cyclic=spec.settings.cyclic,
+                on_omitted_header=figures.omitted,
+            )
+        )
+    else:
+        session.use(records_engine(producer))
+    try:
+        admin = ClusterAdmin(spec.source, client_id=client_id)
+    except ReplicatorError:
+        consumer.close()
+        raise
+    return LaneClients(
+        spec=spec,
+        consumer=consumer,
+        producer=producer,
+        source_admin=admin,
+        session=session,
+        careful=careful,
+    )
+
+
+def _client_id(spec: LaneSpec) -> str:
+    return f"replicator-{spec.topology}-{spec.source.alias}-{spec.target.alias}-lane-{spec.lane}"

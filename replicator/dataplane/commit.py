@@ -1,0 +1,168 @@
+"""How a lane makes its progress durable: in transactions, or behind the acknowledged records.
+
+Invariant of both: a stored checkpoint never says more than what the target has acknowledged.
+exactly-once gets it from the transaction, at-least-once from flushing before it writes.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from replicator.clock import Clock
+from replicator.dataplane.route import Route
+from replicator.errors import UnknownOutcomeError
+from replicator.kafka.client import KafkaException, Producer
+
+
+class Committer(Protocol):
+    """Begins and ends units of progress for one lane; called by the lane's thread only."""
+
+    opened_at: float | None
+    """Monotonic seconds when the open unit began; None when nothing is open."""
+
+    def begin(self) -> None:
+        """Opens a unit unless one is open."""
+        ...
+
+    def commit(self, routes: Iterable[Route]) -> None:
+        """Stores the checkpoints of the routes with what was produced, or raises."""
+        ...
+
+
+class _CheckpointWriter:
+    """Produces checkpoint records into the lane's partition of the checkpoints topic."""
+
+    def __init__(self, *, producer: Producer, topic: str, lane: int, clock: Clock) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._lane = lane
+        self._clock = clock
+
+    def write(self, routes: Iterable[Route]) -> int:
+        """Produces one record per route; returns the time they carry, in milliseconds."""
+        at_ms = int(self._clock.now() * 1000)
+        for route in routes:
+            checkpoint = route.checkpoint(at_ms=at_ms)
+            while True:
+                try:
+                    self._producer.produce(
+                        self._topic, checkpoint.value(), checkpoint.key(), self._lane
+                    )
+                    break
+                except BufferError:
+                    self._producer.poll(0.05)
+        return at_ms
+
+
+def _mark_committed(routes: Iterable[Route], at_ms: int) -> None:
+    for route in routes:
+        route.committed = route.position
+        route.committed_at_ms = at_ms
+        route.needs_store = False
+
+
+class TransactionalCommitter:
+    """exactly-once: records and checkpoints of a unit are one transaction on the target."""
+
+    def __init__(
+        self,
+        *,
+        producer: Producer,
+        topic: str,
+        lane: int,
+        clock: Clock,
+        give_up: Callable[[], bool],
+    ) -> None:
+        self._producer = producer
+        self._writer = _CheckpointWriter(producer=producer, topic=topic, lane=lane, clock=clock)
+        self._clock = clock
+        self._give_up = give_up
+        self.opened_at: float | None = None
+
+    def begin(self) -> None:
+        """Opens a transaction unless one is open (a local call, the broker is not asked)."""
+        if self.opened_at is None:
+            self._producer.begin_transaction()
+            self.opened_at = self._clock.monotonic()
+
+    def commit(self, routes: Iterable[Route]) -> None:
+        """Commits; returns only when the outcome is known to be good.
+
+        Raises:
+            UnknownOutcomeError: when told to give up before the target answered.
+            KafkaException: any refusal, to be mapped by the caller.
+        """
+        routes = tuple(routes)
+        self.begin()
+        at_ms = self._writer.write(routes)
+        while True:
+            try:
+                self._producer.commit_transaction(2.0)
+                break
+            except KafkaException as error:
+                # A time-out leaves the commit going on inside the client: asking again resumes it.
+                if not error.args[0].retriable():
+                    raise
+                if self._give_up():
+                    raise UnknownOutcomeError(
+                        "the target did not answer a commit before the lane had to stop",
+                        remedy="The next owner re-reads the checkpoint and goes on from it.",
+                    ) from error
+        self.opened_at = None
+        _mark_committed(routes, at_ms)
+
+    def abort(self) -> None:
+        """Takes the open transaction back, if there is one."""
+        if self.opened_at is not None:
+            self._producer.abort_transaction(30.0)
+            self.opened_at = None
+
+
+class AcknowledgedCommitter:
+    """at-least-once: everything produced is acknowledged first, then the checkpoints are written."""
+
+    def __init__(
+        self,
+        *,
+        producer: Producer,
+        topic: str,
+        lane: int,
+        clock: Clock,
+        give_up: Callable[[], bool],
+        failed: Callable[[], bool],
+    ) -> None:
+        self._producer = producer
+        self._writer = _CheckpointWriter(producer=producer, topic=topic, lane=lane, clock=clock)
+        self._clock = clock
+        self._give_up = give_up
+        self._failed = failed
+        self.opened_at: float | None = None
+
+    def begin(self) -> None:
+        """Notes when the oldest record without a checkpoint was produced."""
+        if self.opened_at is None:
+            self.opened_at = self._clock.monotonic()
+
+    def commit(self, routes: Iterable[Route]) -> None:
+        """Waits for every acknowledgement, then stores the checkpoints and waits for those.
+
+        Raises:
+            UnknownOutcomeError: when told to give up, or when a record failed: nothing is stored.
+        """
+        routes = tuple(routes)
+        self._flush()
+        at_ms = self._writer.write(routes)
+        self._flush()
+        self.opened_at = None
+        _mark_committed(routes, at_ms)
+
+    def _flush(self) -> None:
+        while self._producer.flush(1.0) > 0:
+            if self._failed():
+                break
+            if self._give_up():
+                raise UnknownOutcomeError(
+                    "the target did not acknowledge before the lane had to stop",
+                    remedy="The next owner goes on from the last checkpoint; some records repeat.",
+                )
+        if self._failed():
+            raise UnknownOutcomeError("a record was not taken by the target")

@@ -1,0 +1,82 @@
+"""What lanes tell their supervisor: states, statistics, problems. Frozen and JSON-friendly.
+
+A lane process sends these as JSON lines over its socket; the control room, status and metrics read
+them. Nothing here decides anything.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+LaneState = Literal["starting", "running", "recovering", "stopped", "failed"]
+PartitionState = Literal["waiting", "replicating", "paused", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStats:
+    """One partition as its lane sees it now; counters count since the lane started.
+
+    ``source_end`` is the source's high watermark as last fetched (-1 when not yet known).
+    ``timestamp_ms`` is the source timestamp of the last record read, -1 when none was.
+    """
+
+    topic: str
+    partition: int
+    target_topic: str
+    state: PartitionState
+    position: int
+    source_end: int
+    timestamp_ms: int
+    records: int
+    bytes: int
+    problem: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStats:
+    """One lane's figures. Counters count since the lane process took the lane.
+
+    ``latency_buckets`` are cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for
+    everything above; ``latency_sum_seconds`` is their sum. ``commit_buckets`` likewise for commit
+    duration.
+    """
+
+    pair: str
+    link: str
+    lane: int
+    state: LaneState
+    reason: str
+    partitions: tuple[PartitionStats, ...] = ()
+    records: int = 0
+    bytes: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+    foreign_headers: int = 0
+    headers_omitted: int = 0
+    commits: int = 0
+    aborts: int = 0
+    unknown_outcomes: int = 0
+    throttle_wait_seconds: float = 0.0
+    latency_buckets: tuple[int, ...] = ()
+    latency_sum_seconds: float = 0.0
+    commit_buckets: tuple[int, ...] = ()
+    commit_sum_seconds: float = 0.0
+    checkpoint_at_ms: int = 0
+    source_problem: str = ""
+    target_problem: str = ""
+    pid: int = 0
+
+
+LATENCY_BOUNDS_SECONDS: tuple[float, ...] = (
+    0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something an operator should know; ``code`` is one of the contract's problem codes."""
+
+    code: str
+    subject: str
+    detail: str
+    remedy: str

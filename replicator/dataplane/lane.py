@@ -1,0 +1,402 @@
+"""A lane: one thread that takes over, copies, recovers and hands back.
+
+All state that matters is on the target (the lane's checkpoints); the thread can be lost at any
+instant. Fenced means replaced: the lane then ends at once and says so, it never takes itself back.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from replicator.clock import Clock
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.clients import LaneClients, open_clients
+from replicator.dataplane.events import LaneState, LaneStats
+from replicator.dataplane.figures import Figures
+from replicator.dataplane.flow_control import FlowControl
+from replicator.dataplane.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.quarantine_writer import QuarantineWriter
+from replicator.dataplane.route import Route, route_table
+from replicator.dataplane.spec import LaneSpec, PartitionWork
+from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
+from replicator.kafka.client import KafkaError, KafkaException, TopicPartition
+from replicator.kafka.errors import map_kafka_error
+
+MAX_BACKOFF_SECONDS = 5.0
+RECHECK_SECONDS = 2.0
+"""How often a partition the source could not answer for is asked about again."""
+
+STATS_SECONDS = 1.0
+
+Post = Callable[[LaneStopped | Gap | LogLine], None]
+
+MayStart = Callable[[LaneSpec], bool]
+"""Asked after the last owner was fenced and before its checkpoints are read: does the lane layout
+the spec was made from still hold? Without it a lane could start on a layout that just changed."""
+
+
+class Lane(threading.Thread):
+    """Owns its clients alone; other threads only post commands and read the last stats."""
+
+    def __init__(self, spec: LaneSpec, *, post: Post, may_start: MayStart, clock: Clock) -> None:
+        super().__init__(
+            name=f"lane-{spec.source.alias}-{spec.target.alias}-{spec.lane}", daemon=True
+        )
+        self._spec = spec
+        self._post = post
+        self._may_start = may_start
+        self._clock = clock
+        self._commands: deque[Callable[[], None]] = deque()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._stop_token = 0
+        self._outdated = False
+        self._abandon = False
+        self._figures = Figures()
+        self._flow_control = FlowControl(spec.throttle, now=clock.monotonic())
+        self._quarantine = QuarantineWriter(spec, clock=clock)
+        self._clients: LaneClients | None = None
+        self._routes: dict[tuple[str, int], Route] = {}
+        self._checkpoints: dict[tuple[str, int], Checkpoint] = {}
+        self._careful_until: dict[tuple[str, int], int] = {}
+        self._state: LaneState = "starting"
+        self._reason = "taking over"
+        self._source_problem = ""
+        self._target_problem = ""
+        self._stats_at = 0.0
+        self._recheck_at = 0.0
+        self.stats = self._collect()
+
+    # Called by other threads.
+
+    @property
+    def spec(self) -> LaneSpec:
+        """What the lane was last told to do."""
+        return self._spec
+
+    def update(self, spec: LaneSpec) -> None:
+        """Goes on with another work list or share; the settings must be the same."""
+        self._command(lambda: self._apply(spec))
+
+    def stop(self, token: int) -> None:
+        """Asks for a commit and an end; LaneStopped with the token follows."""
+        self._stop_token = token
+        self._stopping = True
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """Time is up: stop without waiting for the target any longer."""
+        self._abandon = True
+        self._wake.set()
+
+    def _command(self, command: Callable[[], None]) -> None:
+        self._commands.append(command)
+        self._wake.set()
+
+    # The thread.
+
+    def run(self) -> None:
+        """Takes over and copies until stopped or fenced."""
+        fenced = False
+        failures = 0
+        while not self._stopping:
+            began = self._clock.monotonic()
+            try:
+                self._work()
+            except FencedError:
+                fenced = True
+                break
+            except RecordRefusedError as error:
+                self._remember_stretch(error)
+            except (ReplicatorError, KafkaException) as error:
+                if self._is_fenced(error):
+                    fenced = True
+                    break
+                self._recovering(error)
+                failures = 0 if self._clock.monotonic() - began > 30 else failures + 1
+                self._pause(min(MAX_BACKOFF_SECONDS, 0.1 * 2 ** min(failures, 6)))
+            except Exception as error:  # noqa: BLE001  a lane must never die in silence
+                self._log("error", "lane failed unexpectedly", error=repr(error))
+                self._recovering(ReplicatorError(f"unexpected: {error!r}"))
+                self._pause(MAX_BACKOFF_SECONDS)
+            finally:
+                self._close()
+        self._state = "failed" if fenced else "stopped"
+        self._reason = "replaced by another owner" if fenced else "stopped"
+        if self._outdated:
+            self._reason = "the lane layout has changed"
+        self.stats = self._collect()
+        self._post(
+            LaneStopped(
+                pair=self._pair(),
+                lane=self._spec.lane,
+                token=self._stop_token,
+                fenced=fenced,
+                reason=self._reason,
+            )
+        )
+
+    def _work(self) -> None:
+        """One session: take over, loop until told to stop, commit."""
+        self._state, self._reason = "starting", "taking over"
+        spec = self._spec
+        self._routes = {}
+        clients = self._clients = open_clients(
+            spec,
+            clock=self._clock,
+            figures=self._figures,
+            flow_control=self._flow_control,
+            quarantine=self._quarantine,
+            careful_until=self._careful_until,
+            examine=self._examine,
+            on_problem=self._note_problem,
+            give_up=lambda: self._abandon,
+        )
+        if not clients.fence_last_owner(lambda: self._stopping):
+            return
+        if not self._may_start(spec):
+            self._stopping = True
+            self._outdated = True
+            return
+        self._checkpoints = clients.read_checkpoints()
+        self._add(list(self._spec.work))
+        self._state, self._reason = "running", "copying"
+        session = clients.session
+        while not self._stopping:
+            while self._commands:
+                self._commands.popleft()()
+            session.step()
+            if clients.careful and self._past_stretch():
+                session.commit()
+                self._careful_until = {}
+                return  # the next session runs at full speed
+            self._tick()
+        session.commit()
+
+    def _tick(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._stats_at >= STATS_SECONDS:
+            self._stats_at = now
+            if self._clients is not None:
+                self._clients.session.source_ends()
+            self.stats = self._collect()
+        if now >= self._recheck_at:
+            self._recheck_at = now + RECHECK_SECONDS
+            suspects = {route for route in self._routes.values() if route.suspect}
+            if suspects:
+                self._examine(suspects)
+
+    # Partitions come and go.
+
+    def _apply(self, spec: LaneSpec) -> None:
+        self._flow_control.set(spec.throttle, now=self._clock.monotonic())
+        wanted = {(work.topic, work.partition): work for work in spec.work}
+        self._spec = spec
+        gone = [key for key in self._routes if key not in wanted]
+        if gone:
+            self._remove(gone)
+        again: set[Route] = set()
+        for key, route in self._routes.items():
+            work = wanted[key]
+            if work == route.work:
+                continue
+            ask = work.topic_id != route.work.topic_id or work.accept_gap != route.work.accept_gap
+            route.work = work
+            if ask:
+                again.add(route)
+        if again:
+            self._suspend(again)
+            self._examine(again)
+        self._add([work for key, work in wanted.items() if key not in self._routes])
+
+    def _add(self, work: list[PartitionWork]) -> None:
+        clients = self._clients
+        if clients is None or not work:
+            return
+        fresh = []
+        for item in work:
+            route = Route(
+                item,
+                source_alias=self._spec.source.alias,
+                provenance=self._spec.settings.provenance,
+            )
+            route.suspect = True  # until its start is decided
+            self._routes[route.key] = route
+            fresh.append(route)
+        table = clients.session.table
+        table.clear()
+        table.update(route_table(list(self._routes.values())))
+        self._examine(set(fresh))
+
+    def _remove(self, keys: list[tuple[str, int]]) -> None:
+        clients = self._clients
+        if clients is None:
+            return
+        clients.session.commit()
+        assigned = [key for key in keys if self._reads(self._routes[key])]
+        if assigned:
+            clients.consumer.incremental_unassign([TopicPartition(*key) for key in assigned])
+        for key in keys:
+            route = self._routes.pop(key)
+            # A partition that comes back (resume) goes on from here, not from the take-over.
+            self._checkpoints[key] = route.checkpoint(at_ms=route.committed_at_ms)
+        table = clients.session.table
+        table.clear()
+        table.update(route_table(list(self._routes.values())))
+
+    @staticmethod
+    def _reads(route: Route) -> bool:
+        return not route.problem and not route.suspect and route.position >= 0
+
+    def _suspend(self, routes: set[Route]) -> None:
+        clients = self._clients
+        if clients is None:
+            return
+        clients.session.commit()
+        reading = [route for route in routes if self._reads(route)]
+        if reading:
+            clients.consumer.incremental_unassign(
+                [TopicPartition(route.topic, route.partition) for route in reading]
+            )
+        for route in routes:
+            route.suspect = True
+
+    def _examine(self, routes: set[Route]) -> None:
+        """Decides the start of each route from what is stored and what the source says now."""
+        clients = self._clients
+        if clients is None:
+            return
+        stored = dict(self._checkpoints)
+        for route in routes:
+            if route.position >= 0:
+                stored[route.key] = route.checkpoint(at_ms=route.committed_at_ms)
+        decisions = clients.decide(self._spec, routes, stored)
+        start = []
+        for route, decision in decisions.items():
+            if decision.lost is not None:
+                self._post(
+                    Gap(
+                        pair=self._pair(),
+                        link=self._spec.link,
+                        topic=route.topic,
+                        partition=route.partition,
+                        lost_from=decision.lost[0],
+                        lost_to=decision.lost[1],
+                        detail=decision.detail,
+                    )
+                )
+            if decision.problem:
+                self._log(
+                    "error", "partition stopped", topic=route.topic,
+                    partition=str(route.partition), problem=decision.problem,
+                    detail=decision.detail,
+                )  # fmt: skip
+            else:
+                start.append(TopicPartition(route.topic, route.partition, route.position))
+            if decision.store:
+                clients.session.store_soon(route)
+        if start:
+            clients.learn_leaders({item.topic for item in start})
+            clients.consumer.incremental_assign(start)
+
+    # Trouble.
+
+    def _remember_stretch(self, error: RecordRefusedError) -> None:
+        """A record in what was just produced is refused: the next session copies it carefully."""
+        self._log("warning", "target refused a record, copying the stretch record by record",
+                  error=error.message)  # fmt: skip
+        self._figures.aborts += 1
+        for route in self._routes.values():
+            if route.position > route.committed >= 0:
+                self._careful_until[route.key] = max(
+                    route.position, self._careful_until.get(route.key, 0)
+                )
+        if not self._careful_until:
+            self._careful_until = {key: route.position for key, route in self._routes.items()}
+
+    def _past_stretch(self) -> bool:
+        for key, until in self._careful_until.items():
+            route = self._routes.get(key)
+            if route is not None and not route.problem and route.position < until:
+                return False
+        return True
+
+    def _is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
+        if isinstance(error, KafkaException):
+            return isinstance(self._mapped(error), FencedError)
+        return isinstance(error, FencedError)
+
+    def _mapped(self, error: KafkaException) -> ReplicatorError:
+        return map_kafka_error(
+            error.args[0], subject=f"cluster:{self._spec.target.alias}", doing="writing records"
+        )
+
+    def _recovering(self, error: ReplicatorError | KafkaException) -> None:
+        mapped = self._mapped(error) if isinstance(error, KafkaException) else error
+        if isinstance(mapped, UnknownOutcomeError):
+            self._figures.unknown_outcomes += 1
+        else:
+            self._figures.aborts += 1
+        self._state, self._reason = "recovering", mapped.message
+        if mapped.subject == f"cluster:{self._spec.source.alias}":
+            self._source_problem = f"{mapped.code} {mapped.message}"
+        else:
+            self._target_problem = f"{mapped.code} {mapped.message}"
+        self.stats = self._collect()
+        self._log("warning", "lane recovers from its checkpoints", error=mapped.message)
+
+    def _note_problem(self, side: str, error: KafkaError | None) -> None:
+        """A client's own word about its connection; an empty one clears the side."""
+        alias = self._spec.source.alias if side == "source" else self._spec.target.alias
+        text = ""
+        if error is not None:
+            mapped = map_kafka_error(error, subject=f"cluster:{alias}", doing="connecting")
+            text = f"{mapped.code} {mapped.message}"
+        if side == "source":
+            self._source_problem = text
+        elif side == "target":
+            self._target_problem = text
+
+    def _pause(self, seconds: float) -> None:
+        self._wake.clear()
+        if not self._stopping:
+            self._wake.wait(seconds)
+
+    def _close(self) -> None:
+        clients, self._clients = self._clients, None
+        if clients is not None:
+            clients.close()
+
+    # Telling.
+
+    def _pair(self) -> str:
+        return f"{self._spec.source.alias}->{self._spec.target.alias}"
+
+    def _log(self, level: str, event: str, **fields: str) -> None:
+        self._post(
+            LogLine(
+                level,
+                event,
+                {
+                    "flow": self._pair(),
+                    "link": self._spec.link,
+                    "lane": str(self._spec.lane),
+                    **fields,
+                },
+            )
+        )
+
+    def _collect(self) -> LaneStats:
+        return self._figures.stats(
+            pair=self._pair(),
+            link=self._spec.link,
+            lane=self._spec.lane,
+            state=self._state,
+            reason=self._reason,
+            partitions=tuple(route.stats() for route in self._routes.values()),
+            source_problem=self._source_problem,
+            target_problem=self._target_problem,
+            checkpoint_at_ms=max(
+                (route.committed_at_ms for route in self._routes.values()), default=0
+            ),
+        )

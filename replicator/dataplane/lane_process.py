@@ -1,0 +1,149 @@
+"""A lane process: hosts lanes, speaks JSON lines with its worker, ends when the worker ends.
+
+Started by the pool with one end of a socket pair (its entry point is ``replicator.lane_main``). It
+is a process of its own because the client library holds the interpreter's lock: speed comes from
+processes. However the worker ends, the socket closes, and then this process ends at once: what was
+not committed is taken back by the next owner.
+"""
+
+import gc
+import os
+import signal
+import socket
+import threading
+from types import FrameType
+
+from replicator.clock import SystemClock
+from replicator.dataplane.lane import Lane, MayStart
+from replicator.dataplane.messages import (
+    Gap,
+    LaneStopped,
+    LogLine,
+    Rotate,
+    StartLane,
+    Stats,
+    StopLane,
+    decode_command,
+    encode,
+)
+from replicator.dataplane.spec import LaneSpec
+
+STATS_SECONDS = 0.5
+
+
+class LaneProcess:
+    """The lanes of one process by pair and number, and the socket to the worker."""
+
+    def __init__(self, connection: socket.socket, *, may_start: MayStart) -> None:
+        self._may_start = may_start
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._restarting: dict[tuple[str, int], LaneSpec] = {}
+        self._lock = threading.Lock()
+        self._clock = SystemClock()
+
+    def serve(self) -> None:
+        """Obeys commands until the worker closes the socket."""
+        threading.Thread(target=self._send_stats, name="stats", daemon=True).start()
+        with self._connection.makefile("rb") as lines:
+            for line in lines:
+                command = decode_command(line)
+                if isinstance(command, StartLane):
+                    self._start(command.spec)
+                elif isinstance(command, StopLane):
+                    self._stop((command.pair, command.lane), command.token)
+                elif isinstance(command, Rotate):
+                    self._rotate()
+
+    def _start(self, spec: LaneSpec) -> None:
+        key = (f"{spec.source.alias}->{spec.target.alias}", spec.lane)
+        with self._lock:
+            lane = self._lanes.get(key)
+            if lane is None:
+                self._launch(key, spec)
+            elif _same_life(lane.spec, spec) and key not in self._restarting:
+                lane.update(spec)
+            else:
+                self._restarting[key] = spec
+                lane.stop(0)
+
+    def _launch(self, key: tuple[str, int], spec: LaneSpec) -> None:
+        lane = Lane(spec, post=lambda event: self._post(key, event), may_start=self._may_start,
+                    clock=self._clock)  # fmt: skip
+        self._lanes[key] = lane
+        lane.start()
+
+    def _stop(self, key: tuple[str, int], token: int) -> None:
+        with self._lock:
+            self._restarting.pop(key, None)
+            lane = self._lanes.get(key)
+        if lane is None:
+            self._send(LaneStopped(key[0], key[1], token, fenced=False, reason="was not running"))
+        else:
+            lane.stop(token)
+
+    def _rotate(self) -> None:
+        with self._lock:
+            for key, lane in self._lanes.items():
+                self._restarting.setdefault(key, lane.spec)
+                lane.stop(0)
+
+    def _post(self, key: tuple[str, int], event: LaneStopped | Gap | LogLine) -> None:
+        if isinstance(event, LaneStopped):
+            with self._lock:
+                self._lanes.pop(key, None)
+                again = self._restarting.pop(key, None)
+                if again is not None and not event.fenced:
+                    self._launch(key, again)
+                    return
+        self._send(event)
+
+    def _send_stats(self) -> None:
+        pause = threading.Event()
+        while not pause.wait(STATS_SECONDS):
+            with self._lock:
+                lanes = tuple(lane.stats for lane in self._lanes.values())
+            self._send(Stats(lanes))
+
+    def _send(self, event: LaneStopped | Gap | LogLine | Stats) -> None:
+        with self._sending:
+            try:
+                self._connection.sendall(encode(event))
+            except OSError:
+                os._exit(0)  # the worker is gone: nothing here may outlive it
+
+
+def _same_life(old: LaneSpec, new: LaneSpec) -> bool:
+    """Whether a running lane can go on with the new spec without a new take-over."""
+    return (
+        old.settings == new.settings
+        and old.source == new.source
+        and old.target == new.target
+        and old.link == new.link
+        and old.layout_epoch == new.layout_epoch
+        and {(item.topic, item.partition): item.target_topic for item in old.work}.items()
+        >= {
+            (item.topic, item.partition): item.target_topic
+            for item in new.work
+            if (item.topic, item.partition) in {(o.topic, o.partition) for o in old.work}
+        }.items()
+    )
+
+
+def _ignore(_signal: int, _frame: FrameType | None) -> None:
+    """Ctrl-C goes to the whole terminal group; the worker decides when lanes drain."""
+
+
+def run_lane_process(descriptor: int, *, may_start: MayStart) -> None:
+    """Serves the worker at the other end of the inherited socket; never returns."""
+    # The hot path makes short-lived objects only: looking at the imported world again and again
+    # costs 2 to 4 % of a busy lane.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
+    signal.signal(signal.SIGINT, _ignore)
+    signal.signal(signal.SIGTERM, _ignore)
+    LaneProcess(socket.socket(fileno=descriptor), may_start=may_start).serve()
+    # The worker ended, by itself or not: leave at once, without waiting for any broker.
+    os._exit(0)

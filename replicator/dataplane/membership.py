@@ -1,0 +1,148 @@
+"""Who owns which lane: a consumer group on the target, subscribed to the checkpoints topic.
+
+Owning partition *n* of that topic is owning lane *n*. Membership, failure detection and rebalancing
+are Kafka's own group protocol (classic, cooperative); nothing is read through this consumer. An
+assignment is permission to take a lane over; what makes a take-over safe is the fencing of the
+lane's transactional id, so a late or repeated assignment can never copy anything twice.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+
+from replicator.kafka.client import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+    open_consumer,
+)
+from replicator.kafka.settings import consumer_config
+from replicator.topology.plan import ClusterPlan
+
+SESSION_SECONDS = 6.0
+"""The shortest session brokers allow by default: a dead worker is noticed after this long."""
+
+HEARTBEAT_SECONDS = 1.0
+POLL_SECONDS = 0.2
+VERIFY_SECONDS = 5.0
+_OFFSET_END = -1
+
+Lanes = frozenset[int]
+
+
+class Membership(threading.Thread):
+    """One worker's place in the group of one pair; owns its consumer alone.
+
+    ``on_assigned`` and ``on_revoked`` get what was added or taken. ``on_revoked`` is called before
+    the lanes are given up and should return when they are drained (it has a rebalance waiting);
+    with ``lost`` true they are another's already.
+    """
+
+    def __init__(
+        self,
+        *,
+        cluster: ClusterPlan,
+        group: str,
+        topic: str,
+        client_id: str,
+        instance_id: str | None,
+        on_assigned: Callable[[Lanes], None],
+        on_revoked: Callable[[Lanes, bool], None],
+        on_problem: Callable[[KafkaError | None], None],
+    ) -> None:
+        super().__init__(name=f"membership-{group}", daemon=True)
+        self._topic = topic
+        self._on_assigned = on_assigned
+        self._on_revoked = on_revoked
+        self._on_problem = on_problem
+        self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        config = {
+            **consumer_config(cluster, client_id=client_id, group_id=group),
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": int(SESSION_SECONDS * 1000),
+            "heartbeat.interval.ms": int(HEARTBEAT_SECONDS * 1000),
+            "max.poll.interval.ms": 300_000,
+            "topic.metadata.refresh.interval.ms": 5_000,  # a grown topic is new lanes to share
+            "error_cb": on_problem,
+        }
+        if instance_id is not None:
+            config["group.instance.id"] = instance_id
+        self._consumer: Consumer = open_consumer(config)
+
+    def run(self) -> None:
+        """Serves the group until stopped, then leaves it."""
+        self._consumer.subscribe(
+            [self._topic],
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._lost,
+        )
+        while not self._stopping.is_set():
+            try:
+                message = self._consumer.poll(POLL_SECONDS)
+            except KafkaException as error:
+                self._on_problem(error.args[0])
+                self._stopping.wait(POLL_SECONDS)
+                continue
+            if message is not None and message.error() is not None:
+                self._on_problem(message.error())
+            self._serve()
+        self._consumer.close()
+        self._serve()
+
+    def stop(self, timeout_seconds: float) -> None:
+        """Leaves the group, so that others take the lanes over at once."""
+        self._stopping.set()
+        if self.is_alive():
+            self.join(timeout_seconds)
+
+    def owns(self, lane: int) -> bool:
+        """Asks the coordinator whether this member's generation still holds.
+
+        True only on the coordinator's own word: a member that slept through its session is told
+        that it is none. Called before a lane is started again after it was fenced.
+        """
+        answer: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._commands.put(lambda: answer.put(self._ask(lane)))
+        try:
+            return answer.get(timeout=VERIFY_SECONDS)
+        except queue.Empty:
+            return False
+
+    def _ask(self, lane: int) -> bool:
+        if lane not in {item.partition for item in self._consumer.assignment()}:
+            return False
+        try:
+            self._consumer.commit(
+                offsets=[TopicPartition(self._topic, lane, 0)], asynchronous=False
+            )
+        except KafkaException:
+            return False
+        return True
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                command = self._commands.get_nowait()
+            except queue.Empty:
+                return
+            command()
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        # Nothing is ever read here: positions at the end, and paused.
+        parked = [TopicPartition(item.topic, item.partition, _OFFSET_END) for item in partitions]
+        consumer.incremental_assign(parked)
+        if parked:
+            consumer.pause(parked)
+        self._on_problem(None)
+        self._on_assigned(frozenset(item.partition for item in partitions))
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._on_revoked(frozenset(item.partition for item in partitions), False)
+        consumer.incremental_unassign(partitions)
+
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._on_revoked(frozenset(item.partition for item in partitions), True)
+        consumer.incremental_unassign(partitions)

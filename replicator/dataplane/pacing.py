@@ -1,0 +1,79 @@
+"""When a lane commits, how long it waits, and who goes first under a throttle. Pure.
+
+A lane that has caught up commits as soon as its records are acknowledged, but not more often than
+MIN_COMMIT_SECONDS: exactly-once is then quick at low rates. A busy lane commits once per commit
+interval: cheap at high rates.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from replicator.policy.values import PRIORITIES, Priority
+
+MIN_COMMIT_SECONDS = 0.02
+"""A commit costs the target's coordinator three writes; 50 a second per lane is the most."""
+
+IDLE_POLL_SECONDS = 0.25
+"""How long an idle lane sleeps in the client; bounds how late it notices a command."""
+
+LAZY_COMMIT_SECONDS = 1.0
+"""Progress without records (dropped loops, control markers) is stored at most this often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What to do when no record is waiting: commit now, or wait this long for the next."""
+
+    commit: bool
+    wait_seconds: float
+
+
+def decide_pace(
+    *,
+    now: float,
+    opened_at: float | None,
+    last_commit_at: float,
+    commit_interval_seconds: float,
+    caught_up: bool,
+    lazy_since: float | None,
+    eager: bool,
+) -> Pace:
+    """Decides from monotonic times.
+
+    ``opened_at`` is when the open unit got its first record. ``lazy_since`` is when progress without
+    records began to wait. ``eager`` is false where a commit buys no latency (at-least-once records
+    are visible at once).
+    """
+    if opened_at is not None:
+        if now - opened_at >= commit_interval_seconds:
+            return Pace(commit=True, wait_seconds=0.0)
+        if caught_up:
+            due = opened_at + commit_interval_seconds
+            if eager:
+                due = min(due, last_commit_at + MIN_COMMIT_SECONDS)
+            if due <= now:
+                return Pace(commit=True, wait_seconds=0.0)
+            return Pace(commit=False, wait_seconds=due - now)
+        return Pace(commit=False, wait_seconds=0.0)
+    if lazy_since is not None:
+        due = lazy_since + LAZY_COMMIT_SECONDS
+        if due <= now:
+            return Pace(commit=True, wait_seconds=0.0)
+        return Pace(commit=False, wait_seconds=min(IDLE_POLL_SECONDS, due - now))
+    return Pace(commit=False, wait_seconds=IDLE_POLL_SECONDS)
+
+
+def held_back(
+    priorities: Mapping[tuple[str, int], Priority],
+    backlog: Iterable[tuple[str, int]],
+) -> frozenset[tuple[str, int]]:
+    """The partitions that must wait because a higher priority still has a backlog.
+
+    Only asked while the lane is held by its throttle: without a shortage nobody waits.
+    """
+    ranks = {priority: rank for rank, priority in enumerate(PRIORITIES)}
+    behind = [ranks[priorities[key]] for key in backlog if key in priorities]
+    if not behind:
+        return frozenset()
+    first = min(behind)
+    return frozenset(key for key, priority in priorities.items() if ranks[priority] > first)

@@ -1,0 +1,214 @@
+"""The worker's side of its lane processes: start them, spread lanes over them, hear from them."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+from replicator.dataplane.events import LaneStats
+from replicator.dataplane.messages import (
+    Gap,
+    LaneStopped,
+    LogLine,
+    Rotate,
+    StartLane,
+    Stats,
+    StopLane,
+    decode_event,
+    encode,
+)
+from replicator.dataplane.spec import LaneSpec
+
+LaneKey = tuple[str, int]
+"""Pair as people write it, and lane number."""
+
+
+class LanePool:
+    """Lane processes and the lanes in them; thread-safe.
+
+    ``entry_module`` is run with the number of an inherited socket as its argument.
+
+    A process that dies is replaced at once and ``on_event`` gets a LaneStopped for each of its
+    lanes: whoever wanted them starts them again.
+    """
+
+    def __init__(
+        self,
+        processes: int,
+        *,
+        entry_module: str,
+        on_event: Callable[[LaneStopped | Gap | LogLine], None],
+        on_stats: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._entry_module = entry_module
+        self._on_event = on_event
+        self._on_stats = on_stats
+        self._lock = threading.RLock()
+        self._closed = False
+        self._token = 0
+        self._waiting: dict[int, threading.Event] = {}
+        self._where: dict[LaneKey, _Process] = {}
+        self._processes = [
+            _Process(entry_module, self._heard, self._lost) for _ in range(processes)
+        ]
+
+    def start(self, spec: LaneSpec) -> None:
+        """Starts the lane in the emptiest process, or updates it where it runs."""
+        key = (f"{spec.source.alias}->{spec.target.alias}", spec.lane)
+        with self._lock:
+            if self._closed:
+                return
+            process = self._where.get(key)
+            if process is None:
+                process = min(self._processes, key=lambda item: len(item.lanes))
+                process.lanes[key] = None
+                self._where[key] = process
+            process.send(StartLane(spec))
+
+    def stop(self, keys: list[LaneKey], *, timeout_seconds: float) -> list[LaneKey]:
+        """Drains lanes together and waits; lanes that did not end in time are returned.
+
+        Such a lane is no danger (its next owner fences it) but may repeat its last work later.
+        """
+        waiting: list[tuple[LaneKey, threading.Event]] = []
+        with self._lock:
+            for key in keys:
+                process = self._where.get(key)
+                if process is None:
+                    continue
+                self._token += 1
+                event = self._waiting[self._token] = threading.Event()
+                waiting.append((key, event))
+                process.send(StopLane(key[0], key[1], self._token))
+        limit = threading.Event()
+        timer = threading.Timer(timeout_seconds, limit.set)
+        timer.daemon = True
+        timer.start()
+        late = []
+        for key, event in waiting:
+            while not event.wait(0.02):
+                if limit.is_set():
+                    late.append(key)
+                    break
+        timer.cancel()
+        return late
+
+    def rotate(self) -> None:
+        """Has every lane open new clients with freshly read secrets."""
+        with self._lock:
+            for process in self._processes:
+                process.send(Rotate())
+
+    def stats(self) -> list[LaneStats]:
+        """The newest figures of every lane."""
+        with self._lock:
+            return [
+                stats
+                for process in self._processes
+                for stats in process.lanes.values()
+                if stats is not None
+            ]
+
+    def pids(self) -> list[int]:
+        """Process ids of the lane processes."""
+        return [process.pid for process in self._processes]
+
+    def close(self) -> None:
+        """Ends the processes; lanes should have been stopped before."""
+        with self._lock:
+            self._closed = True
+        for process in self._processes:
+            process.close()
+
+    def _heard(self, process: "_Process", event: LaneStopped | Gap | LogLine | Stats) -> None:
+        if isinstance(event, Stats):
+            with self._lock:
+                for stats in event.lanes:
+                    key = (stats.pair, stats.lane)
+                    if key in process.lanes:
+                        process.lanes[key] = stats
+            self._on_stats()
+            return
+        if isinstance(event, LaneStopped):
+            self._forget(process, (event.pair, event.lane))
+            with self._lock:
+                waiting = self._waiting.pop(event.token, None)
+            if waiting is not None:
+                waiting.set()
+        self._on_event(event)
+
+    def _forget(self, process: "_Process", key: LaneKey) -> None:
+        with self._lock:
+            process.lanes.pop(key, None)
+            if self._where.get(key) is process:
+                del self._where[key]
+
+    def _lost(self, process: "_Process") -> None:
+        """A lane process died: replace it, and report its lanes as stopped."""
+        with self._lock:
+            if self._closed:
+                return
+            lanes = list(process.lanes)
+            self._processes.remove(process)
+            self._processes.append(_Process(self._entry_module, self._heard, self._lost))
+        for key in lanes:
+            self._forget(process, key)
+            self._on_event(LaneStopped(key[0], key[1], 0, fenced=False, reason="its process died"))
+
+
+class _Process:
+    """One lane process: its socket, its reader thread, and the lanes in it."""
+
+    def __init__(
+        self,
+        entry_module: str,
+        heard: Callable[["_Process", LaneStopped | Gap | LogLine | Stats], None],
+        lost: Callable[["_Process"], None],
+    ) -> None:
+        ours, theirs = socket.socketpair()
+        self.lanes: dict[LaneKey, LaneStats | None] = {}
+        self._heard = heard
+        self._lost = lost
+        self._socket = ours
+        self._sending = threading.Lock()
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", entry_module, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        theirs.close()
+        self.pid = self._child.pid
+        threading.Thread(target=self._read, name=f"lane-process-{self.pid}", daemon=True).start()
+
+    def send(self, command: StartLane | StopLane | Rotate) -> None:
+        """Sends a command; a process that is gone is noticed by the reader."""
+        with self._sending:
+            try:
+                self._socket.sendall(encode(command))
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """Closes the socket, which ends the process, and waits for it briefly."""
+        # shutdown, not close: the reader's file object keeps the descriptor open
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        try:
+            self._child.wait(2.0)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+    def _read(self) -> None:
+        try:
+            with self._socket.makefile("rb") as lines:
+                for line in lines:
+                    self._heard(self, decode_event(line))
+        except (OSError, ValueError):
+            pass  # closed under the reader: the process is ended or ending
+        self._child.wait()
+        self._lost(self)

@@ -1,0 +1,158 @@
+"""Where a partition starts or goes on: the pure decision at every take-over and every suspicion.
+
+Invariant: a partition never moves past source records that were neither copied nor declared lost.
+Where records are gone, either the partition stops with a problem (policy ``stop``) or the gap is
+put into words that are stored with the checkpoint (policy ``report``).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.policy.values import OnTruncation, StartFrom
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What the source says about one partition now.
+
+    ``earliest`` and ``latest`` are log start and last stable offset; ``at_timestamp`` is the first
+    offset at or after the policy's start time (None when not asked or none is that new).
+    """
+
+    topic_id: str
+    earliest: int
+    latest: int
+    at_timestamp: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartDecision:
+    """``offset`` to read from; with a ``problem`` the partition must not be read at all.
+
+    ``store`` says that the decision itself has to be stored (a first start, a gap, a stop).
+    ``lost`` is the range of source offsets given up, half open, or None.
+    """
+
+    offset: int
+    reason: str
+    problem: Literal["", "TRUNCATED", "RECREATED"] = ""
+    detail: str = ""
+    store: bool = False
+    accepted_gap: str = ""
+    lost: tuple[int, int] | None = None
+
+
+def decide_start(
+    checkpoint: Checkpoint | None,
+    facts: SourceFacts,
+    *,
+    start_from: StartFrom,
+    on_truncation: OnTruncation,
+    accept_gap: str,
+) -> StartDecision:
+    """Decides from the stored checkpoint, the source's log and the flow's policy."""
+    if checkpoint is None:
+        return _first_start(facts, start_from)
+    token = accept_gap if accept_gap and accept_gap != checkpoint.accepted_gap else ""
+    kept = checkpoint.accepted_gap
+    if checkpoint.topic_id and facts.topic_id and checkpoint.topic_id != facts.topic_id:
+        detail = (
+            f"the topic was deleted and created again: position {checkpoint.offset} belonged to "
+            f"topic id {checkpoint.topic_id}, the topic there now is {facts.topic_id}"
+        )
+        if on_truncation == "report" or token:
+            return StartDecision(
+                facts.earliest,
+                "recreated topic, from its start",
+                detail=f"gap accepted: {detail}",
+                store=True,
+                accepted_gap=token or kept,
+                lost=(checkpoint.offset, checkpoint.offset),
+            )
+        return _stopped(checkpoint, "RECREATED", detail)
+    if checkpoint.offset < facts.earliest:
+        detail = (
+            f"offsets {checkpoint.offset} to {facts.earliest - 1} vanished at the source before "
+            f"they were copied; its log now starts at {facts.earliest}"
+        )
+        return _gap(
+            checkpoint, detail, resume_at=facts.earliest, policy=on_truncation, token=token,
+            lost=(checkpoint.offset, facts.earliest),
+        )  # fmt: skip
+    if checkpoint.offset > facts.latest:
+        detail = (
+            f"the source log ends at {facts.latest}, below the position {checkpoint.offset}: "
+            f"the source lost records that were already copied"
+        )
+        return _gap(
+            checkpoint, detail, resume_at=facts.latest, policy=on_truncation, token=token,
+            lost=(facts.latest, facts.latest),
+        )  # fmt: skip
+    if checkpoint.problem == "TARGET_REFUSES":
+        # Nothing is missing: the record is tried again, or given to quarantine when accepted.
+        return StartDecision(
+            checkpoint.offset, "the refused record is tried again", store=True,
+            accepted_gap=token or kept,
+        )  # fmt: skip
+    if checkpoint.problem:
+        # What stopped it is no longer visible (the log grew past the position again), but records
+        # may be missing in between: only an operator ends a stop.
+        if not token:
+            return _stopped(checkpoint, _code(checkpoint.problem), checkpoint.detail)
+        return StartDecision(
+            checkpoint.offset,
+            "gap accepted by an operator",
+            detail=f"gap accepted: {checkpoint.detail}",
+            store=True,
+            accepted_gap=token,
+            lost=(checkpoint.offset, checkpoint.offset),
+        )
+    return StartDecision(checkpoint.offset, "from its checkpoint", accepted_gap=kept)
+
+
+def _first_start(facts: SourceFacts, start_from: StartFrom) -> StartDecision:
+    if start_from.kind == "latest":
+        return StartDecision(facts.latest, "first start, from the end", store=True)
+    if start_from.kind == "timestamp":
+        offset = facts.latest if facts.at_timestamp is None else facts.at_timestamp
+        return StartDecision(max(offset, facts.earliest), "first start, from a time", store=True)
+    return StartDecision(facts.earliest, "first start, from the beginning", store=True)
+
+
+def _gap(
+    checkpoint: Checkpoint,
+    detail: str,
+    *,
+    resume_at: int,
+    policy: OnTruncation,
+    token: str,
+    lost: tuple[int, int],
+) -> StartDecision:
+    if policy == "stop" and not token:
+        return _stopped(checkpoint, "TRUNCATED", detail)
+    return StartDecision(
+        resume_at,
+        "source data lost, gap on record",
+        detail=f"gap accepted: {detail}",
+        store=True,
+        accepted_gap=token or checkpoint.accepted_gap,
+        lost=lost,
+    )
+
+
+def _stopped(
+    checkpoint: Checkpoint, problem: Literal["TRUNCATED", "RECREATED"], detail: str
+) -> StartDecision:
+    return StartDecision(
+        checkpoint.offset,
+        "stopped by policy",
+        problem=problem,
+        detail=detail,
+        store=checkpoint.problem != problem or checkpoint.detail != detail,
+        accepted_gap=checkpoint.accepted_gap,
+    )
+
+
+def _code(problem: str) -> Literal["TRUNCATED", "RECREATED"]:
+    return "RECREATED" if problem == "RECREATED" else "TRUNCATED"

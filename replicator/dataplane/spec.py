@@ -1,0 +1,71 @@
+"""What a lane is told to do: frozen, JSON-friendly, decided elsewhere.
+
+The control room decides what each lane works on and the lane processes receive it as JSON; nothing
+in these types depends on a client library. References to secrets travel, secrets never do.
+"""
+
+from dataclasses import dataclass
+
+from replicator.policy.values import (
+    Delivery,
+    DropRule,
+    OnRecordError,
+    OnTruncation,
+    Priority,
+    Provenance,
+    StartFrom,
+    Throttle,
+)
+from replicator.topology.plan import ClusterPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionWork:
+    """One source partition that a lane copies.
+
+    ``topic_id`` is the source topic's id as the controller saw it, so that a recreated topic is
+    noticed. ``max_message_bytes`` is the target topic's limit. ``accept_gap`` is the token of an
+    operator's decision to let a stopped partition go on ("" when there is none); a lane acts on a
+    token once and stores it in the checkpoint.
+    """
+
+    topic: str
+    partition: int
+    target_topic: str
+    topic_id: str
+    priority: Priority = "normal"
+    max_message_bytes: int = 1048588
+    accept_gap: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSettings:
+    """The flow's policy as far as a lane needs it; a change of any field restarts the lane."""
+
+    delivery: Delivery
+    commit_interval_seconds: float
+    provenance: Provenance
+    blocked: tuple[str, ...]
+    start_from: StartFrom
+    on_record_error: OnRecordError
+    on_truncation: OnTruncation
+    filters: tuple[DropRule, ...] = ()
+    transforms: tuple[str, ...] = ()
+    cyclic: bool = False
+    """Whether records of this flow can come back: then no record may lose its hop header."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSpec:
+    """One lane: who it is, between which clusters, under which rules, on which partitions."""
+
+    topology: str
+    link: str
+    source: ClusterPlan
+    target: ClusterPlan
+    lane: int
+    layout_epoch: int
+    settings: LaneSettings
+    work: tuple[PartitionWork, ...]
+    throttle: Throttle = Throttle()  # noqa: RUF009  frozen, so one instance is safe
+    """This lane's share of the flow's budget; updated in place."""

@@ -1,0 +1,147 @@
+"""The one error tree.
+
+Three axes as class attributes tell a caller what to do without reading text: ``retriable`` (try
+again, nothing was decided), ``fatal`` (this client or process must stop) and ``partition_scoped``
+(only one partition is concerned). An unknown outcome is its own class: neither done nor failed.
+
+Each error a person may see carries ``code`` (a problem code of ``status``), ``subject`` (what it is
+about), and ``remedy`` (what to do). Foreign errors are mapped once, in the room of their library.
+"""
+
+
+class ReplicatorError(Exception):
+    """Base of everything this product raises on purpose."""
+
+    retriable = False
+    fatal = False
+    partition_scoped = False
+    code = "FAILED"
+    exit_code = 1
+
+    def __init__(self, message: str, *, subject: str = "", remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.subject = subject
+        self.remedy = remedy
+
+    def paragraph(self) -> str:
+        """One paragraph for a person: what, where, what to do."""
+        text = self.message if not self.subject else f"{self.subject}: {self.message}"
+        if not text.endswith((".", "!", "?")):
+            text += "."
+        return f"{text} {self.remedy}".strip()
+
+
+class InputError(ReplicatorError):
+    """The input is wrong: usage, topology file, a value that cannot be."""
+
+    code = "INPUT"
+    exit_code = 2
+
+
+class RefusedError(ReplicatorError):
+    """A safety check refused; nothing was changed."""
+
+    code = "REFUSED"
+    exit_code = 3
+
+
+class SecretUnavailableError(InputError):
+    """A secret reference (env or file) does not resolve. Never carries the secret."""
+
+    code = "SECRET_UNAVAILABLE"
+
+
+class ClusterError(ReplicatorError):
+    """Something about one cluster; ``subject`` is ``cluster:ALIAS``."""
+
+
+class UnreachableError(ClusterError):
+    """No broker of the cluster answers; other flows go on."""
+
+    retriable = True
+    code = "UNREACHABLE"
+
+
+class AuthenticationFailedError(ClusterError):
+    """Wrong credentials or a certificate that is not trusted."""
+
+    retriable = True  # credentials rotate in place
+    code = "AUTHENTICATION_FAILED"
+
+
+class NotAuthorizedError(ClusterError):
+    """The principal lacks a right; the message names the right and the resource."""
+
+    retriable = True  # rights may be granted while we run
+    code = "NOT_AUTHORIZED"
+
+
+class UnsupportedBrokerError(ClusterError):
+    """The broker is too old or lacks a feature that is needed."""
+
+    code = "UNSUPPORTED_BROKER"
+
+
+class AliasConflictError(ClusterError):
+    """An alias is bound to another cluster id, or two aliases are one cluster."""
+
+    code = "ALIAS_CONFLICT"
+
+
+class BrokerRefusedError(ClusterError):
+    """A broker refused one request for a reason that waiting does not mend."""
+
+    code = "TARGET_REFUSES"
+
+
+class TransientBrokerError(ClusterError):
+    """A broker asked to be tried again (leader moves, coordinator loading)."""
+
+    retriable = True
+    code = "UNREACHABLE"
+
+
+class NotFoundError(ClusterError):
+    """A topic, partition or group does not exist."""
+
+    code = "NOT_FOUND"
+
+
+class AlreadyExistsError(ClusterError):
+    """What was to be created is there already."""
+
+    code = "ALREADY_EXISTS"
+
+
+class FencedError(ReplicatorError):
+    """Another owner initialised the same transactional id: stop writing at once."""
+
+    fatal = True
+    code = "FENCED"
+
+
+class UnknownOutcomeError(ReplicatorError):
+    """A request may or may not have taken effect: re-initialise and re-read, never assume."""
+
+    code = "UNKNOWN_OUTCOME"
+
+
+class RecordRefusedError(ReplicatorError):
+    """The target will never take this record (too large, invalid)."""
+
+    partition_scoped = True
+    code = "QUARANTINED"
+
+
+class SourceDataLostError(ReplicatorError):
+    """Records vanished at the source before they were copied (truncated or recreated topic)."""
+
+    partition_scoped = True
+    code = "TRUNCATED"
+
+
+class StoredFormatError(ReplicatorError):
+    """A stored record has an unknown version or cannot be read; nothing is guessed."""
+
+    code = "FAILED"

@@ -1,0 +1,81 @@
+"""The names the product puts on things, and the one place that spells them on the wire.
+
+Everything here is pure. The wire names are a contract (operators' tools and other versions rely on
+them), so nothing else in the code may build such a name by hand.
+"""
+
+from typing import NewType
+
+ClusterAlias = NewType("ClusterAlias", str)
+LinkName = NewType("LinkName", str)
+FlowId = NewType("FlowId", str)
+SourceTopic = NewType("SourceTopic", str)
+TargetTopic = NewType("TargetTopic", str)
+Partition = NewType("Partition", int)
+Offset = NewType("Offset", int)
+Epoch = NewType("Epoch", int)
+LaneNumber = NewType("LaneNumber", int)
+
+HOPS_HEADER = "replicator-hops"
+RESERVED_PREFIX = "__replicator."
+
+
+def flow_id(source: ClusterAlias, target: ClusterAlias) -> FlowId:
+    """Returns the flow as people write it: ``east->west``."""
+    return FlowId(f"{source}->{target}")
+
+
+def flow_key(source: ClusterAlias, target: ClusterAlias) -> str:
+    """Returns the flow as it stands inside names: ``east.west``."""
+    return f"{source}.{target}"
+
+
+def parse_flow_id(text: str) -> tuple[ClusterAlias, ClusterAlias]:
+    """Reads ``east->west``.
+
+    Raises:
+        ValueError: when the text is not two aliases joined by ``->``.
+    """
+    source, arrow, target = text.strip().partition("->")
+    if not arrow or not source.strip() or not target.strip() or "->" in target:
+        raise ValueError(f"'{text}' is not a flow: write it as 'source->target'")
+    return ClusterAlias(source.strip()), ClusterAlias(target.strip())
+
+
+def checkpoints_topic(topology: str, source: ClusterAlias) -> str:
+    """Control topic on the target, one partition per lane."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.checkpoints"
+
+
+def control_topic(topology: str) -> str:
+    """Control topic on every cluster, one partition."""
+    return f"{RESERVED_PREFIX}{topology}.control"
+
+
+def quarantine_topic(topology: str, source: ClusterAlias) -> str:
+    """Topic on the target that keeps records which could not be copied."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.quarantine"
+
+
+def membership_group(topology: str, source: ClusterAlias) -> str:
+    """Consumer group on the target whose members are the workers of a flow."""
+    return f"{RESERVED_PREFIX}{topology}.{source}"
+
+
+def progress_group(topology: str, target: ClusterAlias) -> str:
+    """Consumer group on the source that shows a flow's progress to ordinary lag tools."""
+    return f"replicator.{topology}.{target}"
+
+
+def lane_transactional_id(
+    topology: str, source: ClusterAlias, target: ClusterAlias, lane: LaneNumber | int
+) -> str:
+    """Transactional id of one lane; whoever initialises it last owns the lane."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.{target}.lane-{lane}"
+
+
+def controller_transactional_id(
+    topology: str, source: ClusterAlias, target: ClusterAlias
+) -> str:
+    """Transactional id of a flow's controller; fences a controller that was replaced."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.{target}.controller"

@@ -1,0 +1,114 @@
+"""Everything the control room asks of a cluster, behind one object."""
+
+from collections.abc import Iterable, Mapping
+from typing import Self
+
+from replicator.errors import ReplicatorError
+from replicator.kafka import cluster, groups, offsets, topics
+from replicator.kafka.cluster import ClusterDescription
+from replicator.kafka.groups import CommittedOffset, GroupDescription
+from replicator.kafka.offsets import OffsetPoint, TopicPartitionKey
+from replicator.kafka.session import AdminSession
+from replicator.kafka.settings import Isolation
+from replicator.kafka.topics import Failures, NewTopicSpec, TopicDescription
+from replicator.policy.topic_config import ConfigValue
+from replicator.topology.plan import ClusterPlan
+
+
+class ClusterAdmin:
+    """Blocking and thread-safe; nothing is sent before the first call.
+
+    Every call ends within about ``timeout_seconds`` and raises errors of our tree: UnreachableError,
+    AuthenticationFailedError, NotAuthorizedError and so on, with what to do. What happens to single
+    topics or partitions of a change is in its answer. After a refused login the secrets are read
+    again at the next call.
+    """
+
+    def __init__(
+        self, cluster: ClusterPlan, *, client_id: str, timeout_seconds: float = 10.0
+    ) -> None:
+        self.cluster = cluster
+        self._session = AdminSession(cluster, client_id=client_id, timeout_seconds=timeout_seconds)
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self._session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def cluster_id(self) -> str:
+        """The id that stays the same for the cluster's whole life."""
+        return self.describe_cluster().cluster_id
+
+    def describe_cluster(self) -> ClusterDescription:
+        """Id, brokers, controller and our rights."""
+        return cluster.describe_cluster(self._session)
+
+    def topic_partitions(self) -> dict[str, int]:
+        """All topics with the number of their partitions; one cheap request."""
+        return topics.topic_partitions(self._session)
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, TopicDescription]:
+        """Id, partitions, replicas, leaders and our rights; missing names are absent."""
+        return topics.describe_topics(self._session, names)
+
+    def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
+        """All settings of topics; missing names are absent."""
+        return topics.topic_configs(self._session, names)
+
+    def create_topics(self, specs: Iterable[NewTopicSpec]) -> Failures:
+        """Creates topics; None for each that is done, else why not."""
+        return topics.create_topics(self._session, specs)
+
+    def create_partitions(self, totals: Mapping[str, int]) -> Failures:
+        """Grows topics to that many partitions in all; None for each that is done."""
+        return topics.create_partitions(self._session, totals)
+
+    def alter_topic_configs(self, changes: Mapping[str, Mapping[str, str | None]]) -> Failures:
+        """Sets single settings, takes them back with None; None for each topic that is done."""
+        return topics.alter_topic_configs(self._session, changes)
+
+    def delete_topics(self, names: Iterable[str]) -> Failures:
+        """Deletes topics; None for each that is done."""
+        return topics.delete_topics(self._session, names)
+
+    def offsets(
+        self,
+        partitions: Iterable[TopicPartitionKey],
+        at: OffsetPoint,
+        isolation: Isolation = "read_committed",
+    ) -> dict[TopicPartitionKey, int | ReplicatorError]:
+        """Offsets at one point of many partitions; see ``offsets.list_offsets``."""
+        return offsets.list_offsets(self._session, partitions, at, isolation=isolation)
+
+    def list_groups(self) -> tuple[str, ...]:
+        """Names of all consumer groups."""
+        return groups.list_groups(self._session)
+
+    def describe_group(self, group: str) -> GroupDescription:
+        """State and members; DEAD without members when it does not exist."""
+        return groups.describe_groups(self._session, [group])[group]
+
+    def describe_groups(self, names: Iterable[str]) -> dict[str, GroupDescription]:
+        """State and members of many groups."""
+        return groups.describe_groups(self._session, names)
+
+    def committed_offsets(
+        self, group: str, partitions: Iterable[TopicPartitionKey]
+    ) -> dict[TopicPartitionKey, CommittedOffset]:
+        """Where a group stands; partitions without a position are absent."""
+        return groups.committed_offsets(self._session, group, partitions)
+
+    def commit_offsets(
+        self, group: str, positions: Mapping[TopicPartitionKey, tuple[int, str]]
+    ) -> dict[TopicPartitionKey, ReplicatorError | None]:
+        """Sets positions (offset, metadata) of a group that nobody is in."""
+        return groups.commit_offsets(self._session, group, positions)
+
+    def delete_groups(self, names: Iterable[str]) -> dict[str, ReplicatorError | None]:
+        """Deletes groups with their positions; None for each that is done."""
+        return groups.delete_groups(self._session, names)

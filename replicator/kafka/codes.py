@@ -1,0 +1,13 @@
+"""librdkafka's own error codes under public names; it spells its local ones with an underscore."""
+
+from confluent_kafka import KafkaError
+
+AUTO_OFFSET_RESET: int = KafkaError._AUTO_OFFSET_RESET
+INVALID_DIFFERENT_RECORD: int = KafkaError._INVALID_DIFFERENT_RECORD
+LOG_TRUNCATION: int = KafkaError._LOG_TRUNCATION
+PARTITION_EOF: int = KafkaError._PARTITION_EOF
+PURGE_INFLIGHT: int = KafkaError._PURGE_INFLIGHT
+PURGE_QUEUE: int = KafkaError._PURGE_QUEUE
+TIMED_OUT: int = KafkaError._TIMED_OUT
+UNKNOWN_PARTITION: int = KafkaError._UNKNOWN_PARTITION
+UNKNOWN_TOPIC: int = KafkaError._UNKNOWN_TOPIC

@@ -1,0 +1,193 @@
+"""Reading compacted topics: once to the end, or on and on.
+
+The end of a partition is what the broker calls its last stable offset, and is recognised by the
+library's end-of-partition event, not by counting: the last offsets may be transaction markers,
+which no consumer ever sees.
+"""
+
+# ruff: noqa: SLF001 - librdkafka begins the names of its local errors with an underscore
+
+import time
+from collections.abc import Iterable
+from typing import Self
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from replicator.errors import ReplicatorError, UnreachableError
+from replicator.kafka.client import open_consumer
+from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
+from replicator.kafka.settings import consumer_config
+from replicator.topology.plan import ClusterPlan
+
+Entry = tuple[bytes, bytes | None]
+"""A key and its value; None takes the key away."""
+
+_NO_GROUP = "replicator.no-group"  # librdkafka wants a name; nothing is committed under it
+_BATCH = 2000
+_STEP_SECONDS = 0.1
+
+
+def read_compacted(
+    cluster: ClusterPlan,
+    topic: str,
+    partitions: Iterable[int] = (0,),
+    *,
+    client_id: str,
+    timeout_seconds: float = 10.0,
+) -> dict[int, dict[bytes, bytes]]:
+    """The last value of every key, for each partition, up to its end at the time of the call.
+
+    Raises:
+        UnreachableError: the end was not reached in time.
+        ReplicatorError: the topic cannot be read, see its class.
+    """
+    # The end of a quiet partition is told after one wait at the broker: here it is to be short.
+    with LogTail(cluster, topic, partitions, client_id=client_id, fetch_wait_seconds=0.01) as tail:
+        return tail.load(timeout_seconds=timeout_seconds)
+
+
+class LogTail:
+    """Follows some partitions of a compacted topic from the start; for one thread.
+
+    Offsets that are gone (compacted away, or a recreated topic) are never an error here: the
+    reader goes on from the oldest record there is, because only last values matter.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        topic: str,
+        partitions: Iterable[int] = (0,),
+        *,
+        client_id: str,
+        fetch_wait_seconds: float = 0.1,
+    ) -> None:
+        self.topic = topic
+        self._subject = f"cluster:{cluster.alias}"
+        self._trouble = ConnectionTrouble()
+        self._partitions = tuple(partitions)
+        config = consumer_config(
+            cluster,
+            client_id=client_id,
+            group_id=_NO_GROUP,
+            fetch_wait_seconds=fetch_wait_seconds,
+            queue_bytes=16 * 1024 * 1024,
+            on_error=self._trouble,
+        )
+        config["auto.offset.reset"] = "earliest"
+        self._consumer = open_consumer(config, subject=self._subject)
+        self._started = False
+        self._ended: set[int] = set()
+
+    def load(self, *, timeout_seconds: float) -> dict[int, dict[bytes, bytes]]:
+        """Reads from the start to the end of every partition; call it once, before ``poll``.
+
+        Returns:
+            The last value of every key, for each partition.
+
+        Raises:
+            UnreachableError: the end was not reached in time.
+            ReplicatorError: the topic cannot be read, see its class.
+        """
+        state: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
+        deadline = time.monotonic() + timeout_seconds
+        self._start(timeout_seconds)
+        while len(self._ended) < len(self._partitions):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise self._late(timeout_seconds)
+            for message in self._take(min(left, _STEP_SECONDS)):
+                key, value = message.key(), message.value()
+                values = state[message.partition() or 0]
+                if key is None:
+                    continue
+                if value is None:
+                    values.pop(key, None)
+                else:
+                    values[key] = value
+        return state
+
+    def poll(self, timeout_seconds: float) -> list[Entry]:
+        """New entries since the last call, in the order of each partition; empty when none came.
+
+        Waits for the first one only.
+
+        Raises:
+            ReplicatorError: the topic cannot be read; retriable ones go away by themselves, and the
+                tail is still at its place.
+        """
+        self._start(timeout_seconds)
+        return [
+            (key, message.value())
+            for message in self._take(timeout_seconds)
+            if (key := message.key()) is not None
+        ]
+
+    def close(self) -> None:
+        """Gives the connections back; closing twice is closing once."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self, timeout_seconds: float) -> None:
+        """Looks the topic up, then begins to fetch.
+
+        Without the look-up the library begins before it knows a leader, and then waits for half a
+        second; and a topic that does not exist would look like one that is slow.
+        """
+        if self._started:
+            return
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                found = self._consumer.list_topics(self.topic, timeout=max(0.1, min(left, 1.0)))
+                error = found.topics[self.topic].error
+            except KafkaException as raised:
+                error = as_kafka_error(raised)
+            if error is None:
+                break
+            self._consumer.poll(0.02)  # lets the library tell why connections fail
+            failure = self._failure(error)
+            if not failure.retriable or failure.code == "AUTHENTICATION_FAILED" or left <= 0:
+                raise failure
+        # Offset 0 needs no question to the broker; where it is gone, "earliest" takes over.
+        self._consumer.assign(
+            [TopicPartition(self.topic, number, 0) for number in self._partitions]
+        )
+        self._started = True
+
+    def _take(self, timeout_seconds: float) -> list[Message]:
+        """Waits for one event, then takes what is there without waiting."""
+        first = self._consumer.poll(timeout_seconds)
+        if first is None:
+            return []
+        records: list[Message] = []
+        for message in (first, *self._consumer.consume(_BATCH, 0)):
+            error = message.error()
+            if error is None:
+                records.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._ended.add(message.partition() or 0)
+            elif not records:
+                raise self._failure(error)
+        return records
+
+    def _failure(self, error: KafkaError) -> ReplicatorError:
+        return map_kafka_error(
+            error, subject=self._subject, doing=f"read {self.topic}", cause=self._trouble.cause()
+        )
+
+    def _late(self, seconds: float) -> ReplicatorError:
+        cause = self._trouble.cause()
+        if cause is not None:
+            return self._failure(cause)
+        return UnreachableError(
+            f"cannot read {self.topic} to its end within {seconds:g} seconds",
+            subject=self._subject,
+            remedy="Check that its partitions have leaders; it is tried again by itself.",
+        )

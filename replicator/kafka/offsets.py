@@ -1,0 +1,63 @@
+"""Offsets of many partitions at once: the ends, and where a time begins."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any, Literal
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from replicator.errors import ReplicatorError
+from replicator.kafka.session import AdminSession
+from replicator.kafka.settings import Isolation
+
+OffsetPoint = Literal["earliest", "latest"] | int
+TopicPartitionKey = tuple[str, int]
+
+
+def list_offsets(
+    session: AdminSession,
+    partitions: Iterable[TopicPartitionKey],
+    at: OffsetPoint,
+    *,
+    isolation: Isolation = "read_committed",
+) -> dict[TopicPartitionKey, int | ReplicatorError]:
+    """The offset at one point of each partition, or why it is not known.
+
+    ``earliest`` is the oldest record that still exists; ``latest`` the next one to be read
+    (``read_committed``: before the oldest open transaction). A number is a timestamp in
+    milliseconds: the first record at or after it, -1 where there is none.
+    """
+
+    def send(chunk: list[TopicPartitionKey]) -> dict[TopicPartition, "Future[Any]"]:
+        return session.client.list_offsets(
+            {TopicPartition(topic, number): _spec(at) for topic, number in chunk},
+            isolation_level=(
+                IsolationLevel.READ_COMMITTED
+                if isolation == "read_committed"
+                else IsolationLevel.READ_UNCOMMITTED
+            ),
+            request_timeout=session.timeout_seconds,
+        )
+
+    wanted: Sequence[TopicPartitionKey] = sorted(set(partitions))
+    answers = session.each(
+        wanted, send, doing=lambda part: f"read offsets of {part.topic}/{part.partition}"
+    )
+    return {
+        (part.topic, part.partition): answer
+        if isinstance(answer, ReplicatorError)
+        else answer.offset
+        for part, answer in answers.items()
+    }
+
+
+def _spec(at: OffsetPoint) -> OffsetSpec:
+    # The library's constructors carry no types.
+    spec: OffsetSpec
+    if isinstance(at, int):
+        spec = OffsetSpec.for_timestamp(at)
+    else:
+        make: Any = OffsetSpec.earliest if at == "earliest" else OffsetSpec.latest
+        spec = make()
+    return spec

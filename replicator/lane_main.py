@@ -1,0 +1,26 @@
+"""Composition root of a lane process: joins the lanes to the control topic's word on the layout."""
+
+import sys
+
+from replicator.control.control_state import ControlState
+from replicator.control.desired import lane_may_start
+from replicator.dataplane.lane_process import run_lane_process
+from replicator.dataplane.spec import LaneSpec
+from replicator.identifiers import control_topic
+from replicator.kafka.compacted_log import read_compacted
+
+
+def layout_still_holds(spec: LaneSpec) -> bool:
+    """Reads the control topic to its end and asks whether the spec's layout is the one in force."""
+    log = read_compacted(
+        spec.target,
+        control_topic(spec.topology),
+        [0],
+        client_id=f"replicator-{spec.topology}-layout",
+        timeout_seconds=30.0,
+    )
+    return lane_may_start(ControlState().fold(log[0].items()), spec)
+
+
+if __name__ == "__main__":
+    run_lane_process(int(sys.argv[1]), may_start=layout_still_holds)

@@ -1,0 +1,252 @@
+"""Every metric of the product, declared once: name, kind, unit, labels, help.
+
+The exposition (``metrics``), ``docs/metrics.md``, the dashboards and the alert rules are generated
+from this table or checked against it; nothing else in the code spells a metric name. Pure.
+
+``LATER`` holds the metrics of the contract whose capability has not landed: the change that lands
+it moves the entry from there into ``CATALOGUE``.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+PREFIX = "replicator_"
+FLOW_LABELS = ("link", "flow")
+DETAIL_LABELS = ("topic", "partition")
+
+Kind = Literal["counter", "gauge", "histogram", "info"]
+Unit = Literal["records", "bytes", "seconds", "transactions", "lanes", "partitions", "epoch", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric as Prometheus sees it.
+
+    ``name`` is without the prefix; ``labels`` are those of every sample; ``detail`` metrics carry
+    ``DETAIL_LABELS`` as well when the worker runs with ``--metrics-detail``; ``values`` names the
+    closed set of values of a label that has one.
+    """
+
+    name: str
+    kind: Kind
+    unit: Unit
+    labels: tuple[str, ...]
+    help: str
+    detail: bool = False
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """The name on the wire, prefix included."""
+        return PREFIX + self.name
+
+    def label_names(self, *, detail: bool) -> tuple[str, ...]:
+        """The label names of a sample, with or without ``--metrics-detail``."""
+        return self.labels + DETAIL_LABELS if detail and self.detail else self.labels
+
+
+def _flow(
+    name: str,
+    kind: Kind,
+    unit: Unit,
+    help_text: str,
+    *,
+    extra: str = "",
+    values: tuple[str, ...] = (),
+    detail: bool = False,
+) -> Metric:
+    labels = (*FLOW_LABELS, extra) if extra else FLOW_LABELS
+    return Metric(name, kind, unit, labels, help_text, detail, ((extra, values),) if values else ())
+
+
+FLOW_STATES = ("seeding", "replicating", "paused", "draining", "stopped", "failed")
+LANE_STATES = ("starting", "running", "recovering", "stopped", "failed")
+PARTITION_STATES = ("waiting", "seeding", "replicating", "paused", "stopped", "failed")
+TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
+DROP_REASONS = ("loop", "filtered", "transformed")
+DRIFT_KINDS = ("config", "partitions")
+
+CATALOGUE: tuple[Metric, ...] = (
+    _flow(
+        "records_replicated_total",
+        "counter",
+        "records",
+        "Records acknowledged by the target.",
+        detail=True,
+    ),
+    _flow(
+        "bytes_replicated_total",
+        "counter",
+        "bytes",
+        "Key, value and header bytes of the replicated records.",
+        detail=True,
+    ),
+    _flow(
+        "records_dropped_total",
+        "counter",
+        "records",
+        "Records left out on purpose, by reason.",
+        extra="reason",
+        values=DROP_REASONS,
+    ),
+    _flow(
+        "records_quarantined_total",
+        "counter",
+        "records",
+        "Records the target would never take, kept in the quarantine topic.",
+    ),
+    _flow(
+        "records_foreign_header_total",
+        "counter",
+        "records",
+        "Records that carry a header of the provenance name which somebody else wrote.",
+    ),
+    _flow(
+        "records_header_omitted_total",
+        "counter",
+        "records",
+        "Records copied without the provenance header because it alone made them too large.",
+    ),
+    _flow(
+        "lag_records",
+        "gauge",
+        "records",
+        "Records of this worker's partitions not yet read by the flow; add up over workers.",
+        detail=True,
+    ),
+    _flow(
+        "lag_seconds",
+        "gauge",
+        "seconds",
+        "Age of the last record read where any is left to read, else 0; the worst partition. "
+        "Take the maximum over workers.",
+        detail=True,
+    ),
+    _flow(
+        "replication_latency_seconds",
+        "histogram",
+        "seconds",
+        "From a record's source timestamp to the target's acknowledgement.",
+    ),
+    _flow("commit_duration_seconds", "histogram", "seconds", "Time one commit of progress takes."),
+    _flow(
+        "transactions_total",
+        "counter",
+        "transactions",
+        "Commits of progress by outcome; an unknown outcome is read back, never assumed.",
+        extra="outcome",
+        values=TRANSACTION_OUTCOMES,
+    ),
+    _flow(
+        "throttle_wait_seconds_total",
+        "counter",
+        "seconds",
+        "Time lanes have waited for the flow's budget.",
+    ),
+    _flow(
+        "lanes",
+        "gauge",
+        "lanes",
+        "Lanes this worker owns, by state.",
+        extra="state",
+        values=LANE_STATES,
+    ),
+    _flow("assignment_missing", "gauge", "lanes", "Lanes of the flow that no worker owns."),
+    _flow(
+        "partition_state",
+        "gauge",
+        "partitions",
+        "Partitions of this worker by state; with detail, 1 at the partition's state.",
+        extra="state",
+        values=PARTITION_STATES,
+        detail=True,
+    ),
+    _flow(
+        "flow_state",
+        "gauge",
+        "",
+        "1 at the flow's state, 0 at the others.",
+        extra="state",
+        values=FLOW_STATES,
+    ),
+    _flow(
+        "checkpoint_age_seconds",
+        "gauge",
+        "seconds",
+        "Time since the last checkpoint of the flow's oldest lane. An idle lane writes none: "
+        "read it together with lag.",
+    ),
+    _flow(
+        "problems",
+        "gauge",
+        "",
+        "Problems the flow has now, by problem code of `status`.",
+        extra="code",
+    ),
+    _flow(
+        "topology_drift",
+        "gauge",
+        "",
+        "Differences between plan and target that replication does not mend by itself, by kind.",
+        extra="kind",
+        values=DRIFT_KINDS,
+    ),
+    Metric("plan_info", "info", "", ("hash",), "1 at the hash of the plan this worker runs."),
+    Metric(
+        "build_info",
+        "info",
+        "",
+        ("version", "revision", "python"),
+        "1 at the version of this program.",
+    ),
+)
+
+LATER: tuple[Metric, ...] = (
+    _flow(
+        "group_translation_total",
+        "counter",
+        "",
+        "Group positions carried over, by grade.",
+        extra="grade",
+        values=("exact", "bounded", "unavailable"),
+    ),
+    _flow(
+        "group_sync_age_seconds",
+        "gauge",
+        "seconds",
+        "Time since group positions were carried over.",
+    ),
+    Metric(
+        "link_role",
+        "gauge",
+        "",
+        ("link", "cluster", "role"),
+        "1 at the cluster's role in the link.",
+    ),
+    Metric("link_epoch", "gauge", "epoch", ("link",), "Epoch of the link's role record."),
+    Metric(
+        "failover_duration_seconds", "gauge", "seconds", ("link",), "How long the last change took."
+    ),
+    Metric(
+        "failover_lost_records", "gauge", "records", ("link",), "Records the last change gave up."
+    ),
+    _flow(
+        "canary_roundtrip_seconds",
+        "histogram",
+        "seconds",
+        "From a canary record's write on the source to its arrival on the target.",
+    ),
+    _flow("canary_lost_total", "counter", "records", "Canary records that never arrived."),
+)
+
+
+def metric(name: str) -> Metric:
+    """The declared metric of that name, without the prefix.
+
+    Raises:
+        KeyError: when the catalogue has none.
+    """
+    return _BY_NAME[name]
+
+
+_BY_NAME = {entry.name: entry for entry in CATALOGUE}

@@ -1,0 +1,106 @@
+"""Alive and ready: two different questions, both answered with reasons.
+
+Alive asks whether this process's own loops still run; only a restart mends it, so nothing outside
+the process may make it false. Ready asks whether the worker does what it is there for. Pure: the
+clock is passed in.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replicator.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An answer and the reasons for it; no reason when the answer is yes."""
+
+    ok: bool
+    reasons: tuple[str, ...] = ()
+
+
+class Liveness:
+    """Which named loops beat in time. Safe to beat from several threads (single assignments).
+
+    Invariant: a loop that was started and not stopped must beat within its limit.
+    """
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._limits: dict[str, float] = {}
+        self._beats: dict[str, float] = {}
+
+    def start(self, name: str, *, limit_seconds: float) -> None:
+        """From now on the loop must beat at least every ``limit_seconds``."""
+        self._beats[name] = self._clock.monotonic()
+        self._limits[name] = limit_seconds
+
+    def beat(self, name: str) -> None:
+        """The loop ran; one that was never started, or was stopped, is not watched."""
+        if name in self._limits:
+            self._beats[name] = self._clock.monotonic()
+
+    def stop(self, name: str) -> None:
+        """The loop ended on purpose."""
+        self._limits.pop(name, None)
+
+    def verdict(self) -> Verdict:
+        """Alive when every watched loop has beaten within its limit."""
+        now = self._clock.monotonic()
+        reasons = tuple(
+            f"loop '{name}' last ran {silent_seconds:.1f} s ago, limit {limit_seconds:g} s"
+            for name, limit_seconds in sorted(self._limits.copy().items())
+            if (silent_seconds := now - self._beats[name]) > limit_seconds
+        )
+        return Verdict(not reasons, reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterHealth:
+    """Whether a cluster this worker needs answers, and if not, why."""
+
+    alias: str
+    reachable: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PairHealth:
+    """This worker's part in one ordered pair of clusters.
+
+    ``joined`` is true once the membership group has given an assignment, be it empty: a worker in
+    reserve is ready.
+    """
+
+    flow: str
+    joined: bool
+    lanes_assigned: int
+    lanes_running: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessFacts:
+    """Everything readiness depends on."""
+
+    clusters: Sequence[ClusterHealth]
+    pairs: Sequence[PairHealth]
+    draining: bool = False
+
+
+def readiness(facts: ReadinessFacts) -> Verdict:
+    """Ready when clusters answer, assignments have come, assigned lanes run, and it is no drain."""
+    reasons: list[str] = []
+    if facts.draining:
+        reasons.append("the worker is draining")
+    for cluster in facts.clusters:
+        if not cluster.reachable:
+            why = f": {cluster.detail}" if cluster.detail else ""
+            reasons.append(f"cluster '{cluster.alias}' cannot be reached{why}")
+    for pair in facts.pairs:
+        if not pair.joined:
+            reasons.append(f"{pair.flow}: lanes are not assigned yet")
+        elif pair.lanes_running < pair.lanes_assigned:
+            reasons.append(
+                f"{pair.flow}: {pair.lanes_running} of {pair.lanes_assigned} assigned lanes run"
+            )
+    return Verdict(not reasons, tuple(reasons))

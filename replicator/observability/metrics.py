@@ -1,0 +1,115 @@
+"""The Prometheus face of a worker; the only module that knows ``prometheus_client``.
+
+``Metrics`` is fed every lane statistics message (``observe``) and renders one scrape from a
+snapshot (``render``). It decides nothing: figures come from ``totals`` and ``samples``, names from
+the catalogue.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample as Line
+
+from replicator.observability.build import Build, current_build
+from replicator.observability.catalogue import CATALOGUE, LATER, PREFIX, Metric
+from replicator.observability.figures import LaneFigures, MetricsSnapshot
+from replicator.observability.samples import Families, Sample
+from replicator.observability.totals import Totals
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+
+class Metrics:
+    """All metrics of one worker. Safe to observe and render from different threads."""
+
+    def __init__(
+        self,
+        *,
+        bounds_seconds: Sequence[float],
+        detail: bool = False,
+        build: Build | None = None,
+    ) -> None:
+        """``bounds_seconds`` are the upper bounds of the lanes' buckets, without infinity."""
+        self._bounds = tuple(bounds_seconds)
+        self._detail = detail
+        self._build = build or current_build()
+        self._totals = Totals(buckets=len(self._bounds) + 1, detail=detail)
+        self._lock = threading.Lock()
+
+    def observe(self, lanes: Iterable[LaneFigures]) -> None:
+        """Adds statistics as they arrive from the lanes."""
+        with self._lock:
+            for lane in lanes:
+                self._totals.observe(lane)
+
+    def render(self, snapshot: MetricsSnapshot) -> bytes:
+        """One scrape in the Prometheus text format; observes the snapshot's lanes first."""
+        with self._lock:
+            for lane in snapshot.lanes:
+                self._totals.observe(lane)
+            families = list(
+                Families(
+                    totals=self._totals,
+                    snapshot=snapshot,
+                    bounds_seconds=self._bounds,
+                    build=self._build,
+                    detail=self._detail,
+                )
+            )
+        return generate_latest(_Once(families, detail=self._detail))
+
+
+class _Once(Collector):
+    """Hands the client library families that are ready."""
+
+    def __init__(self, families: list[tuple[Metric, list[Sample]]], *, detail: bool) -> None:
+        self._families = families
+        self._detail = detail
+
+    def collect(self) -> Iterator[Family]:
+        for declared, samples in self._families:
+            kind = "gauge" if declared.kind == "info" else declared.kind
+            family = Family(declared.full_name.removesuffix("_total"), declared.help, kind)
+            names = declared.label_names(detail=self._detail)
+            for sample in samples:
+                labels = dict(zip(names, sample.values, strict=True))
+                if sample.bound:
+                    labels["le"] = sample.bound
+                family.samples.append(
+                    Line(declared.full_name + sample.suffix, labels, sample.value)
+                )
+            yield family
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueDifferences:
+    """What an exposition and the catalogue disagree on; empty when they agree."""
+
+    undeclared: tuple[str, ...]
+    missing: tuple[str, ...]
+    wrong_labels: tuple[str, ...]
+
+
+def compare_with_catalogue(exposition: str, *, detail: bool = False) -> CatalogueDifferences:
+    """Compares a scrape with the catalogue: names both ways, and the labels of every sample."""
+    declared = {entry.full_name: entry for entry in CATALOGUE}
+    seen: set[str] = set()
+    wrong: set[str] = set()
+    for family in text_string_to_metric_families(exposition):
+        name = family.name + ("_total" if family.type == "counter" else "")
+        seen.add(name)
+        if name not in declared:
+            continue
+        expected = set(declared[name].label_names(detail=detail))
+        wrong.update(name for line in family.samples if set(line.labels) - {"le"} != expected)
+    undeclared = {name for name in seen - declared.keys() if name.startswith(PREFIX)}
+    return CatalogueDifferences(
+        undeclared=tuple(sorted(undeclared | (seen & {entry.full_name for entry in LATER}))),
+        missing=tuple(sorted(declared.keys() - seen)),
+        wrong_labels=tuple(sorted(wrong)),
+    )

@@ -1,0 +1,135 @@
+"""The hop header: where a record came from, and which way it went.
+
+The value of `replicator-hops` is UTF-8 text: hops separated by one space, oldest first. A hop is
+`alias/topic/partition/offset` as seen on the cluster that was read, or the alias alone under
+`provenance: path`; both forms may stand in one value. Topic names can hold neither `/` nor a space,
+so splitting is unambiguous. Anything else under that header name is foreign: kept, never guessed at.
+
+Loop prevention needs only the aliases, once per record, so `aliases_in` does no more than one
+regular expression in C and a split. The quantifiers are possessive: arbitrary bytes cannot make the
+match backtrack.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from replicator.identifiers import HOPS_HEADER
+
+ALIAS_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+"""Grammar of an alias: no dots, so that a prefixed topic name can be read back."""
+
+MAX_ALIAS_LENGTH = 63
+MAX_PARTITION = 2**31 - 1
+MAX_OFFSET = 2**63 - 1
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+_ALIAS = rb"[a-z0-9]++(?:-++[a-z0-9]++)*+"
+_PLACE = rb"/[a-zA-Z0-9._-]{1,249}+/(?:0|[1-9][0-9]{0,9}+)/(?:0|[1-9][0-9]{0,18}+)"
+_HOP = rb"%b(?:%b)?+" % (_ALIAS, _PLACE)
+_HOPS = re.compile(rb"%b(?: %b)*+" % (_HOP, _HOP))
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One cluster a record was read from; the place is None where only the path was kept."""
+
+    alias: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHops:
+    """What a record's headers say about its way.
+
+    `index` is the place of the last well-formed header, None when there is none. `foreign` counts
+    headers of our name that are somebody else's.
+    """
+
+    index: int | None
+    value: bytes | None
+    foreign: int
+
+
+def hop_prefix(alias: str, topic: str, partition: int) -> bytes:
+    """The constant part of a partition's hops; the offset is appended per record."""
+    return f"{alias}/{topic}/{partition}/".encode()
+
+
+def encode_hop(hop: Hop) -> bytes:
+    """One hop as it stands in the header; the path form when it has no place."""
+    if hop.topic is None or hop.partition is None or hop.offset is None:
+        return hop.alias.encode()
+    return f"{hop.alias}/{hop.topic}/{hop.partition}/{hop.offset}".encode()
+
+
+def encode_hops(hops: Iterable[Hop]) -> bytes:
+    """A whole header value, oldest hop first."""
+    return b" ".join(encode_hop(hop) for hop in hops)
+
+
+def append(existing: bytes | None, hop: bytes) -> bytes:
+    """Extends a well-formed value by one encoded hop; None starts a new one."""
+    return hop if existing is None else b"%b %b" % (existing, hop)
+
+
+def aliases_in(value: bytes | None) -> tuple[str, ...] | None:
+    """The aliases on a record's way, oldest first; None when the value is not ours.
+
+    This is the per-record path: it does not check number ranges, which loop prevention never needs.
+    """
+    if value is None or _HOPS.fullmatch(value) is None:
+        return None
+    return tuple(hop.partition("/")[0] for hop in value.decode("ascii").split(" "))
+
+
+def parse_hops(value: bytes | None) -> tuple[Hop, ...] | None:
+    """Reads a header value; None when it is not well-formed, whatever the bytes."""
+    if value is None or _HOPS.fullmatch(value) is None:
+        return None
+    hops = tuple(_parse_hop(text) for text in value.decode("ascii").split(" "))
+    return None if any(_out_of_range(hop) for hop in hops) else hops
+
+
+def find_hops(headers: Headers | None) -> FoundHops:
+    """The last well-formed hop header counts; others of that name are foreign."""
+    index: int | None = None
+    value: bytes | None = None
+    foreign = 0
+    for position, (name, content) in enumerate(headers or ()):
+        if name != HOPS_HEADER:
+            continue
+        if content is not None and _HOPS.fullmatch(content) is not None:
+            index, value = position, content
+        else:
+            foreign += 1
+    return FoundHops(index, value, foreign)
+
+
+def with_hop(
+    headers: Headers | None, found: FoundHops, hop: bytes
+) -> list[tuple[str, bytes | None]]:
+    """The headers to write: everything as it was, our header extended and last in the list."""
+    kept = [header for at, header in enumerate(headers or ()) if at != found.index]
+    kept.append((HOPS_HEADER, append(found.value, hop)))
+    return kept
+
+
+def origin(hops: Sequence[Hop]) -> Hop | None:
+    """Where the record was first written, None for a record that never travelled."""
+    return hops[0] if hops else None
+
+
+def _parse_hop(text: str) -> Hop:
+    alias, slash, place = text.partition("/")
+    if not slash:
+        return Hop(alias)
+    topic, partition, offset = place.split("/")
+    return Hop(alias, topic, int(partition), int(offset))
+
+
+def _out_of_range(hop: Hop) -> bool:
+    return (hop.partition or 0) > MAX_PARTITION or (hop.offset or 0) > MAX_OFFSET

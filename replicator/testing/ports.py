@@ -1,0 +1,51 @@
+"""Free loopback ports that stay ours while a broker is down."""
+
+import contextlib
+import random
+import socket
+from pathlib import Path
+
+_LOWEST = 10_240
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_DEFAULT_EPHEMERAL_START = 32_768
+
+
+def free_ports(count: int) -> list[int]:
+    """Picks ports nobody listens on, below the range the kernel takes for outgoing connections.
+
+    A port from that range could be taken by any client's outgoing connection while a killed broker
+    is away, so that the broker could not come back; worse, a client that knocks at the dead port
+    may be given the very same port as its own and end up connected to itself.
+    """
+    picked: list[int] = []
+    draw = random.SystemRandom()
+    while len(picked) < count:
+        port = draw.randrange(_LOWEST, max(_LOWEST + 1_000, _ephemeral_start()))
+        if port not in picked and is_free(port):
+            picked.append(port)
+    return picked
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on the port now."""
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def answers(port: int) -> bool:
+    """Whether somebody accepts connections on the port."""
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _ephemeral_start() -> int:
+    try:
+        return int(_EPHEMERAL_RANGE.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return _DEFAULT_EPHEMERAL_START

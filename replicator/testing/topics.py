@@ -1,0 +1,67 @@
+"""Topics of a local cluster: made, removed and counted through an admin client."""
+
+import contextlib
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from replicator.errors import BrokerRefusedError
+from replicator.testing.waiting import wait_until
+
+_TIMEOUT_SECONDS = 30.0
+
+
+def live_brokers(admin: AdminClient) -> int:
+    """How many brokers the cluster counts as alive; zero when nobody answers."""
+    try:
+        return len(admin.list_topics(timeout=2.0).brokers)
+    except KafkaException:
+        return 0
+
+
+def create_topic(
+    admin: AdminClient, *, name: str, partitions: int, config: Mapping[str, str]
+) -> None:
+    """Creates a topic with the cluster's default replication factor and waits for its leaders.
+
+    Raises:
+        BrokerRefusedError: it exists, or the broker said no.
+    """
+    wanted = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(config))
+    try:
+        admin.create_topics([wanted], request_timeout=_TIMEOUT_SECONDS)[name].result(
+            _TIMEOUT_SECONDS
+        )
+    except KafkaException as error:
+        raise BrokerRefusedError(f"topic was not created: {error}", subject=name) from error
+    wait_until(
+        lambda: _partitions_with_leader(admin, name) == partitions,
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe=f"leaders for all partitions of {name}",
+    )
+
+
+def delete_topic(admin: AdminClient, *, name: str) -> None:
+    """Deletes a topic and waits until no broker lists it.
+
+    Raises:
+        BrokerRefusedError: it does not exist, or the broker said no.
+    """
+    try:
+        admin.delete_topics([name], request_timeout=_TIMEOUT_SECONDS)[name].result(_TIMEOUT_SECONDS)
+    except KafkaException as error:
+        raise BrokerRefusedError(f"topic was not deleted: {error}", subject=name) from error
+    wait_until(
+        lambda: name not in admin.list_topics(timeout=_TIMEOUT_SECONDS).topics,
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe=f"topic {name} to be gone",
+    )
+
+
+def _partitions_with_leader(admin: AdminClient, name: str) -> int:
+    with contextlib.suppress(KafkaException):
+        found = admin.list_topics(topic=name, timeout=_TIMEOUT_SECONDS).topics.get(name)
+        if found is not None and found.error is None:
+            return sum(each.leader >= 0 for each in found.partitions.values())
+    return 0

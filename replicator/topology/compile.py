@@ -1,0 +1,96 @@
+"""From a draft to the plan, or to every reason why there is none. Pure."""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+
+from replicator.identifiers import ClusterAlias
+from replicator.topology.cluster_rules import cluster_findings, unused_clusters
+from replicator.topology.cluster_spec import ClusterSpec, LiteralName
+from replicator.topology.draft import Draft
+from replicator.topology.expand import expand_link, settle_topic_configs
+from replicator.topology.fields import Secret
+from replicator.topology.flow_rules import flow_findings
+from replicator.topology.link_rules import link_findings
+from replicator.topology.plan import ClusterPlan, LinkPlan, Plan, SecretRef, SecurityPlan
+from replicator.topology.problems import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The plan, None when any finding is an error; findings in no particular order."""
+
+    plan: Plan | None
+    findings: tuple[Finding, ...]
+
+
+def compile_topology(draft: Draft) -> Compiled:
+    """Applies every rule and, when nothing is wrong, makes the plan."""
+    findings = [*cluster_findings(draft), *link_findings(draft)]
+    sound = [link for link in draft.links if not (link.partial or _broken(link.path, findings))]
+    links = tuple(expand_link(link) for link in sound)
+    findings.extend(flow_findings(draft, tuple(zip(sound, links, strict=True))))
+    if any(finding.severity == "error" for finding in findings):
+        return Compiled(None, tuple(findings))
+    findings.extend(unused_clusters(draft))
+    clusters = tuple(_cluster(alias, spec) for alias, spec in draft.clusters.items())
+    settled = settle_topic_configs(links, draft.aliases)
+    digest = plan_hash(draft.name, clusters, settled)
+    return Compiled(Plan(draft.name, clusters, settled, digest), tuple(findings))
+
+
+def plan_hash(topology: str, clusters: tuple[ClusterPlan, ...], links: tuple[LinkPlan, ...]) -> str:
+    """SHA-256 of the plan's canonical JSON: equal plans have equal hashes, whatever the file's form."""
+    content = {
+        "topology": topology,
+        "clusters": [dataclasses.asdict(cluster) for cluster in clusters],
+        "links": [dataclasses.asdict(link) for link in links],
+    }
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _broken(path: tuple[str | int, ...], findings: list[Finding]) -> bool:
+    """True when the link itself cannot be expanded: an alias is unknown or stands twice."""
+    aliases = {"active", "passive", "clusters", "hub", "spokes"}
+    return any(
+        finding.severity == "error"
+        and finding.path[: len(path)] == path
+        and len(finding.path) > len(path)
+        and finding.path[len(path)] in aliases
+        for finding in findings
+    )
+
+
+def _cluster(alias: str, spec: ClusterSpec) -> ClusterPlan:
+    return ClusterPlan(
+        alias=ClusterAlias(alias),
+        bootstrap_servers=tuple(spec.bootstrap_servers),
+        security=_security(spec),
+        kafka=tuple(sorted(spec.kafka.items())),
+    )
+
+
+def _security(spec: ClusterSpec) -> SecurityPlan:
+    given = spec.security
+    if given is None:
+        return SecurityPlan()
+    return SecurityPlan(
+        protocol=given.protocol,
+        mechanism=given.mechanism,
+        username=_reference(given.username),
+        password=_reference(given.password),
+        ca=_reference(given.ca),
+        certificate=_reference(given.certificate),
+        key=_reference(given.key),
+        key_password=_reference(given.key_password),
+    )
+
+
+def _reference(secret: Secret | None) -> SecretRef | None:
+    if secret is None:
+        return None
+    if isinstance(secret, LiteralName):
+        return SecretRef(literal=secret.literal)
+    return SecretRef(env=secret.env, file=secret.file)

@@ -1,0 +1,121 @@
+"""From links to directed flows."""
+
+from dataclasses import replace
+
+from replicator.identifiers import ClusterAlias, LinkName
+from replicator.policy.naming import carries_source
+from replicator.policy.overlap import find_overlap
+from replicator.policy.values import NamingKind
+from replicator.topology.document import ActiveActive, ActivePassive, HubAndSpoke
+from replicator.topology.draft import DraftLink
+from replicator.topology.plan import FlowPlan, LinkPlan
+from replicator.topology.policies import link_policy
+
+
+def expand_link(link: DraftLink) -> LinkPlan:
+    """The flows of a link, whose aliases exist and are distinct."""
+    spec = link.spec
+    if isinstance(spec, ActivePassive):
+        return _active_passive(link, spec)
+    if isinstance(spec, ActiveActive):
+        return _active_active(link, spec)
+    return _hub_and_spoke(link, spec)
+
+
+def settle_topic_configs(
+    links: tuple[LinkPlan, ...], order: tuple[str, ...]
+) -> tuple[LinkPlan, ...]:
+    """Lets topic settings go one way only where two topics would follow each other.
+
+    In a cycle of flows under the same topic name, settings copied all the way round would undo every
+    change. There the cluster that comes first leads: hubs first, then the order in the file. All
+    other flows of the cycle leave the settings alone. Records go every way as before.
+    """
+    hubs = {link.hub for link in links}
+    rank = {alias: (alias not in hubs, place) for place, alias in enumerate(order)}
+    flows = tuple(flow for link in links for flow in link.flows)
+    return tuple(
+        replace(
+            link,
+            flows=tuple(
+                _without_configs(flow)
+                if rank[flow.source] > rank[flow.target] and _comes_back(flow, flows)
+                else flow
+                for flow in link.flows
+            ),
+        )
+        for link in links
+    )
+
+
+def _comes_back(flow: FlowPlan, flows: tuple[FlowPlan, ...]) -> bool:
+    """True when flows that may carry the same topic names lead from the target to the source."""
+    if carries_source(flow.policy.naming):
+        return False
+    onward = [
+        other
+        for other in flows
+        if other.policy.naming == flow.policy.naming
+        and find_overlap(flow.policy.topics, other.policy.topics) is not None
+    ]
+    reached, grew = {flow.target}, True
+    while grew:
+        found = {other.target for other in onward if other.source in reached} - reached
+        reached |= found
+        grew = bool(found)
+    return flow.source in reached
+
+
+def _without_configs(flow: FlowPlan) -> FlowPlan:
+    policy = flow.policy
+    return replace(
+        flow, policy=replace(policy, sync_topics=replace(policy.sync_topics, configs=False))
+    )
+
+
+def _active_passive(link: DraftLink, spec: ActivePassive) -> LinkPlan:
+    active, passive = ClusterAlias(spec.active), ClusterAlias(spec.passive)
+    flow = _flow(link, active, passive, "identity")
+    return LinkPlan(LinkName(spec.name), spec.shape, (active, passive), active, None, (flow,))
+
+
+def _active_active(link: DraftLink, spec: ActiveActive) -> LinkPlan:
+    clusters = tuple(ClusterAlias(alias) for alias in spec.clusters)
+    flows = tuple(
+        _flow(link, source, target, "prefix")
+        for source in clusters
+        for target in clusters
+        if source != target
+    )
+    return LinkPlan(LinkName(spec.name), spec.shape, clusters, None, None, flows)
+
+
+def _hub_and_spoke(link: DraftLink, spec: HubAndSpoke) -> LinkPlan:
+    hub = ClusterAlias(spec.hub)
+    spokes = tuple(ClusterAlias(alias) for alias in spec.spokes)
+    gathered: tuple[FlowPlan, ...] = ()
+    handed_out: tuple[FlowPlan, ...] = ()
+    if spec.direction in {"to-hub", "both"}:
+        gathered = tuple(_flow(link, spoke, hub, "prefix") for spoke in spokes)
+    if spec.direction in {"from-hub", "both"}:
+        relays = spec.direction == "from-hub" or link.policy.relay is True
+        handed_out = tuple(
+            _flow(link, hub, spoke, "identity", kept_apart=() if relays else spokes)
+            for spoke in spokes
+        )
+    return LinkPlan(
+        LinkName(spec.name), spec.shape, (hub, *spokes), None, hub, gathered + handed_out
+    )
+
+
+def _flow(
+    link: DraftLink,
+    source: ClusterAlias,
+    target: ClusterAlias,
+    naming: NamingKind,
+    *,
+    kept_apart: tuple[ClusterAlias, ...] = (),
+) -> FlowPlan:
+    others = tuple(alias for alias in kept_apart if alias not in {source, target})
+    policy = link_policy(link.policy, default_naming=naming)
+    return FlowPlan(LinkName(link.spec.name), source, target, policy, (target, *others))

@@ -1,0 +1,181 @@
+"""The composition root of a worker: which parts there are and who knows whom."""
+
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import structlog
+
+from replicator.clock import Clock, SystemClock
+from replicator.control.gap_journal import GapJournal
+from replicator.control.pair_runner import PairRunner, PairView, WorkerIdentity
+from replicator.control.topology_watch import TopologyWatch
+from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
+from replicator.dataplane.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.pool import LanePool
+from replicator.identifiers import FlowId
+from replicator.observability.health import Liveness
+from replicator.observability.metrics import Metrics
+from replicator.errors import InputError
+from replicator.topology.load import require_plan
+from replicator.topology.plan import PairPlan, Plan
+
+log = structlog.get_logger("worker")
+
+LANE_ENTRY = "replicator.lane_main"
+BEAT_LIMIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """What ``run`` was asked for."""
+
+    topology_file: Path
+    clusters: tuple[str, ...] = ()
+    flows: tuple[str, ...] = ()
+    processes: int = 0
+    worker_id: str | None = None
+    grace_seconds: float = 20.0
+    metrics_detail: bool = False
+
+
+class Worker:
+    """All pairs this worker serves, its lane processes, and what others may ask of it."""
+
+    def __init__(self, options: WorkerOptions, *, clock: Clock | None = None) -> None:
+        self.options = options
+        self.clock = clock or SystemClock()
+        self.plan: Plan = require_plan(options.topology_file)
+        self.metrics = Metrics(
+            bounds_seconds=LATENCY_BOUNDS_SECONDS, detail=options.metrics_detail
+        )
+        self.liveness = Liveness(clock=self.clock)
+        self.draining = False
+        self.reload_problem = ""
+        self._http = ""
+        self._lock = threading.Lock()
+        self._runners: dict[FlowId, PairRunner] = {}
+        self._gaps = GapJournal(clock=self.clock)
+        self._identity = WorkerIdentity(
+            id=options.worker_id or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            http="",
+            instance_id=options.worker_id,
+        )
+        processes = options.processes or (os.cpu_count() or 1)
+        self.pool = LanePool(
+            processes, entry_module=LANE_ENTRY, on_event=self._on_event, on_stats=self._on_stats
+        )
+        self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
+
+    @property
+    def worker_id(self) -> str:
+        """How others know this worker."""
+        return self._identity.id
+
+    def served(self, plan: Plan) -> tuple[PairPlan, ...]:
+        """The pairs of the plan that this worker serves."""
+        return tuple(
+            pair
+            for pair in plan.pairs
+            if (not self.options.clusters or pair.target.alias in self.options.clusters)
+            and (not self.options.flows or pair.id in self.options.flows)
+        )
+
+    def start(self, *, http: str = "") -> None:
+        """Starts a runner per pair; returns at once."""
+        self._identity = replace(self._identity, http=http)
+        for pair in self.served(self.plan):
+            self._start(pair)
+        self._watch.start()
+
+    def reload(self) -> None:
+        """Reads the file again; a broken file changes nothing and is reported."""
+        try:
+            new = require_plan(self.options.topology_file)
+        except InputError as error:
+            self.reload_problem = error.message
+            log.error("edited topology refused, the old one stays in force", problem=error.message)
+            return
+        self.reload_problem = ""
+        with self._lock:
+            old = self.plan
+            if new.hash == old.hash:
+                return
+            self.plan = new
+        log.info("topology reloaded", plan=new.hash[:12], before=old.hash[:12])
+        wanted = {pair.id: pair for pair in self.served(new)}
+        before = {pair.id: pair for pair in self.served(old)}
+        gone: list[PairRunner] = []
+        for pair_id, runner in list(self._runners.items()):
+            pair = wanted.get(pair_id)
+            moved = pair is not None and (
+                (pair.source, pair.target)
+                != (before[pair_id].source, before[pair_id].target)
+                or new.topology != old.topology
+            )
+            if pair is None or moved:
+                runner.stop()
+                gone.append(self._runners.pop(pair_id))
+            else:
+                runner.replan(new, pair)
+        for runner in gone:
+            runner.join(self.options.grace_seconds)
+        for pair_id, pair in wanted.items():
+            if pair_id not in self._runners:
+                self._start(pair)
+
+    def drain(self) -> bool:
+        """Stops everything within the grace period; whether all lanes committed in time."""
+        self.draining = True
+        self._watch.stop()
+        deadline = self.clock.monotonic() + self.options.grace_seconds
+        runners = list(self._runners.values())
+        for runner in runners:
+            runner.stop()
+        for runner in runners:
+            runner.join(max(0.1, deadline - self.clock.monotonic()))
+        clean = not any(runner.is_alive() for runner in runners)
+        self._gaps.close()
+        self.pool.close()
+        return clean
+
+    def views(self) -> list[PairView]:
+        """How each pair stands."""
+        return [runner.view() for runner in list(self._runners.values())]
+
+    def _start(self, pair: PairPlan) -> None:
+        name = f"pair {pair.id}"
+        self.liveness.start(name, limit_seconds=BEAT_LIMIT_SECONDS)
+        runner = PairRunner(
+            plan=self.plan,
+            pair=pair,
+            pool=self.pool,
+            identity=self._identity,
+            clock=self.clock,
+            beat=self.liveness.beat,
+        )
+        self._runners[pair.id] = runner
+        runner.start()
+
+    def _on_event(self, event: LaneStopped | Gap | LogLine) -> None:
+        if isinstance(event, LaneStopped):
+            runner = self._runners.get(FlowId(event.pair))
+            if runner is not None:
+                runner.lane_stopped(event)
+        elif isinstance(event, Gap):
+            log.error("source data given up", flow=event.pair, link=event.link, topic=event.topic,
+                      partition=event.partition, lost_from=event.lost_from,
+                      lost_to=event.lost_to, detail=event.detail)  # fmt: skip
+            self._gaps.note(self.plan, event)
+        else:
+            write: Callable[..., object] = getattr(log, event.level)
+            write(event.event, **event.fields)
+
+    def _on_stats(self) -> None:
+        self.metrics.observe(self.pool.stats())

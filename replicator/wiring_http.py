@@ -1,0 +1,132 @@
+"""Joins a worker to its HTTP face: what the endpoints are told."""
+
+import asyncio
+
+from replicator.api.provider import JsonObject, PauseTarget
+from replicator.api.topology_view import topology_view
+from replicator.control.pause import pause_flow, resume_flow
+from replicator.control.status import collect_status
+from replicator.dataplane.events import LaneStats
+from replicator.observability.figures import FlowFigures, MetricsSnapshot
+from replicator.observability.health import (
+    ClusterHealth,
+    PairHealth,
+    ReadinessFacts,
+    Verdict,
+    readiness,
+)
+from replicator.wiring import Worker
+
+
+class WorkerProvider:
+    """Answers for one worker; see ``replicator.api.provider.StatusProvider``."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def live(self) -> Verdict:
+        """Whether every loop of the worker ran recently."""
+        return self._worker.liveness.verdict()
+
+    def ready(self) -> Verdict:
+        """Whether clusters answer and the lanes assigned to this worker run."""
+        worker = self._worker
+        lanes = worker.pool.stats()
+        silent: dict[str, str] = {}
+        pairs = []
+        for view in worker.views():
+            for problem in view.problems:
+                if problem.subject.startswith("cluster:"):
+                    silent[problem.subject.removeprefix("cluster:")] = problem.detail
+            mine = [stats for stats in lanes if stats.pair == view.pair]
+            for stats in mine:
+                silent.update(_lane_trouble(stats))
+            pairs.append(
+                PairHealth(
+                    flow=view.pair,
+                    joined=view.joined,
+                    lanes_assigned=len(view.running),
+                    lanes_running=sum(stats.state == "running" for stats in mine),
+                )
+            )
+        used = {
+            cluster.alias
+            for pair in worker.served(worker.plan)
+            for cluster in (pair.source, pair.target)
+        }
+        return readiness(
+            ReadinessFacts(
+                clusters=[
+                    ClusterHealth(alias, alias not in silent, silent.get(alias, ""))
+                    for alias in sorted(used)
+                ],
+                pairs=pairs,
+                draining=worker.draining,
+            )
+        )
+
+    async def status(self) -> JsonObject:
+        """As ``replicator status -o json``, asked of the clusters now."""
+        return await asyncio.to_thread(collect_status, self._worker.plan)
+
+    async def topology(self) -> JsonObject:
+        """The plan in force, without secrets."""
+        return topology_view(self._worker.plan)
+
+    async def history(self) -> JsonObject:
+        """Role changes and drills; there are none before failover is there."""
+        return {"entries": []}
+
+    async def metrics(self) -> bytes:
+        """One scrape."""
+        return await asyncio.to_thread(self._scrape)
+
+    async def pause(self, target: PauseTarget) -> JsonObject:
+        """Pauses durably."""
+        return await asyncio.to_thread(
+            pause_flow, self._worker.plan, target.flow,
+            topic=target.topic, partition=target.partition, by=self._worker.worker_id,
+        )  # fmt: skip
+
+    async def resume(self, target: PauseTarget, *, accept_gap: bool) -> JsonObject:
+        """Resumes durably."""
+        return await asyncio.to_thread(
+            resume_flow, self._worker.plan, target.flow,
+            topic=target.topic, partition=target.partition, accept_gap=accept_gap,
+            by=self._worker.worker_id,
+        )  # fmt: skip
+
+    def _scrape(self) -> bytes:
+        worker = self._worker
+        views = {view.pair: view for view in worker.views()}
+        lanes = worker.pool.stats()
+        flows = []
+        for pair in worker.served(worker.plan):
+            view = views.get(pair.id)
+            for flow in pair.flows:
+                mine = [s for s in lanes if s.pair == pair.id and s.link == flow.link]
+                stopped = {p.problem for s in mine for p in s.partitions if p.problem}
+                trouble = {problem.code for problem in view.problems} if view else set()
+                paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
+                flows.append(
+                    FlowFigures(
+                        link=flow.link,
+                        flow=flow.id,
+                        state="paused" if paused else "failed" if trouble else "replicating",
+                        problem_codes=tuple(sorted(stopped | trouble)),
+                    )
+                )
+        return worker.metrics.render(
+            MetricsSnapshot(
+                now_ms=int(worker.clock.now() * 1000),
+                plan_hash=worker.plan.hash,
+                lanes=lanes,
+                flows=flows,
+            )
+        )
+
+
+def _lane_trouble(stats: LaneStats) -> dict[str, str]:
+    source, _, target = stats.pair.partition("->")
+    sides = ((source, stats.source_problem), (target, stats.target_problem))
+    return {alias: text.partition(" ")[2] for alias, text in sides if text}

@@ -1,0 +1,64 @@
+"""``replicator run`` as users start it: one process tree, one topology file."""
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Literal
+
+from contender import Job, Running, launch
+from replicator.testing.ports import free_ports
+
+Delivery = Literal["at-least-once", "exactly-once"]
+EngineName = Literal["records", "batches"]
+TARGET_ALIAS = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class Replicator:
+    """One way to run it."""
+
+    delivery: Delivery = "exactly-once"
+    lanes: int | Literal["auto"] = 1
+    engine: EngineName = "records"
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        lanes = f"{self.lanes} lane{'' if self.lanes == 1 else 's'}"
+        return f"replicator {self.engine}, {self.delivery}, {lanes}"
+
+    def start(self, job: Job) -> Running:
+        """Starts a worker; a second call for the same job adds another worker."""
+        (port,) = free_ports(1)
+        path = job.directory / "topology.yaml"
+        path.write_text(json.dumps(self.topology(job), indent=2))  # YAML reads JSON
+        command = [sys.executable, "-m", "replicator", "run", "-f", str(path)]
+        command += ["--http", f"127.0.0.1:{port}"]
+        return launch(command, directory=job.directory, label=f"replicator-{port}")
+
+    def topology(self, job: Job) -> dict[str, object]:
+        """The topology file; names carry the job's alias, so that jobs never meet."""
+        return {
+            "apiVersion": "replicator/v1",
+            "kind": "Topology",
+            "metadata": {"name": f"bench-{job.alias}"},
+            "spec": {
+                "clusters": {
+                    job.alias: job.source.topology_entry(),
+                    TARGET_ALIAS: job.target.topology_entry(),
+                },
+                "links": [
+                    {
+                        "name": "bench",
+                        "shape": "active-passive",
+                        "active": job.alias,
+                        "passive": TARGET_ALIAS,
+                        "topics": {"include": list(job.topics)},
+                        "naming": "prefix",
+                        "delivery": self.delivery,
+                        "engine": self.engine,
+                        "lanes": self.lanes,
+                    }
+                ],
+            },
+        }

@@ -1,0 +1,73 @@
+"""Clusters for integration tests: shared plain ones, and a factory for those a test may break.
+
+Shared clusters are never killed, paused or cut by a test; names from ``unique`` keep tests apart.
+"""
+
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from replicator.testing import LocalCluster, start_all
+
+BROKER_FOLDERS = {"integration", "acceptance", "spark"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root = Path(__file__).parent
+    for item in items:
+        if (
+            item.path.is_relative_to(root)
+            and item.path.relative_to(root).parts[0] in BROKER_FOLDERS
+        ):
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def east_and_west() -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    pair = (LocalCluster("east"), LocalCluster("west"))
+    start_all(pair)
+    yield pair
+    for cluster in pair:
+        cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def east(east_and_west: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    return east_and_west[0]
+
+
+@pytest.fixture(scope="session")
+def west(east_and_west: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
+    return east_and_west[1]
+
+
+@pytest.fixture(scope="session")
+def central() -> Iterator[LocalCluster]:
+    with LocalCluster("central") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def clusters() -> Iterator[Callable[..., tuple[LocalCluster, ...]]]:
+    """Starts private clusters: ``clusters("east", "west", proxied=True)``; stopped after the test."""
+    started: list[LocalCluster] = []
+
+    def boot(*names: str, **options: object) -> tuple[LocalCluster, ...]:
+        wanted = tuple(LocalCluster(name, **options) for name in names)
+        start_all(wanted)
+        started.extend(wanted)
+        return wanted
+
+    yield boot
+    for cluster in started:
+        cluster.stop()
+
+
+@pytest.fixture
+def unique(request: pytest.FixtureRequest) -> str:
+    """A short name no other test has: for topics, groups and topologies on shared clusters."""
+    stem = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:24].strip("-")
+    return f"{stem}-{uuid.uuid4().hex[:6]}"

@@ -1,0 +1,488 @@
+"""The controller against real brokers: topics appear, grow, follow settings, end, and lanes move."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from replicator.clock import SystemClock
+from replicator.control.bootstrap import bootstrap_pair, read_control
+from replicator.control.controller import PairController
+from replicator.control.lane_change import read_checkpoints
+from replicator.control.layout import lane_in
+from replicator.control.records import Binding
+from replicator.control.writer import ControllerWriter, Placed
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.errors import AliasConflictError, FencedError, ReplicatorError
+from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.log_writer import LogWriter
+from replicator.policy.values import LinkPolicy, Selection, TopicSync
+from replicator.testing import ManualClock, wait_until
+from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
+
+
+def policy(*topics, **fields):
+    return LinkPolicy(topics=Selection(topics), groups=Selection(), **fields)
+
+
+def make_plan(topology, east, west, **policies):
+    """One link per keyword, all from east to west."""
+    links = tuple(
+        LinkPlan(
+            name, "active-passive", ("east", "west"), "east", None,
+            (FlowPlan(name, "east", "west", one, ("west",)),),
+        )
+        for name, one in policies.items()
+    )  # fmt: skip
+    clusters = (
+        ClusterPlan("east", tuple(east.bootstrap_servers)),
+        ClusterPlan("west", tuple(west.bootstrap_servers)),
+    )
+    return Plan(topology, clusters, links, "hash")
+
+
+class Desk:
+    """A controller with its admins, as the worker puts them together."""
+
+    def __init__(self, plan, clock=None, step=lambda _: None):
+        self.plan = plan
+        self.pair = plan.pairs[0]
+        self.clock = clock or SystemClock()
+        self.source = ClusterAdmin(self.pair.source, client_id="test")
+        self.target = ClusterAdmin(self.pair.target, client_id="test")
+        self.controller = PairController(
+            self.pair, plan,
+            source_admin=self.source, target_admin=self.target,
+            clock=self.clock, client_id="test", step=step,
+        )  # fmt: skip
+
+    def bootstrap(self):
+        return bootstrap_pair(
+            plan=self.plan, pair=self.pair,
+            source_admin=self.source, target_admin=self.target,
+            clock=self.clock, client_id="test",
+        )  # fmt: skip
+
+    def once(self):
+        return asyncio.run(self.controller.run_once(all_settings=True))
+
+    def control(self):
+        return read_control(self.plan.topology, self.pair.target, client_id="test")
+
+    def checkpoints(self):
+        name = checkpoints_topic(self.plan.topology, "east")
+        size = self.target.describe_topics([name])[name].partitions
+        return read_checkpoints(self.pair, name, range(size), client_id="test")
+
+    def close(self):
+        self.controller.close()
+        self.source.close()
+        self.target.close()
+
+
+@pytest.fixture
+def desks():
+    opened = []
+
+    def open_desk(*arguments, **options):
+        opened.append(Desk(*arguments, **options))
+        return opened[-1]
+
+    yield open_desk
+    for desk in opened:
+        desk.close()
+
+
+def test_bootstrap_makes_what_is_missing_and_binds_aliases_on_both_sides(east, west, unique, desks):
+    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*", lanes=3)))
+    for _ in range(2):
+        done = desk.bootstrap()
+        assert (done.source_cluster_id, done.target_cluster_id) == (
+            east.cluster_id,
+            west.cluster_id,
+        )
+    names = [
+        control_topic(unique), checkpoints_topic(unique, "east"), quarantine_topic(unique, "east"),
+    ]  # fmt: skip
+    found = desk.target.describe_topics(names)
+    assert [found[name].partitions for name in names] == [1, 3, 1]
+    for cluster in desk.plan.clusters:
+        bound = read_control(unique, cluster, client_id="test").bindings()
+        assert {one.alias: one.cluster_id for one in bound} == {
+            "east": east.cluster_id,
+            "west": west.cluster_id,
+        }
+
+
+def test_an_alias_bound_to_another_cluster_refuses_to_start(east, west, unique, desks):
+    plan = make_plan(unique, east, west, orders=policy("none"))
+    desks(plan).bootstrap()
+    with LogWriter(plan.cluster("west"), control_topic(unique), client_id="test") as writer:
+        writer.write([Binding(alias="east", cluster_id="elsewhere", at_ms=1).encode()])
+    with pytest.raises(AliasConflictError, match="bound to cluster elsewhere"):
+        desks(plan).bootstrap()
+
+
+def test_two_aliases_of_one_cluster_refuse_to_start(east, unique, desks):
+    with pytest.raises(AliasConflictError, match="are one cluster"):
+        desks(make_plan(unique, east, east, orders=policy("none"))).bootstrap()
+
+
+def test_topics_are_created_and_recorded_and_a_second_round_does_nothing(east, west, unique, desks):
+    east.create_topic(f"{unique}.a", partitions=3, config={"retention.ms": "3600000"})
+    east.create_topic(f"{unique}.b", partitions=2, config={"cleanup.policy": "compact"})
+    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    desk.bootstrap()
+    first = desk.once()
+    assert first.decision.problems == {"orders": ()}
+    found = desk.target.describe_topics([f"{unique}.a", f"{unique}.b"])
+    assert [found[f"{unique}.{name}"].partitions for name in "ab"] == [3, 2]
+    settings = desk.target.topic_configs([f"{unique}.a", f"{unique}.b"])
+    assert settings[f"{unique}.a"]["retention.ms"].value == "3600000"
+    assert settings[f"{unique}.b"]["cleanup.policy"].value == "compact"
+    control = desk.control()
+    assert [(one.topic, one.state) for one in control.topics("east")] == [
+        (f"{unique}.a", "active"),
+        (f"{unique}.b", "active"),
+    ]
+    assert control.layout("east").total == 5
+    assert desk.once().settled
+    assert desks(desk.plan).once().settled  # nor does another controller find anything
+
+
+def test_growth_and_settings_follow_the_source(east, west, unique, desks):
+    east.create_topic(f"{unique}.a", partitions=2)
+    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    desk.bootstrap()
+    desk.once()
+    assert desk.source.create_partitions({f"{unique}.a": 5}) == {f"{unique}.a": None}
+    desk.source.alter_topic_configs({f"{unique}.a": {"retention.ms": "7200000"}})
+    wait_until(
+        lambda: desk.source.topic_partitions().get(f"{unique}.a") == 5,
+        timeout_seconds=10, describe="growth at the source",
+    )  # fmt: skip
+    done = desk.once()
+    assert desk.target.topic_partitions()[f"{unique}.a"] == 5
+    assert done.control.topic("east", "orders", f"{unique}.a").working_partitions == 5
+    settings = desk.target.topic_configs([f"{unique}.a"])[f"{unique}.a"]
+    assert settings["retention.ms"].value == "7200000"
+    desk.target.alter_topic_configs({f"{unique}.a": {"retention.ms": "1"}})
+    desk.once()
+    settings = desk.target.topic_configs([f"{unique}.a"])[f"{unique}.a"]
+    assert settings["retention.ms"].value == "7200000"
+    assert done.control.layout("east").total == 2  # `auto` stays what it was at first
+
+
+def test_fewer_partitions_on_the_target_are_refused_and_other_topics_go_on(
+    east, west, unique, desks
+):
+    for name in "ab":
+        east.create_topic(f"{unique}.{name}", partitions=4)
+    west.create_topic(f"{unique}.a", partitions=2)
+    desk = desks(
+        make_plan(
+            unique, east, west,
+            orders=policy(f"{unique}.*", sync_topics=TopicSync(partitions=False)),
+        )
+    )  # fmt: skip
+    desk.bootstrap()
+    done = desk.once()
+    assert [problem.code for problem in done.decision.problems["orders"]] == [
+        "TARGET_FEWER_PARTITIONS"
+    ]
+    states = {one.topic: one.state for one in done.control.topics("east")}
+    assert states == {f"{unique}.a": "refused", f"{unique}.b": "active"}
+    assert done.control.problems("east", "orders").problems[0].subject == f"{unique}.a"
+    desk.target.create_partitions({f"{unique}.a": 4})
+    again = desk.once()
+    assert again.decision.problems["orders"] == ()
+    assert again.control.topic("east", "orders", f"{unique}.a").state == "active"
+
+
+def test_a_creation_the_broker_refuses_leaves_other_topics_alone(east, west, unique, desks):
+    for name in "ab":
+        east.create_topic(f"{unique}.{name}")
+    plan = make_plan(
+        unique, east, west,
+        bad=policy(f"{unique}.a", sync_topics=TopicSync(overrides=(("retention.ms", "soon"),))),
+        good=policy(f"{unique}.b"),
+    )  # fmt: skip
+    desk = desks(plan)
+    desk.bootstrap()
+    done = desk.once()
+    assert [problem.code for problem in done.decision.problems["bad"]] == ["TARGET_REFUSES"]
+    assert done.decision.problems["good"] == ()
+    assert done.control.topic("east", "good", f"{unique}.b").state == "active"
+    assert done.control.topic("east", "bad", f"{unique}.a").state == "refused"
+
+
+def test_a_recreated_topic_is_recorded_under_its_new_id(east, west, unique, desks):
+    east.create_topic(f"{unique}.a")
+    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    desk.bootstrap()
+    first = desk.once().control.topic("east", "orders", f"{unique}.a").topic_id
+    east.delete_topic(f"{unique}.a")
+    wait_until(
+        lambda: f"{unique}.a" not in desk.source.topic_partitions(),
+        timeout_seconds=10, describe="the deletion at the source",
+    )  # fmt: skip
+    assert desk.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
+    assert f"{unique}.a" in desk.target.topic_partitions()  # deletions are kept by default
+    east.create_topic(f"{unique}.a")
+    wait_until(
+        lambda: f"{unique}.a" in desk.source.topic_partitions(),
+        timeout_seconds=10, describe="the topic again",
+    )  # fmt: skip
+    record = desk.once().control.topic("east", "orders", f"{unique}.a")
+    assert record.state == "active"
+    assert record.topic_id != first
+
+
+def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, desks):
+    east.create_topic(f"{unique}.a")
+    clock = ManualClock()
+    plan = make_plan(
+        unique, east, west,
+        orders=policy(f"{unique}.*", sync_topics=TopicSync(deletions="propagate")),
+    )  # fmt: skip
+    desk = desks(plan, clock=clock)
+    desk.bootstrap()
+    desk.once()
+    east.delete_topic(f"{unique}.a")
+    wait_until(
+        lambda: f"{unique}.a" not in desk.source.topic_partitions(),
+        timeout_seconds=10, describe="the deletion at the source",
+    )  # fmt: skip
+    desk.once()
+    assert f"{unique}.a" in desk.target.topic_partitions()
+    clock.advance(31)
+    desk.once()
+    wait_until(
+        lambda: f"{unique}.a" not in desk.target.topic_partitions(),
+        timeout_seconds=10, describe="the deletion on the target",
+    )  # fmt: skip
+    desk.once()
+    assert desk.control().topics("east") == ()
+
+
+def test_a_copy_that_was_deleted_on_the_target_is_not_made_again_in_silence(
+    east, west, unique, desks
+):
+    east.create_topic(f"{unique}.a")
+    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    desk.bootstrap()
+    desk.once()
+    west.delete_topic(f"{unique}.a")
+    wait_until(
+        lambda: f"{unique}.a" not in desk.target.topic_partitions(),
+        timeout_seconds=10, describe="the deletion on the target",
+    )  # fmt: skip
+    done = desk.once()
+    assert "was deleted on west" in done.decision.problems["orders"][0].detail
+    assert f"{unique}.a" not in desk.target.topic_partitions()
+    west.create_topic(f"{unique}.a")
+    wait_until(
+        lambda: f"{unique}.a" in desk.target.topic_partitions(),
+        timeout_seconds=10, describe="the topic again",
+    )  # fmt: skip
+    assert desk.once().control.topic("east", "orders", f"{unique}.a").state == "active"
+
+
+def store_checkpoints(desk, topic, count, link="orders"):
+    layout = desk.control().layout("east")
+    name = checkpoints_topic(desk.plan.topology, "east")
+    writer = ControllerWriter(desk.pair, desk.plan.topology, client_id="test")
+    stored = [Checkpoint(topic, number, offset=100 + number) for number in range(count)]
+    writer.write(
+        [
+            Placed(
+                name, lane_in(layout.block(link), one.topic, one.partition), one.key(), one.value()
+            )
+            for one in stored
+        ]
+    )
+    writer.close()
+    return {one.key(): one.value() for one in stored}
+
+
+def assert_in_place(desk, stored, topic, count, link="orders"):
+    layout = desk.control().layout("east")
+    assert layout.state == "stable"
+    found = desk.checkpoints()
+    merged = [item for records in found.values() for item in records.items()]
+    assert dict(merged) == stored
+    assert len(merged) == len(stored)
+    for number in range(count):
+        lane = lane_in(layout.block(link), topic, number)
+        assert Checkpoint(topic, number, 0).key() in found[lane]
+
+
+@pytest.mark.parametrize("stop_at", [None, "declare", "grow", "fence", "read", "move", "done"])
+def test_a_change_of_lanes_moves_checkpoints_wherever_it_was_interrupted(
+    east, west, unique, desks, stop_at
+):
+    topic = f"{unique}.a"
+    east.create_topic(topic, partitions=8)
+    before = desks(make_plan(unique, east, west, orders=policy(topic, lanes=2)))
+    before.bootstrap()
+    before.once()
+    stored = store_checkpoints(before, topic, 8)
+
+    class Interrupted(Exception):  # noqa: N818 - it is no error of the code
+        pass
+
+    def step(name):
+        if name == stop_at:
+            raise Interrupted
+
+    edited = make_plan(unique, east, west, orders=policy(topic, lanes=5))
+    after = desks(edited, step=step)
+    if stop_at is None:
+        after.once()
+    else:
+        with pytest.raises(Interrupted):
+            after.once()
+        if stop_at not in {"declare", "done"}:
+            assert after.control().layout("east").state == "changing"
+        after = desks(edited)
+        after.once()
+    assert after.control().layout("east").total == 5
+    assert after.control().layout("east").epoch == 2
+    assert_in_place(after, stored, topic, 8)
+    assert desks(edited).once().settled
+
+
+def test_a_renamed_link_keeps_its_progress(east, west, unique, desks):
+    topic = f"{unique}.a"
+    east.create_topic(topic, partitions=4)
+    before = desks(make_plan(unique, east, west, orders=policy(topic, lanes=2)))
+    before.bootstrap()
+    before.once()
+    stored = store_checkpoints(before, topic, 4)
+    after = desks(make_plan(unique, east, west, sales=policy(topic, lanes=3)))
+    done = after.once()
+    assert done.control.topic("east", "orders", topic) is None
+    assert done.control.topic("east", "sales", topic).state == "active"
+    assert_in_place(after, stored, topic, 4, link="sales")
+
+
+def test_a_link_that_was_removed_and_comes_back_keeps_its_progress(east, west, unique, desks):
+    topics = [f"{unique}.a", f"{unique}.b"]
+    for topic in topics:
+        east.create_topic(topic, partitions=3)
+    both = make_plan(
+        unique, east, west, orders=policy(topics[0], lanes=2), sales=policy(topics[1], lanes=2)
+    )
+    desk = desks(both)
+    desk.bootstrap()
+    desk.once()
+    stored = store_checkpoints(desk, topics[1], 3, link="sales")
+    alone = desks(make_plan(unique, east, west, orders=policy(topics[0], lanes=4)))
+    alone.once()
+    back = desks(both)
+    back.once()
+    back = desks(both)
+    assert back.once().settled
+    assert_in_place(back, stored, topics[1], 3, link="sales")
+
+
+def test_a_lane_that_ran_before_the_change_cannot_commit_after_it(east, west, unique, desks):
+    topic = f"{unique}.a"
+    east.create_topic(topic, partitions=4)
+    before = desks(make_plan(unique, east, west, orders=policy(topic, lanes=2)))
+    before.bootstrap()
+    before.once()
+    lane = LogWriter(
+        before.pair.target, checkpoints_topic(unique, "east"),
+        client_id="lane", transactional_id=f"__replicator.{unique}.east.west.lane-1",
+    )  # fmt: skip
+    with lane:
+        lane.open()
+        desks(make_plan(unique, east, west, orders=policy(topic, lanes=3))).once()
+        with pytest.raises(FencedError):
+            lane.write([(Checkpoint(topic, 0, 7).key(), Checkpoint(topic, 0, 7).value())])
+
+
+def test_a_replaced_controller_cannot_write_any_more(east, west, unique, desks):
+    east.create_topic(f"{unique}.a")
+    plan = make_plan(unique, east, west, orders=policy(f"{unique}.*"))
+    first, second = desks(plan), desks(plan)
+    first.bootstrap()
+    first.once()
+    second.once()
+    east.create_topic(f"{unique}.b")
+    wait_until(
+        lambda: f"{unique}.b" in first.source.topic_partitions(),
+        timeout_seconds=10, describe="the new topic",
+    )  # fmt: skip
+    with pytest.raises(FencedError):
+        first.once()
+    assert second.once().control.topic("east", "orders", f"{unique}.b").state == "active"
+
+
+def test_an_unreachable_source_is_a_problem_that_goes_away_again(clusters, unique, west):
+    (far,) = clusters("far", proxied=True)
+    far.create_topic(f"{unique}.a")
+    flow = FlowPlan(
+        "orders", "east", "west",
+        policy(f"{unique}.*", discovery_interval_seconds=0.3), ("west",),
+    )  # fmt: skip
+    plan = make_plan(unique, far, west, orders=flow.policy)
+    desk = Desk(plan)
+    desk.bootstrap()
+
+    async def scenario():
+        running = asyncio.create_task(desk.controller.run())
+        try:
+            await until(lambda: desk.control().topics("east"))
+            far.proxy.cut()
+            await until(
+                lambda: (
+                    (found := desk.control().problems("east", "orders")) is not None
+                    and [one.code for one in found.problems] == ["UNREACHABLE"]
+                )
+            )
+            assert desk.controller.problems[0].code == "UNREACHABLE"
+            far.proxy.heal()
+            desk.controller.wake()
+            await until(lambda: not desk.control().problems("east", "orders").problems)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def until(condition):
+        async with asyncio.timeout(90):
+            while not await asyncio.to_thread(condition):
+                desk.controller.wake()
+                await asyncio.sleep(0.1)
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        desk.close()
+
+
+def test_a_changed_plan_is_compared_with_what_is_recorded(east, west, unique, desks):
+    east.create_topic(f"{unique}.a")
+    east.create_topic(f"{unique}.b")
+    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    desk.bootstrap()
+    desk.once()
+    plan = make_plan(unique, east, west, orders=policy(f"{unique}.a"))
+    done = desks(replace(plan, hash="other")).once()
+    assert [one.topic for one in done.control.topics("east")] == [f"{unique}.a"]
+    assert f"{unique}.b" in desk.target.topic_partitions()  # a copy is never taken away for that
+
+
+def test_errors_of_a_round_are_of_the_one_tree(east, unique):
+    nowhere = ClusterPlan("west", ("127.0.0.1:1",))
+    plan = make_plan(unique, east, east, orders=policy("none"))
+    plan = replace(plan, clusters=(plan.clusters[0], nowhere))
+    desk = Desk(plan)
+    desk.target.close()
+    try:
+        with pytest.raises(ReplicatorError):
+            asyncio.run(asyncio.wait_for(desk.controller.run_once(), 60))
+    finally:
+        desk.close()

@@ -1,0 +1,153 @@
+"""Control topics against a real broker."""
+
+import threading
+
+import pytest
+
+from replicator.errors import FencedError, NotFoundError, UnreachableError
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.client import open_producer
+from replicator.kafka.compacted_log import LogTail, read_compacted
+from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.settings import producer_config
+from replicator.testing import wait_until
+from replicator.topology.plan import ClusterPlan
+
+
+@pytest.fixture
+def cluster(east) -> ClusterPlan:
+    return ClusterPlan("east", tuple(east.bootstrap_servers))
+
+
+@pytest.fixture
+def log(cluster, unique) -> str:
+    with ClusterAdmin(cluster, client_id="test") as admin:
+        ensure_compacted_topic(admin, unique, partitions=3)
+    return unique
+
+
+def test_a_control_topic_is_made_once_by_many(cluster, unique):
+    seen = []
+
+    def ensure(partitions: int) -> None:
+        with ClusterAdmin(cluster, client_id="test") as admin:
+            seen.append(ensure_compacted_topic(admin, unique, partitions=partitions))
+
+    threads = [threading.Thread(target=ensure, args=(1 + number % 3,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(seen) == 6
+    assert len({each.topic_id for each in seen}) == 1
+    with ClusterAdmin(cluster, client_id="test") as admin:
+        assert ensure_compacted_topic(admin, unique, partitions=1).partitions == 3
+        assert admin.topic_configs([unique])[unique]["cleanup.policy"].value == "compact"
+
+
+def test_the_last_value_of_each_key_is_read(cluster, log):
+    with LogWriter(cluster, log, client_id="test") as writer:
+        writer.write([(b"a", b"1"), (b"b", b"2"), (b"a", b"3"), (b"gone", b"x"), (b"gone", None)])
+        writer.write([(b"c", b"")], partition=2)
+
+    assert read_compacted(cluster, log, (0, 1, 2), client_id="test") == {
+        0: {b"a": b"3", b"b": b"2"},
+        1: {},
+        2: {b"c": b""},
+    }
+
+
+def test_reading_ends_though_the_last_offset_is_a_marker(cluster, log):
+    with LogWriter(cluster, log, client_id="test", transactional_id=log) as writer:
+        for number in range(5):
+            writer.write([(b"a", b"%d" % number)])
+
+    assert read_compacted(cluster, log, client_id="test") == {0: {b"a": b"4"}}
+
+
+def test_what_was_not_committed_is_not_read(cluster, log):
+    producer = open_producer(producer_config(cluster, client_id="test", transactional_id=log))
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce(log, b"open", b"a", 0)
+    producer.flush(10)
+
+    assert read_compacted(cluster, log, client_id="test") == {0: {}}
+    producer.abort_transaction(10)
+    assert read_compacted(cluster, log, client_id="test") == {0: {}}
+
+
+def test_a_replaced_owner_is_fenced_and_writes_nothing(cluster, log):
+    old = LogWriter(cluster, log, client_id="old", transactional_id=log)
+    old.write([(b"owner", b"old")])
+    new = LogWriter(cluster, log, client_id="new", transactional_id=log)
+    new.open()
+
+    for _ in range(2):
+        with pytest.raises(FencedError):
+            old.write([(b"owner", b"zombie")])
+    new.write([(b"owner", b"new")])
+
+    assert read_compacted(cluster, log, client_id="test") == {0: {b"owner": b"new"}}
+    old.close()
+    new.close()
+
+
+def test_a_tail_goes_on_where_the_load_ended(cluster, log):
+    with (
+        LogWriter(cluster, log, client_id="test") as writer,
+        LogTail(cluster, log, (0,), client_id="test") as tail,
+    ):
+        writer.write([(b"a", b"1"), (b"b", b"1")])
+        assert tail.load(timeout_seconds=10) == {0: {b"a": b"1", b"b": b"1"}}
+        assert tail.poll(0.01) == []
+
+        writer.write([(b"a", b"2"), (b"b", None)])
+        got = []
+        wait_until(
+            lambda: got.extend(tail.poll(0.5)) or len(got) >= 2,
+            timeout_seconds=10,
+            describe="both entries",
+        )
+
+        assert got == [(b"a", b"2"), (b"b", None)]
+
+
+def test_a_tail_that_was_never_loaded_gives_everything(cluster, log):
+    with LogWriter(cluster, log, client_id="test") as writer:
+        writer.write([(b"a", b"%d" % number) for number in range(3000)])
+
+    with LogTail(cluster, log, client_id="test") as tail:
+        got = []
+        wait_until(
+            lambda: got.extend(tail.poll(0.5)) or len(got) >= 3000,
+            timeout_seconds=10,
+            describe="all entries",
+        )
+
+    assert got == [(b"a", b"%d" % number) for number in range(3000)]
+
+
+def test_a_missing_log_is_named(cluster, unique):
+    with pytest.raises(NotFoundError, match=unique):
+        read_compacted(cluster, unique, client_id="test")
+    with (
+        pytest.raises(NotFoundError, match=unique),
+        LogWriter(cluster, unique, client_id="t") as writer,
+    ):
+        writer.write([(b"a", b"1")])
+
+
+@pytest.mark.parametrize("transactional_id", [None, "any"])
+def test_a_log_on_a_cluster_that_is_not_there_is_unreachable(transactional_id):
+    nowhere = ClusterPlan("nowhere", ("127.0.0.1:1",))
+    with pytest.raises(UnreachableError):
+        read_compacted(nowhere, "log", client_id="test", timeout_seconds=1)
+    writer = LogWriter(
+        nowhere, "log", client_id="t", transactional_id=transactional_id, timeout_seconds=1
+    )
+    with pytest.raises(UnreachableError):
+        writer.write([(b"a", b"1")])
+    writer.close()

@@ -1,0 +1,254 @@
+"""Whatever the clusters look like: doing what reconcile says ends with nothing left to do."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replicator.control.actions import (
+    AlterConfigs,
+    ArrangeLanes,
+    CreateTopic,
+    DeleteTopic,
+    EraseRecord,
+    GrowTopic,
+    WriteRecord,
+)
+from replicator.control.checkpoint_moves import plan_moves
+from replicator.control.desired import lane_specs
+from replicator.control.layout import lane_in
+from replicator.control.reconcile import reconcile
+from replicator.control.records import Block, Layout
+from replicator.control.snapshot import PairSnapshot, TopicFacts
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.policy.topic_config import ConfigValue
+from replicator.policy.values import LinkPolicy, Naming, Selection, TopicSync
+from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
+
+NAMES = ("orders", "payments", "stock", "audit.tmp")
+EAST = ClusterPlan("east", ("east:9092",))
+WEST = ClusterPlan("west", ("west:9092",))
+
+partitions = st.integers(1, 12)
+configs = st.fixed_dictionaries(
+    {
+        "cleanup.policy": st.sampled_from(["delete", "compact"]).map(
+            lambda value: ConfigValue(value, is_default=value == "delete")
+        ),
+        "retention.ms": st.sampled_from(["1000", "604800000"]).map(
+            lambda value: ConfigValue(value, is_default=value == "604800000")
+        ),
+        "max.message.bytes": st.sampled_from(["1048588", "5000000"]).map(
+            lambda value: ConfigValue(value, is_default=value == "1048588")
+        ),
+    }
+)
+topics = st.dictionaries(
+    st.sampled_from(NAMES),
+    st.builds(TopicFacts, st.sampled_from(["a", "b"]), partitions, st.integers(1, 3), configs),
+)
+
+
+@st.composite
+def pairs(draw):
+    links = draw(st.integers(1, 2))
+    split = draw(st.integers(0, len(NAMES)))
+    flows = []
+    for number in range(links):
+        names = NAMES[:split] if number == 0 else NAMES[split:]
+        policy = LinkPolicy(
+            topics=Selection(names if links == 2 else NAMES, ("*.tmp",)),
+            groups=Selection(),
+            naming=Naming(draw(st.sampled_from(["identity", "prefix"]))),
+            lanes=draw(st.one_of(st.none(), st.integers(1, 5))),
+            sync_topics=TopicSync(
+                configs=draw(st.booleans()),
+                partitions=draw(st.booleans()),
+                deletions=draw(st.sampled_from(["keep", "propagate"])),
+            ),
+        )
+        flows.append(FlowPlan(f"link-{number}", "east", "west", policy, ("west",)))
+    return PairPlan(EAST, WEST, tuple(flows))
+
+
+def done(snapshot: PairSnapshot, actions) -> PairSnapshot:
+    """The snapshot after a cluster that does everything it is told."""
+    target = dict(snapshot.target_topics)
+    log = []
+    for action in actions:
+        match action:
+            case CreateTopic():
+                target[action.topic] = TopicFacts(
+                    f"id-{action.topic}",
+                    action.partitions,
+                    action.replication_factor,
+                    {
+                        "cleanup.policy": ConfigValue("delete", is_default=True),
+                        "retention.ms": ConfigValue("604800000", is_default=True),
+                        "max.message.bytes": ConfigValue("1048588", is_default=True),
+                    }
+                    | {
+                        name: ConfigValue(value, is_default=False) for name, value in action.configs
+                    },
+                )
+            case GrowTopic():
+                held = target[action.topic]
+                target[action.topic] = replace(held, partitions=action.to_partitions)
+            case AlterConfigs():
+                held = target[action.topic]
+                settings_now = dict(held.configs)
+                defaults = {
+                    "cleanup.policy": "delete",
+                    "retention.ms": "604800000",
+                    "max.message.bytes": "1048588",
+                }
+                for item in action.settings:
+                    settings_now[item.name] = (
+                        ConfigValue(defaults[item.name], is_default=True)
+                        if item.to_value is None
+                        else ConfigValue(item.to_value, is_default=False)
+                    )
+                target[action.topic] = replace(held, configs=settings_now)
+            case DeleteTopic():
+                del target[action.topic]
+            case ArrangeLanes():
+                log.extend(record.tombstone() for record in action.erased)
+                log.append(action.decision.layout.encode())
+            case WriteRecord():
+                log.append(action.record.encode())
+            case EraseRecord():
+                log.append(action.record.tombstone())
+    return replace(
+        snapshot,
+        target_topics=target,
+        target_names=frozenset(target),
+        control=snapshot.control.fold(log),
+        misplaced=frozenset(),
+    )
+
+
+def settled(pair: PairPlan, snapshot: PairSnapshot, rounds: int = 4) -> PairSnapshot:
+    for _ in range(rounds):
+        decision = reconcile(pair, snapshot)
+        if not decision.actions:
+            return snapshot
+        chosen = decision.cluster_actions or decision.actions
+        snapshot = done(snapshot, chosen)
+    left = reconcile(pair, snapshot).actions
+    assert not left, left
+    return snapshot
+
+
+def observed(source, target) -> PairSnapshot:
+    return PairSnapshot(
+        at_ms=1_000_000,
+        aliases=("east", "west"),
+        source_names=frozenset(source),
+        source_topics=dict(source),
+        target_names=frozenset(target),
+        target_topics=dict(target),
+        target_brokers=3,
+    )
+
+
+def plan_of(pair: PairPlan) -> Plan:
+    links = tuple(
+        LinkPlan(flow.link, "active-passive", ("east", "west"), "east", None, (flow,))
+        for flow in pair.flows
+    )
+    return Plan("retail", (EAST, WEST), links, "hash")
+
+
+@given(pairs(), topics, topics)
+def test_doing_what_was_decided_leaves_nothing_to_do(pair, source, target):
+    settled(pair, observed(source, target))
+
+
+@given(pairs(), topics, topics, topics)
+def test_it_settles_again_after_the_source_changed(pair, source, target, later):
+    first = settled(pair, observed(source, target))
+    changed = replace(
+        first,
+        source_topics=dict(later),
+        source_names=frozenset(later),
+        at_ms=first.at_ms + 60_000,
+    )
+    settled(pair, changed)
+
+
+@given(pairs(), pairs(), topics)
+def test_it_settles_again_after_the_file_changed(pair, edited, source):
+    first = settled(pair, observed(source, {}))
+    settled(edited, first)
+
+
+@given(pairs(), topics, topics)
+def test_every_active_partition_has_exactly_one_lane_and_exists_on_both_sides(pair, source, target):
+    snapshot = settled(pair, observed(source, target))
+    layout = snapshot.control.layout("east")
+    specs = lane_specs(
+        plan=plan_of(pair), pair=pair, control=snapshot.control, lanes=range(layout.total)
+    )
+    work = [(item.topic, item.partition) for spec in specs.values() for item in spec.work]
+    assert len(work) == len(set(work))
+    expected = {
+        (record.topic, number)
+        for record in snapshot.control.topics("east")
+        for number in range(record.working_partitions)
+    }
+    assert set(work) == expected
+    for spec in specs.values():
+        assert layout.link_of(spec.lane) == spec.link
+        for item in spec.work:
+            assert item.partition < source[item.topic].partitions
+            assert item.partition < snapshot.target_topics[item.target_topic].partitions
+
+
+@given(pairs(), topics)
+def test_a_target_topic_is_deleted_only_where_deletions_propagate(pair, source):
+    first = settled(pair, observed(source, {}))
+    emptied = replace(first, source_topics={}, source_names=frozenset(), at_ms=first.at_ms + 1_000)
+    noticed = settled(pair, emptied)
+    assert noticed.target_names == first.target_names  # not before the grace has passed
+    late = settled(pair, replace(noticed, at_ms=noticed.at_ms + 60_000))
+    keeps = {flow.link for flow in pair.flows if flow.policy.sync_topics.deletions == "keep"}
+    kept = {record.target for record in first.control.topics() if record.link in keeps}
+    ever_copied = {record.target for record in first.control.topics() if record.activated}
+    assert first.target_names - late.target_names == ever_copied - kept
+
+
+blocks = st.lists(st.integers(1, 6), min_size=1, max_size=3)
+
+
+def layout_of(counts, epoch=1):
+    first, made = 0, []
+    for number, count in enumerate(counts):
+        made.append(Block(link=f"link-{number}", first=first, count=count))
+        first += count
+    return Layout(source="east", epoch=epoch, state="stable", blocks=tuple(made), total=first)
+
+
+@settings(max_examples=60)
+@given(blocks, blocks, st.dictionaries(st.sampled_from(NAMES), partitions), st.data())
+def test_checkpoints_end_in_their_new_lane_once_with_nothing_lost(before, after, sizes, data):
+    old, new = layout_of(before), layout_of(after)
+    links = {name: f"link-{data.draw(st.integers(0, len(after) - 1))}" for name in sizes}
+    stored = {number: {} for number in range(max(old.total, new.total))}
+    wanted = {}
+    for name, count in sizes.items():
+        block = old.blocks[data.draw(st.integers(0, len(before) - 1))]
+        for number in range(count):
+            checkpoint = Checkpoint(name, number, offset=data.draw(st.integers(0, 99)))
+            stored[lane_in(block, name, number)][checkpoint.key()] = checkpoint.value()
+            wanted[checkpoint.key()] = (name, number, checkpoint.value())
+    for _ in range(2):  # doing it twice equals once
+        for move in plan_moves(stored, new, links):
+            if move.value is None:
+                stored[move.partition].pop(move.key, None)
+            else:
+                stored[move.partition][move.key] = move.value
+    for key, (name, number, value) in wanted.items():
+        lane = lane_in(new.block(links[name]), name, number)
+        assert [place for place, records in stored.items() if key in records] == [lane]
+        assert stored[lane][key] == value
+    assert plan_moves(stored, new, links) == ()

@@ -1,0 +1,88 @@
+"""The OpenAPI document against the running server: every answer is one it declares."""
+
+import json
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import GenerationMode, checks
+
+OPERATIONS = [
+    ("GET", "/livez"),
+    ("GET", "/readyz"),
+    ("GET", "/metrics"),
+    ("GET", "/api/v1/status"),
+    ("GET", "/api/v1/topology"),
+    ("GET", "/api/v1/history"),
+    ("POST", "/api/v1/pause"),
+    ("POST", "/api/v1/resume"),
+]
+CHANGES = [each for each in OPERATIONS if each[0] == "POST"]
+CHECKS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+]
+
+
+def operation(url, method, path):
+    document = httpx.get(f"{url}/openapi.json").json()
+    return schemathesis.openapi.from_dict(document)[path][method]
+
+
+def send_all(strategy, *, url, headers, extra_checks=()):
+    @settings(
+        max_examples=40,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=strategy)
+    def send(case):
+        case.call_and_validate(base_url=url, headers=headers, checks=[*CHECKS, *extra_checks])
+
+    send()
+
+
+def test_the_document_lists_exactly_the_contract(reader_url):
+    document = httpx.get(f"{reader_url}/openapi.json").json()
+    listed = {
+        (method.upper(), path) for path, methods in document["paths"].items() for method in methods
+    }
+    assert listed == set(OPERATIONS)
+    for _, path in CHANGES:
+        assert document["paths"][path]["post"]["security"] == [{"token": []}]
+    assert "http://" not in json.dumps(document)
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_requests_by_the_document_get_answers_by_the_document(
+    operator_url, operator_headers, method, path
+):
+    wanted = operation(operator_url, method, path)
+    send_all(wanted.as_strategy(), url=operator_url, headers=operator_headers)
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+def test_bodies_against_the_document_are_refused(
+    operator_url, operator_headers, worker, method, path
+):
+    wanted = operation(operator_url, method, path)
+    send_all(
+        wanted.as_strategy(GenerationMode.NEGATIVE),
+        url=operator_url,
+        headers=operator_headers,
+        extra_checks=[checks.negative_data_rejection],
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+def test_without_the_token_no_generated_request_changes_anything(
+    operator_url, worker, method, path
+):
+    wanted = operation(operator_url, method, path)
+    send_all(wanted.as_strategy(), url=operator_url, headers={})
+    assert worker.changes == []

@@ -1,0 +1,77 @@
+from replicator.observability.health import (
+    ClusterHealth,
+    Liveness,
+    PairHealth,
+    ReadinessFacts,
+    readiness,
+)
+from replicator.testing.manual_clock import ManualClock
+
+EAST = ClusterHealth("east", reachable=True)
+PAIR = PairHealth("east->west", joined=True, lanes_assigned=2, lanes_running=2)
+
+
+def test_a_process_without_loops_is_alive():
+    assert Liveness(clock=ManualClock()).verdict().ok
+
+
+def test_alive_while_every_loop_beats_within_its_limit():
+    clock = ManualClock()
+    liveness = Liveness(clock=clock)
+    liveness.start("discovery", limit_seconds=10)
+    liveness.start("supervisor", limit_seconds=3)
+    clock.sleep(3)
+    assert liveness.verdict().ok
+    liveness.beat("supervisor")
+    clock.sleep(3)
+    assert liveness.verdict().ok
+
+
+def test_a_silent_loop_is_named_with_its_limit():
+    clock = ManualClock()
+    liveness = Liveness(clock=clock)
+    liveness.start("discovery", limit_seconds=10)
+    liveness.start("supervisor", limit_seconds=3)
+    clock.sleep(5)
+    verdict = liveness.verdict()
+    assert not verdict.ok
+    assert verdict.reasons == ("loop 'supervisor' last ran 5.0 s ago, limit 3 s",)
+
+
+def test_a_loop_that_ended_on_purpose_is_not_missed():
+    clock = ManualClock()
+    liveness = Liveness(clock=clock)
+    liveness.start("discovery", limit_seconds=10)
+    liveness.stop("discovery")
+    liveness.beat("discovery")
+    clock.sleep(100)
+    assert liveness.verdict().ok
+
+
+def test_ready_when_clusters_answer_and_assigned_lanes_run():
+    assert readiness(ReadinessFacts(clusters=[EAST], pairs=[PAIR])).ok
+
+
+def test_a_worker_in_reserve_is_ready():
+    reserve = PairHealth("east->west", joined=True, lanes_assigned=0, lanes_running=0)
+    assert readiness(ReadinessFacts(clusters=[EAST], pairs=[reserve])).ok
+
+
+def test_every_reason_is_given_at_once():
+    verdict = readiness(
+        ReadinessFacts(
+            clusters=[EAST, ClusterHealth("west", reachable=False, detail="timed out")],
+            pairs=[
+                PairHealth("east->west", joined=True, lanes_assigned=4, lanes_running=1),
+                PairHealth("west->east", joined=False, lanes_assigned=0, lanes_running=0),
+            ],
+            draining=True,
+        )
+    )
+    assert not verdict.ok
+    assert verdict.reasons == (
+        "the worker is draining",
+        "cluster 'west' cannot be reached: timed out",
+        "east->west: 1 of 4 assigned lanes run",
+        "west->east: lanes are not assigned yet",
+    )

@@ -1,0 +1,220 @@
+import dataclasses
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS, LaneStats, PartitionStats
+from replicator.observability.build import Build
+from replicator.observability.figures import FlowFigures, MetricsSnapshot, lag_records, lag_seconds
+from replicator.observability.metrics import Metrics, compare_with_catalogue
+
+FLOW = {"link": "orders-dr", "flow": "east->west"}
+PARTITION = PartitionStats(
+    topic="orders",
+    partition=3,
+    target_topic="orders",
+    state="replicating",
+    position=90,
+    source_end=100,
+    timestamp_ms=58_000,
+    records=7,
+    bytes=700,
+)
+LANE = LaneStats(
+    pair="east->west",
+    link="orders-dr",
+    lane=0,
+    state="running",
+    reason="",
+    partitions=(PARTITION,),
+    records=7,
+    bytes=700,
+    dropped={"loop": 2},
+    quarantined=1,
+    foreign_headers=3,
+    headers_omitted=4,
+    commits=5,
+    aborts=1,
+    unknown_outcomes=1,
+    throttle_wait_seconds=1.5,
+    latency_buckets=(1, 2, *[0] * (len(LATENCY_BOUNDS_SECONDS) - 2), 4),
+    latency_sum_seconds=12.5,
+    commit_buckets=(5,),
+    commit_sum_seconds=0.005,
+    checkpoint_at_ms=55_000,
+    pid=10,
+)
+FLOW_NOW = FlowFigures(
+    link="orders-dr",
+    flow="east->west",
+    state="replicating",
+    lanes_missing=2,
+    problem_codes=("CONFIG_DRIFT", "CONFIG_DRIFT", "TRUNCATED"),
+)
+
+
+def snapshot(*lanes, flows=(FLOW_NOW,)):
+    return MetricsSnapshot(now_ms=60_000, plan_hash="abc", lanes=lanes, flows=flows)
+
+
+def metrics(*, detail=False):
+    return Metrics(
+        bounds_seconds=LATENCY_BOUNDS_SECONDS,
+        detail=detail,
+        build=Build(version="1.2.3", revision="deadbeef", python="3.11"),
+    )
+
+
+def samples(exposition):
+    return {
+        (line.name.removeprefix("replicator_"), tuple(sorted(line.labels.items()))): line.value
+        for family in text_string_to_metric_families(exposition.decode())
+        for line in family.samples
+    }
+
+
+def value(exposition, name, **labels):
+    return samples(exposition)[name, tuple(sorted({**FLOW, **labels}.items()))]
+
+
+def test_every_figure_of_a_lane_arrives_under_its_name():
+    page = metrics().render(snapshot(LANE))
+    assert value(page, "records_replicated_total") == 7
+    assert value(page, "bytes_replicated_total") == 700
+    assert value(page, "records_dropped_total", reason="loop") == 2
+    assert value(page, "records_dropped_total", reason="filtered") == 0
+    assert value(page, "records_quarantined_total") == 1
+    assert value(page, "records_foreign_header_total") == 3
+    assert value(page, "records_header_omitted_total") == 4
+    assert value(page, "transactions_total", outcome="committed") == 5
+    assert value(page, "transactions_total", outcome="unknown") == 1
+    assert value(page, "throttle_wait_seconds_total") == 1.5
+    assert value(page, "lag_records") == 10
+    assert value(page, "lag_seconds") == 2.0
+    assert value(page, "checkpoint_age_seconds") == 5.0
+    assert value(page, "lanes", state="running") == 1
+    assert value(page, "lanes", state="failed") == 0
+    assert value(page, "partition_state", state="replicating") == 1
+    assert value(page, "assignment_missing") == 2
+    assert value(page, "flow_state", state="replicating") == 1
+    assert value(page, "flow_state", state="failed") == 0
+    assert value(page, "problems", code="TRUNCATED") == 1
+    assert value(page, "topology_drift", kind="config") == 2
+    found = samples(page)
+    assert found["plan_info", (("hash", "abc"),)] == 1
+    build = (("python", "3.11"), ("revision", "deadbeef"), ("version", "1.2.3"))
+    assert found["build_info", build] == 1
+
+
+def test_histograms_are_cumulative_and_end_with_everything():
+    page = metrics().render(snapshot(LANE))
+    name = "replication_latency_seconds_bucket"
+    assert value(page, name, le="0.002") == 1
+    assert value(page, name, le="0.005") == 3
+    assert value(page, name, le="1800.0") == 3
+    assert value(page, name, le="+Inf") == 7
+    assert value(page, "replication_latency_seconds_count") == 7
+    assert value(page, "replication_latency_seconds_sum") == 12.5
+    assert value(page, "commit_duration_seconds_count") == 5
+
+
+@pytest.mark.parametrize("detail", [False, True])
+def test_what_is_emitted_is_declared_and_what_is_declared_is_emitted(detail):
+    page = metrics(detail=detail).render(snapshot(LANE)).decode()
+    found = compare_with_catalogue(page, detail=detail)
+    assert (found.undeclared, found.missing, found.wrong_labels) == ((), (), ())
+
+
+def test_a_difference_from_the_catalogue_is_named():
+    page = metrics().render(snapshot(LANE)).decode()
+    page = page.replace("replicator_lag_records", "replicator_delay_records")
+    page = page.replace('state="running"', 'condition="running"')
+    found = compare_with_catalogue(page)
+    assert found.undeclared == ("replicator_delay_records",)
+    assert found.missing == ("replicator_lag_records",)
+    assert found.wrong_labels == ("replicator_lanes",)
+
+
+def test_a_metric_kept_for_later_counts_as_undeclared_when_emitted():
+    page = "# TYPE replicator_link_epoch gauge\nreplicator_link_epoch 1\n"
+    assert compare_with_catalogue(page).undeclared == ("replicator_link_epoch",)
+
+
+def test_counters_go_on_over_a_restart_and_a_move_to_another_process():
+    face = metrics()
+    face.observe([LANE])
+    restarted = dataclasses.replace(
+        LANE, records=2, bytes=200, dropped={}, commits=1, latency_buckets=(), partitions=()
+    )
+    face.observe([restarted])
+    moved = dataclasses.replace(restarted, pid=11, records=30)
+    page = face.render(snapshot(moved))
+    assert value(page, "records_replicated_total") == 7 + 2 + 30
+    assert value(page, "records_dropped_total", reason="loop") == 2
+    assert value(page, "replication_latency_seconds_count") == 7
+
+
+def test_observing_the_same_message_twice_counts_it_once():
+    face = metrics()
+    face.observe([LANE, LANE])
+    assert value(face.render(snapshot(LANE)), "records_replicated_total") == 7
+
+
+def test_counters_of_a_lane_that_went_elsewhere_stay():
+    face = metrics()
+    face.observe([LANE])
+    page = face.render(snapshot())
+    assert value(page, "records_replicated_total") == 7
+    assert value(page, "lanes", state="running") == 0
+
+
+def test_detail_names_topic_and_partition():
+    page = metrics(detail=True).render(snapshot(LANE))
+    where = {"topic": "orders", "partition": "3"}
+    assert value(page, "records_replicated_total", **where) == 7
+    assert value(page, "lag_records", **where) == 10
+    assert value(page, "partition_state", state="replicating", **where) == 1
+
+
+def test_a_partition_between_two_lanes_is_one_series():
+    other = dataclasses.replace(LANE, lane=1)
+    page = metrics(detail=True).render(snapshot(LANE, other)).decode()
+    lines = [line for line in page.splitlines() if line.startswith("replicator_lag_records{")]
+    assert len(lines) == len(set(lines)) == 1
+
+
+def test_a_flow_without_lanes_here_starts_its_counters_at_zero():
+    page = metrics().render(snapshot())
+    assert value(page, "records_replicated_total") == 0
+    assert value(page, "replication_latency_seconds_count") == 0
+    assert ("lag_records", tuple(sorted(FLOW.items()))) not in samples(page)
+
+
+def test_missing_lanes_are_not_claimed_when_not_known():
+    unknown = dataclasses.replace(FLOW_NOW, lanes_missing=None)
+    page = metrics().render(snapshot(flows=(unknown,)))
+    assert ("assignment_missing", tuple(sorted(FLOW.items()))) not in samples(page)
+
+
+@pytest.mark.parametrize(
+    ("change", "records", "seconds"),
+    [
+        ({}, 10, 2.0),
+        ({"position": 100}, 0, 0.0),
+        ({"position": 101}, 0, 0.0),
+        ({"source_end": -1}, None, None),
+        ({"position": -1}, None, None),
+        ({"timestamp_ms": -1}, 10, None),
+        ({"timestamp_ms": 90_000}, 10, 0.0),
+    ],
+)
+def test_lag_is_known_or_not_claimed(change, records, seconds):
+    partition = dataclasses.replace(PARTITION, **change)
+    assert lag_records(partition) == records
+    assert lag_seconds(partition, now_ms=60_000) == seconds
+
+
+def test_labels_from_clusters_cannot_break_the_format():
+    evil = dataclasses.replace(LANE, dropped={'a"b\\c\nd': 1})
+    page = metrics().render(snapshot(evil))
+    assert value(page, "records_dropped_total", reason='a"b\\c\nd') == 1
