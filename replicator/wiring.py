@@ -17,10 +17,10 @@ from replicator.control.topology_watch import TopologyWatch
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.pool import LanePool
+from replicator.errors import InputError
 from replicator.identifiers import FlowId
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
-from replicator.errors import InputError
 from replicator.topology.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
 
@@ -50,9 +50,7 @@ class Worker:
         self.options = options
         self.clock = clock or SystemClock()
         self.plan: Plan = require_plan(options.topology_file)
-        self.metrics = Metrics(
-            bounds_seconds=LATENCY_BOUNDS_SECONDS, detail=options.metrics_detail
-        )
+        self.metrics = Metrics(bounds_seconds=LATENCY_BOUNDS_SECONDS, detail=options.metrics_detail)
         self.liveness = Liveness(clock=self.clock)
         self.draining = False
         self.reload_problem = ""
@@ -94,13 +92,23 @@ class Worker:
             self._start(pair)
         self._watch.start()
 
+    def wait_until_copying(self, seconds: float, stopping: threading.Event) -> None:
+        """Returns once a lane runs, when told to stop, or after the time."""
+        limit = self.clock.monotonic() + seconds
+        while self.clock.monotonic() < limit and not stopping.is_set():
+            if any(stats.state == "running" for stats in self.pool.stats()):
+                return
+            stopping.wait(0.05)
+
     def reload(self) -> None:
         """Reads the file again; a broken file changes nothing and is reported."""
         try:
             new = require_plan(self.options.topology_file)
         except InputError as error:
             self.reload_problem = error.message
-            log.error("edited topology refused, the old one stays in force", problem=error.message)
+            log.warning(
+                "edited topology refused, the old one stays in force", problem=error.message
+            )
             return
         self.reload_problem = ""
         with self._lock:
@@ -115,8 +123,7 @@ class Worker:
         for pair_id, runner in list(self._runners.items()):
             pair = wanted.get(pair_id)
             moved = pair is not None and (
-                (pair.source, pair.target)
-                != (before[pair_id].source, before[pair_id].target)
+                (pair.source, pair.target) != (before[pair_id].source, before[pair_id].target)
                 or new.topology != old.topology
             )
             if pair is None or moved:

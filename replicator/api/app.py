@@ -206,13 +206,6 @@ def _add_errors(app: FastAPI) -> None:
         answer.headers.update(error.headers or {})
         return answer
 
-    @app.exception_handler(Exception)
-    async def _(request: Request, error: Exception) -> Response:
-        _LOG.error("request failed", path=request.url.path, exc_info=error)
-        return _error(
-            500, "FAILED", request.url.path, "the worker failed to answer", "See the worker's log."
-        )
-
 
 def _describe_security(app: FastAPI) -> None:
     built = app.openapi

@@ -1,4 +1,7 @@
-"""The ASGI shell around admission: refuses before routing, adds security headers to every answer."""
+"""The ASGI shell around admission: refuses before routing, adds security headers to every answer.
+
+It is also the last net: what nobody foresaw is logged here and answered without its internals.
+"""
 
 from typing import Any
 
@@ -7,6 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from replicator.api.admission import AccessPolicy, Refusal, RequestFacts, admit
+from replicator.observability.logging import get_logger
 
 SECURITY_HEADERS = {
     # The console is the only page and loads from here alone.
@@ -22,6 +26,9 @@ SECURITY_HEADERS = {
     "x-frame-options": "DENY",
 }
 
+_LOG = get_logger("api")
+_FAILED = Refusal(500, "FAILED", "the worker failed to answer", "See the worker's log.")
+
 
 class Guard:
     """Wraps the app; ``policy`` decides who gets through."""
@@ -36,8 +43,12 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
+        started = False
+
         async def send_guarded(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
@@ -56,8 +67,14 @@ class Guard:
             self._policy,
         )
         if refusal is None:
-            await self._app(scope, receive, send_guarded)
-        else:
+            try:
+                await self._app(scope, receive, send_guarded)
+            except Exception:
+                if started:
+                    raise  # half an answer is out: the server cuts the connection
+                _LOG.exception("request failed", path=scope["path"])
+                refusal = _FAILED
+        if refusal is not None:
             await _refuse(refusal, scope, send_guarded)
 
 

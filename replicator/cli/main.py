@@ -23,7 +23,11 @@ from replicator.errors import InputError, ReplicatorError
 VERBS = (
     "validate",
     "schema",
+    "plan",
     "run",
+    "status",
+    "topics",
+    "pause",
 )
 """Files of this package with a `register`, in the order of `--help`."""
 

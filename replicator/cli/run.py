@@ -13,6 +13,8 @@ import typer
 
 from replicator.cli.options import FileOption
 
+HTTP_AFTER_SECONDS = 3.0
+
 
 class LogFormat(StrEnum):
     """How log lines are written."""
@@ -106,7 +108,8 @@ def run(
     worker = Worker(options)
     worker.start(http=bound.url)
     with ExitStack() as stack:
-        # Lanes first: the HTTP face costs a second of imports.
+        # Lanes first: the HTTP face costs a second of imports on the same cores.
+        worker.wait_until_copying(HTTP_AFTER_SECONDS, stopping)
         from replicator.api.server import http_in_thread
         from replicator.wiring_http import WorkerProvider
 

@@ -44,8 +44,8 @@ class GapJournal:
             try:
                 self._write(plan, gap)
             except ReplicatorError as error:
-                log.error("a gap could not be journalled", topic=gap.topic,
-                          partition=gap.partition, error=error.message)  # fmt: skip
+                log.warning("a gap could not be journalled", topic=gap.topic,
+                            partition=gap.partition, error=error.message)  # fmt: skip
 
     def _write(self, plan: Plan, gap: Gap) -> None:
         source, target = parse_flow_id(gap.pair)

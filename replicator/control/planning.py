@@ -91,7 +91,7 @@ def forecast(plan: Plan, *, clock: Clock) -> Forecast:
     if not pairs:
         return Forecast(())
     admins = {
-        cluster.alias: ClusterAdmin(cluster, client_id=CLIENT_ID) for cluster in plan.clusters
+        str(cluster.alias): ClusterAdmin(cluster, client_id=CLIENT_ID) for cluster in plan.clusters
     }
     try:
         with ThreadPoolExecutor(len(pairs), thread_name_prefix="plan") as pool:
@@ -132,7 +132,7 @@ def _pair(
         return PairForecast(
             pair,
             changes=(
-                *_own_topics(plan, pair, states, snapshot, ids, decision),
+                *_own_topics(plan, pair, states, snapshot, ids=ids, decision=decision),
                 *(change for action in decision.actions for change in action.changes()),
             ),
             seed=estimate_seed(plan, pair, source, snapshot),
@@ -160,6 +160,7 @@ def _own_topics(
     pair: PairPlan,
     states: Mapping[str, ControlState | None],
     snapshot: PairSnapshot,
+    *,
     ids: Mapping[str, str],
     decision: Decision,
 ) -> Iterable[PlannedChange]:

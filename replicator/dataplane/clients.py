@@ -115,6 +115,15 @@ class LaneClients:
         except KafkaException:
             return  # only a matter of speed: the client asks again by itself
 
+    def answers(self, side: str) -> bool:
+        """Whether a side that was silent answers now; asked only while it has a problem."""
+        client = self.consumer if side == "source" else self.producer
+        try:
+            client.list_topics("__consumer_offsets", timeout=0.5)
+        except KafkaException:
+            return False
+        return True
+
     def decide(
         self,
         spec: LaneSpec,

@@ -2,6 +2,7 @@
 
 import os
 from bisect import bisect_left
+from dataclasses import replace
 
 from replicator.dataplane.engine import Outcome
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS, LaneState, LaneStats, PartitionStats
@@ -28,7 +29,7 @@ class Figures:
 
     __slots__ = (
         "aborts", "commit", "commits", "latency", "outcome", "pending_runs",
-        "throttle_wait_seconds", "unknown_outcomes",
+        "throttle_wait_seconds", "unit_start", "unknown_outcomes",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -40,6 +41,19 @@ class Figures:
         self.unknown_outcomes = 0
         self.throttle_wait_seconds = 0.0
         self.pending_runs: list[tuple[int, int]] = []
+        self.unit_start: Outcome | None = None
+
+    def open_unit(self) -> None:
+        """Remembers the counters before a unit of progress, in case it is taken back."""
+        self.unit_start = replace(self.outcome, dropped=dict(self.outcome.dropped))
+
+    def roll_back(self) -> None:
+        """Forgets what the open unit counted: its records will be read again."""
+        self.pending_runs.clear()
+        if self.unit_start is not None:
+            for name in Outcome.__slots__:
+                setattr(self.outcome, name, getattr(self.unit_start, name))
+            self.unit_start = None
 
     def run(self, first_timestamp_ms: int, count: int) -> None:
         """Notes a run of records; its latency is known when the commit is."""
@@ -55,6 +69,7 @@ class Figures:
     def committed(self, *, now: float, seconds: float) -> None:
         """A unit of progress is stored, and with it every pending run."""
         self.delivered(now=now)
+        self.unit_start = None
         self.commit.add(seconds)
         self.commits += 1
 

@@ -4,22 +4,23 @@ All state that matters is on the target (the lane's checkpoints); the thread can
 instant. Fenced means replaced: the lane then ends at once and says so, it never takes itself back.
 """
 
+import gc
 import threading
 from collections import deque
 from collections.abc import Callable
 
 from replicator.clock import Clock
-from replicator.dataplane.checkpoint import Checkpoint
 from replicator.dataplane.clients import LaneClients, open_clients
 from replicator.dataplane.events import LaneState, LaneStats
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.partitions import LanePartitions
 from replicator.dataplane.quarantine_writer import QuarantineWriter
-from replicator.dataplane.route import Route, route_table
-from replicator.dataplane.spec import LaneSpec, PartitionWork
+from replicator.dataplane.route import Route
+from replicator.dataplane.spec import LaneSpec
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
-from replicator.kafka.client import KafkaError, KafkaException, TopicPartition
+from replicator.kafka.client import KafkaError, KafkaException
 from replicator.kafka.errors import map_kafka_error
 
 MAX_BACKOFF_SECONDS = 5.0
@@ -27,6 +28,10 @@ RECHECK_SECONDS = 2.0
 """How often a partition the source could not answer for is asked about again."""
 
 STATS_SECONDS = 1.0
+
+DRAIN_SECONDS = 8.0
+"""How long a lane that was told to stop waits for a silent target; the group's session ends sooner,
+so the lane's next owner is at work by then, and has fenced it."""
 
 Post = Callable[[LaneStopped | Gap | LogLine], None]
 
@@ -51,18 +56,18 @@ class Lane(threading.Thread):
         self._stopping = False
         self._stop_token = 0
         self._outdated = False
-        self._abandon = False
+        self._give_up_at = float("inf")
         self._figures = Figures()
         self._flow_control = FlowControl(spec.throttle, now=clock.monotonic())
         self._quarantine = QuarantineWriter(spec, clock=clock)
         self._clients: LaneClients | None = None
-        self._routes: dict[tuple[str, int], Route] = {}
-        self._checkpoints: dict[tuple[str, int], Checkpoint] = {}
+        self._partitions: LanePartitions | None = None
         self._careful_until: dict[tuple[str, int], int] = {}
         self._state: LaneState = "starting"
         self._reason = "taking over"
         self._source_problem = ""
         self._target_problem = ""
+        self._moved = (0, 0)
         self._stats_at = 0.0
         self._recheck_at = 0.0
         self.stats = self._collect()
@@ -78,15 +83,24 @@ class Lane(threading.Thread):
         """Goes on with another work list or share; the settings must be the same."""
         self._command(lambda: self._apply(spec))
 
+    def _apply(self, spec: LaneSpec) -> None:
+        self._spec = spec
+        self._flow_control.set(spec.throttle, now=self._clock.monotonic())
+        self._known().follow(spec)
+
+    def _known(self) -> LanePartitions:
+        if self._partitions is None:
+            raise RuntimeError("a lane has no partitions before its take-over")
+        return self._partitions
+
+    def _all(self) -> list[Route]:
+        return [] if self._partitions is None else list(self._partitions.routes.values())
+
     def stop(self, token: int) -> None:
         """Asks for a commit and an end; LaneStopped with the token follows."""
         self._stop_token = token
+        self._give_up_at = self._clock.monotonic() + DRAIN_SECONDS
         self._stopping = True
-        self._wake.set()
-
-    def abandon(self) -> None:
-        """Time is up: stop without waiting for the target any longer."""
-        self._abandon = True
         self._wake.set()
 
     def _command(self, command: Callable[[], None]) -> None:
@@ -107,11 +121,13 @@ class Lane(threading.Thread):
                 fenced = True
                 break
             except RecordRefusedError as error:
+                self._figures.roll_back()
                 self._remember_stretch(error)
             except (ReplicatorError, KafkaException) as error:
                 if self._is_fenced(error):
                     fenced = True
                     break
+                self._figures.roll_back()
                 self._recovering(error)
                 failures = 0 if self._clock.monotonic() - began > 30 else failures + 1
                 self._pause(min(MAX_BACKOFF_SECONDS, 0.1 * 2 ** min(failures, 6)))
@@ -140,7 +156,6 @@ class Lane(threading.Thread):
         """One session: take over, loop until told to stop, commit."""
         self._state, self._reason = "starting", "taking over"
         spec = self._spec
-        self._routes = {}
         clients = self._clients = open_clients(
             spec,
             clock=self._clock,
@@ -148,9 +163,9 @@ class Lane(threading.Thread):
             flow_control=self._flow_control,
             quarantine=self._quarantine,
             careful_until=self._careful_until,
-            examine=self._examine,
+            examine=lambda suspects: self._known().examine(suspects),
             on_problem=self._note_problem,
-            give_up=lambda: self._abandon,
+            give_up=lambda: self._clock.monotonic() > self._give_up_at,
         )
         if not clients.fence_last_owner(lambda: self._stopping):
             return
@@ -158,8 +173,10 @@ class Lane(threading.Thread):
             self._stopping = True
             self._outdated = True
             return
-        self._checkpoints = clients.read_checkpoints()
-        self._add(list(self._spec.work))
+        self._partitions = LanePartitions(
+            spec, clients=clients, checkpoints=clients.read_checkpoints(), post=self._post
+        )
+        self._partitions.follow(spec)
         self._state, self._reason = "running", "copying"
         session = clients.session
         while not self._stopping:
@@ -179,125 +196,24 @@ class Lane(threading.Thread):
             self._stats_at = now
             if self._clients is not None:
                 self._clients.session.source_ends()
+                self._look_for_recovery(self._clients)
             self.stats = self._collect()
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
-            suspects = {route for route in self._routes.values() if route.suspect}
-            if suspects:
-                self._examine(suspects)
+            self._known().recheck()
 
-    # Partitions come and go.
-
-    def _apply(self, spec: LaneSpec) -> None:
-        self._flow_control.set(spec.throttle, now=self._clock.monotonic())
-        wanted = {(work.topic, work.partition): work for work in spec.work}
-        self._spec = spec
-        gone = [key for key in self._routes if key not in wanted]
-        if gone:
-            self._remove(gone)
-        again: set[Route] = set()
-        for key, route in self._routes.items():
-            work = wanted[key]
-            if work == route.work:
-                continue
-            ask = work.topic_id != route.work.topic_id or work.accept_gap != route.work.accept_gap
-            route.work = work
-            if ask:
-                again.add(route)
-        if again:
-            self._suspend(again)
-            self._examine(again)
-        self._add([work for key, work in wanted.items() if key not in self._routes])
-
-    def _add(self, work: list[PartitionWork]) -> None:
-        clients = self._clients
-        if clients is None or not work:
-            return
-        fresh = []
-        for item in work:
-            route = Route(
-                item,
-                source_alias=self._spec.source.alias,
-                provenance=self._spec.settings.provenance,
-            )
-            route.suspect = True  # until its start is decided
-            self._routes[route.key] = route
-            fresh.append(route)
-        table = clients.session.table
-        table.clear()
-        table.update(route_table(list(self._routes.values())))
-        self._examine(set(fresh))
-
-    def _remove(self, keys: list[tuple[str, int]]) -> None:
-        clients = self._clients
-        if clients is None:
-            return
-        clients.session.commit()
-        assigned = [key for key in keys if self._reads(self._routes[key])]
-        if assigned:
-            clients.consumer.incremental_unassign([TopicPartition(*key) for key in assigned])
-        for key in keys:
-            route = self._routes.pop(key)
-            # A partition that comes back (resume) goes on from here, not from the take-over.
-            self._checkpoints[key] = route.checkpoint(at_ms=route.committed_at_ms)
-        table = clients.session.table
-        table.clear()
-        table.update(route_table(list(self._routes.values())))
-
-    @staticmethod
-    def _reads(route: Route) -> bool:
-        return not route.problem and not route.suspect and route.position >= 0
-
-    def _suspend(self, routes: set[Route]) -> None:
-        clients = self._clients
-        if clients is None:
-            return
-        clients.session.commit()
-        reading = [route for route in routes if self._reads(route)]
-        if reading:
-            clients.consumer.incremental_unassign(
-                [TopicPartition(route.topic, route.partition) for route in reading]
-            )
-        for route in routes:
-            route.suspect = True
-
-    def _examine(self, routes: set[Route]) -> None:
-        """Decides the start of each route from what is stored and what the source says now."""
-        clients = self._clients
-        if clients is None:
-            return
-        stored = dict(self._checkpoints)
-        for route in routes:
-            if route.position >= 0:
-                stored[route.key] = route.checkpoint(at_ms=route.committed_at_ms)
-        decisions = clients.decide(self._spec, routes, stored)
-        start = []
-        for route, decision in decisions.items():
-            if decision.lost is not None:
-                self._post(
-                    Gap(
-                        pair=self._pair(),
-                        link=self._spec.link,
-                        topic=route.topic,
-                        partition=route.partition,
-                        lost_from=decision.lost[0],
-                        lost_to=decision.lost[1],
-                        detail=decision.detail,
-                    )
-                )
-            if decision.problem:
-                self._log(
-                    "error", "partition stopped", topic=route.topic,
-                    partition=str(route.partition), problem=decision.problem,
-                    detail=decision.detail,
-                )  # fmt: skip
-            else:
-                start.append(TopicPartition(route.topic, route.partition, route.position))
-            if decision.store:
-                clients.session.store_soon(route)
-        if start:
-            clients.learn_leaders({item.topic for item in start})
-            clients.consumer.incremental_assign(start)
+    def _look_for_recovery(self, clients: LaneClients) -> None:
+        """Clears a side's problem once that side has answered again."""
+        moved = (self._figures.commits, self._figures.outcome.read)
+        if moved[0] != self._moved[0]:
+            self._target_problem = ""
+        if moved[1] != self._moved[1]:
+            self._source_problem = ""
+        self._moved = moved
+        if self._source_problem and clients.answers("source"):
+            self._source_problem = ""
+        if self._target_problem and clients.answers("target"):
+            self._target_problem = ""
 
     # Trouble.
 
@@ -306,20 +222,20 @@ class Lane(threading.Thread):
         self._log("warning", "target refused a record, copying the stretch record by record",
                   error=error.message)  # fmt: skip
         self._figures.aborts += 1
-        for route in self._routes.values():
+        for route in self._all():
             if route.position > route.committed >= 0:
                 self._careful_until[route.key] = max(
                     route.position, self._careful_until.get(route.key, 0)
                 )
         if not self._careful_until:
-            self._careful_until = {key: route.position for key, route in self._routes.items()}
+            self._careful_until = {route.key: route.position for route in self._all()}
 
     def _past_stretch(self) -> bool:
-        for key, until in self._careful_until.items():
-            route = self._routes.get(key)
-            if route is not None and not route.problem and route.position < until:
-                return False
-        return True
+        return not any(
+            route.position < self._careful_until.get(route.key, 0)
+            for route in self._all()
+            if not route.problem and not route.suspect
+        )
 
     def _is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
         if isinstance(error, KafkaException):
@@ -366,6 +282,9 @@ class Lane(threading.Thread):
         clients, self._clients = self._clients, None
         if clients is not None:
             clients.close()
+            del clients
+            # Callbacks tie the clients into cycles: without this their threads would live on.
+            gc.collect()
 
     # Telling.
 
@@ -393,10 +312,8 @@ class Lane(threading.Thread):
             lane=self._spec.lane,
             state=self._state,
             reason=self._reason,
-            partitions=tuple(route.stats() for route in self._routes.values()),
+            partitions=tuple(route.stats() for route in self._all()),
             source_problem=self._source_problem,
             target_problem=self._target_problem,
-            checkpoint_at_ms=max(
-                (route.committed_at_ms for route in self._routes.values()), default=0
-            ),
+            checkpoint_at_ms=max((route.committed_at_ms for route in self._all()), default=0),
         )

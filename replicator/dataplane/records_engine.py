@@ -13,7 +13,7 @@ now) and header names that are not UTF-8 (cannot be read).
 from collections.abc import Callable, Iterator, Sequence
 
 from replicator.dataplane.engine import Outcome, Refusal
-from replicator.dataplane.rewrite import Rewriter
+from replicator.dataplane.rewrite import Rewriter, Rewritten
 from replicator.dataplane.route import Route, RouteTable
 from replicator.dataplane.source_message import (
     Headers,
@@ -141,46 +141,53 @@ class RecordsEngine:
         route = run.route
         if route is None or route.problem or route.suspect:
             return
+        record = self._rewritten(message, run, route)
+        if isinstance(record, Refusal):
+            self._give_up_on(record, run)
+            return
+        if record is None:
+            route.dropped += 1
+        else:
+            self._produce(record, message, run)
+        run.last = offset
+
+    def _rewritten(
+        self, message: SourceMessage, run: "_Run", route: Route
+    ) -> Rewritten | Refusal | None:
+        """The record as it goes to the target; None when dropped, a Refusal when it cannot go."""
         try:
             headers: Headers = message.headers() or []
         except SystemError:
-            self._give_up_on(
-                Refusal(route, message, "HEADER_NAME", "a header name is not valid UTF-8"), run
-            )
-            return
+            return Refusal(route, message, "HEADER_NAME", "a header name is not valid UTF-8")
         if message.timestamp()[1] == 0:
-            self._give_up_on(
-                Refusal(route, message, "TIMESTAMP_ZERO", "create time 0 would become now"), run
-            )
-            return
-        hop = f"{run.prefix}{offset}" if self._full_hops else self._alias
+            return Refusal(route, message, "TIMESTAMP_ZERO", "create time 0 would become now")
+        hop = f"{run.prefix}{message.offset()}" if self._full_hops else self._alias
         try:
-            record = self._rewriter.rewrite(message, headers, hop, self._outcome)
+            return self._rewriter.rewrite(message, headers, hop, self._outcome)
         except RecordRefusedError as error:
-            self._give_up_on(Refusal(route, message, "TRANSFORM", error.message), run)
-            return
-        if record is not None:
-            while True:
-                try:
-                    self._producer.produce(
-                        run.target,
-                        record.value,
-                        record.key,
-                        run.partition,
-                        None,
-                        None,
-                        message.timestamp()[1],
-                        record.headers,
-                    )
-                    break
-                except BufferError:
-                    self._wait_for_room()
-            run.count += 1
-            if record.value is not None:
-                run.size += len(record.value)
-        else:
-            route.dropped += 1
-        run.last = offset
+            return Refusal(route, message, "TRANSFORM", error.message)
+
+    def _produce(self, record: Rewritten, message: SourceMessage, run: "_Run") -> None:
+        """Produces, waiting for room in the queue as long as it takes."""
+        while True:
+            try:
+                self._producer.produce(
+                    run.target,
+                    record.value,
+                    record.key,
+                    run.partition,
+                    None,
+                    None,
+                    message.timestamp()[1],
+                    record.headers,
+                )
+            except BufferError:
+                self._wait_for_room()
+            else:
+                break
+        run.count += 1
+        if record.value is not None:
+            run.size += len(record.value)
 
     def _give_up_on(self, refusal: Refusal, run: "_Run") -> None:
         """Goes past the record when it is in quarantine; else its partition ends before it."""

@@ -96,6 +96,7 @@ class Session:
         self._examine = examine
         self._quarantine = quarantine
         self._on_problem = on_problem
+        self._careful = careful
         self._batch = (
             (CAREFUL_BATCH_RECORDS, CAREFUL_POLL_SECONDS) if careful else (BATCH_RECORDS, 0.0)
         )
@@ -120,6 +121,8 @@ class Session:
 
     def begin(self) -> None:
         """Opens the unit of progress for the records about to be produced."""
+        if self.committer.opened_at is None:
+            self._figures.open_unit()
         self.committer.begin()
 
     def wait_for_room(self) -> None:
@@ -141,7 +144,7 @@ class Session:
             self.committer.abort()
         self.dirty.clear()
         self.delivery_errors.clear()
-        self._figures.pending_runs.clear()
+        self._figures.roll_back()
 
     def on_delivery(self, error: KafkaError | None, _message: object) -> None:
         """Error-only delivery report; kept until the owner thread looks."""
@@ -201,7 +204,8 @@ class Session:
             self._look_at_suspects()
         opened_at = self.committer.opened_at
         now = self._clock.monotonic()
-        if opened_at is not None and now - opened_at >= self._commit_interval:
+        # A careful batch may be taken back, and only what is committed before is safe from that.
+        if self._careful or (opened_at is not None and now - opened_at >= self._commit_interval):
             self.commit()
 
     def _copy(self, engine: Engine, messages: list[SourceMessage]) -> None:

@@ -79,7 +79,8 @@ def _witness(
     patterns = (one, other, *excludes)
     alphabet = sorted({c for pattern in patterns for c in pattern if c not in "*?"} | {_OTHER})
     start = tuple(_closed(pattern, frozenset({0})) for pattern in patterns)
-    seen = {start}
+    # The start is not seen yet: a name has a character, and after one the state may be the same.
+    seen: set[tuple[frozenset[int], ...]] = set()
     queue = deque([(start, "")])
     while queue:
         states, name = queue.popleft()

@@ -54,6 +54,9 @@ class FoundHops:
     foreign: int
 
 
+_NO_HOPS = FoundHops(None, None, 0)
+
+
 def hop_prefix(alias: str, topic: str, partition: int) -> bytes:
     """The constant part of a partition's hops; the offset is appended per record."""
     return f"{alias}/{topic}/{partition}/".encode()
@@ -83,7 +86,10 @@ def aliases_in(value: bytes | None) -> tuple[str, ...] | None:
     """
     if value is None or _HOPS.fullmatch(value) is None:
         return None
-    return tuple(hop.partition("/")[0] for hop in value.decode("ascii").split(" "))
+    text = value.decode("ascii")
+    if " " not in text:  # most records have travelled once
+        return (text.partition("/")[0],)
+    return tuple([hop.partition("/")[0] for hop in text.split(" ")])
 
 
 def parse_hops(value: bytes | None) -> tuple[Hop, ...] | None:
@@ -96,10 +102,12 @@ def parse_hops(value: bytes | None) -> tuple[Hop, ...] | None:
 
 def find_hops(headers: Headers | None) -> FoundHops:
     """The last well-formed hop header counts; others of that name are foreign."""
+    if not headers:
+        return _NO_HOPS
     index: int | None = None
     value: bytes | None = None
     foreign = 0
-    for position, (name, content) in enumerate(headers or ()):
+    for position, (name, content) in enumerate(headers):
         if name != HOPS_HEADER:
             continue
         if content is not None and _HOPS.fullmatch(content) is not None:

@@ -3,8 +3,10 @@
 A group is judged by records, not by offsets: what it was given on any cluster counts everywhere.
 """
 
+from bisect import bisect_left
+
 from replicator.testing.anomalies import Anomaly, Findings
-from replicator.testing.history import Committed, Delivered
+from replicator.testing.history import Committed, Delivered, Seen
 from replicator.testing.ledger import Ledger, Place, Write
 
 
@@ -60,7 +62,9 @@ def _commit(group: _Group, event: Committed, ledger: Ledger, place: Place) -> No
     position = group.positions.get(place, 0)
     if event.offset > position:
         records = ledger.seen.get(place, [])
-        group.settled.update(seen.id for seen in records if position <= seen.offset < event.offset)
+        first = bisect_left(records, position, key=_offset)
+        beyond = bisect_left(records, event.offset, key=_offset)
+        group.settled.update(seen.id for seen in records[first:beyond])
         group.positions[place] = event.offset
 
 
@@ -96,3 +100,7 @@ def _home(write: Write | None) -> tuple[Place | None, int]:
     if write is None or write.partition is None or write.offset is None:
         return None, -1
     return (write.sent.cluster, write.sent.topic, write.partition), write.offset
+
+
+def _offset(seen: Seen) -> int:
+    return seen.offset

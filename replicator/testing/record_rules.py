@@ -209,26 +209,29 @@ def _judge_arrival(
 def judge_views(ledger: Ledger, routes: Routes, findings: Findings) -> None:
     """Whether a look at a running target showed part of a committed source transaction."""
     members: dict[str, set[str]] = {}
+    belonging: dict[str, str] = {}
     for id_, write in ledger.writes.items():
         if write.sent.transaction is not None and write.outcome == "ok":
             members.setdefault(write.sent.transaction, set()).add(id_)
+            belonging[id_] = write.sent.transaction
     for view, places in ledger.views.items():
         for cluster in sorted({place[0] for place in places}):
             topics = {place[1] for place in places if place[0] == cluster}
-            present = {
-                seen.id
-                for place, records in places.items()
-                if place[0] == cluster
-                for seen in records
-            }
-            for transaction, ids in members.items():
-                due = {id_ for id_ in ids if _is_due(ledger.writes[id_], cluster, topics, routes)}
-                shown = due & present
-                if shown and shown != due:
-                    findings.add(
-                        Anomaly.TORN,
-                        f"{transaction}: {len(shown)} of {len(due)} records on {cluster} in view {view}",
-                    )
+            shown: dict[str, set[str]] = {}
+            for place, records in places.items():
+                for seen in records if place[0] == cluster else ():
+                    transaction = belonging.get(seen.id)
+                    if transaction is not None:
+                        shown.setdefault(transaction, set()).add(seen.id)
+            for transaction, ids in shown.items():
+                due = {
+                    id_
+                    for id_ in members[transaction]
+                    if _is_due(ledger.writes[id_], cluster, topics, routes)
+                }
+                if due - ids:
+                    text = f"{len(ids)} of {len(due)} records on {cluster} in view {view}"
+                    findings.add(Anomaly.TORN, f"{transaction}: {text}")
 
 
 def _is_due(write: Write, cluster: str, topics: set[str], routes: Routes) -> bool:

@@ -103,7 +103,9 @@ def test_fields_named_like_secrets_are_replaced_whole(name):
     assert Redactor().fields({name: {"a": "b"}}) == {name: PLACEHOLDER}
 
 
-@pytest.mark.parametrize("name", ["key", "topic", "partition", "event", "link", "keyPrefix", "user"])
+@pytest.mark.parametrize(
+    "name", ["key", "topic", "partition", "event", "link", "keyPrefix", "user"]
+)
 def test_ordinary_fields_are_shown(name):
     assert Redactor().fields({name: "value"}) == {name: "value"}
 

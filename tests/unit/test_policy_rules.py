@@ -144,6 +144,7 @@ def test_the_first_priority_that_matches_counts():
         ((["a"], []), (["b"], []), None),
         ((["a*"], []), (["*b"], []), ("certain", "ab")),
         ((["a*"], []), (["b*"], []), None),
+        ((["*"], []), (["*"], []), ("certain", "x")),
         ((["*"], ["payments.*"]), (["payments.*"], []), None),
         ((["*"], ["payments.*"]), (["payments*"], []), ("certain", "payments")),
         ((["*"], ["regex:a.*"]), (["a*"], []), ("possible", "a")),

@@ -18,13 +18,15 @@ STATUS: dict[str, Any] = {
     "flows": [],
 }
 
+YES = Verdict(ok=True)
+
 
 @dataclass
 class FakeWorker:
     """A worker with nothing behind it: knows one flow with one topic of two partitions."""
 
-    live_verdict: Verdict = Verdict(ok=True)
-    ready_verdict: Verdict = Verdict(ok=True)
+    live_verdict: Verdict = YES
+    ready_verdict: Verdict = YES
     failure: Exception | None = None
     changes: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -100,5 +102,3 @@ def clusterwide_url(worker):
     bound = bind(HttpAddress(host="0.0.0.0", port=0, asked=True))  # noqa: S104
     with http_in_thread(worker, bound=bound, token=TOKEN) as url:
         yield url
-
-

@@ -93,9 +93,7 @@ def test_an_address_of_another_machine_is_refused(host):
 def test_it_runs_in_a_loop_and_leaves_its_signals_alone(worker):
     async def scenario():
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-        server = await start_http(
-            worker, bound=bind(HttpAddress(port=0, asked=True)), token=None
-        )
+        server = await start_http(worker, bound=bind(HttpAddress(port=0, asked=True)), token=None)
         during = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
         async with httpx.AsyncClient() as client:
             answer = await client.get(f"{server.url}/livez")
@@ -120,9 +118,7 @@ def test_a_request_in_flight_is_answered_before_it_stops(worker):
             return {"entries": ["late"]}
 
         worker.history = slow
-        server = await start_http(
-            worker, bound=bind(HttpAddress(port=0, asked=True)), token=None
-        )
+        server = await start_http(worker, bound=bind(HttpAddress(port=0, asked=True)), token=None)
         async with httpx.AsyncClient() as client:
             request = asyncio.create_task(client.get(f"{server.url}/api/v1/history"))
             await entered.wait()

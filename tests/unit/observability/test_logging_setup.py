@@ -107,16 +107,19 @@ def test_no_way_into_a_log_line_lets_a_secret_through(log_format):
     configure_logging(log_format=log_format, stream=stream)
     register_secret(secret)
     log = get_logger("kafka")
-    log.info(f"event {secret}", text=secret, nested={"a": [secret, (secret,)], secret: 1})
+    event = "event " + secret
+    log.info(event, text=secret, nested={"a": [secret, (secret,)], secret: 1})
     log.info("object", thing=Exception(secret), raw=secret.encode(), many={secret})
     log.info("named", sasl_password="not registered one", **{"ssl.key.pem": "not registered two"})
-    log.info("pem", pem="-----BEGIN PRIVATE KEY-----\nnot registered three\n-----END PRIVATE KEY-----")
+    log.info(
+        "pem", pem="-----BEGIN PRIVATE KEY-----\nnot registered three\n-----END PRIVATE KEY-----"
+    )
     logging.getLogger("lib").warning("std %s", secret)
     logging.getLogger("lib").warning("config sasl.password=not-registered-four and on")
     try:
         raise ValueError(secret)
     except ValueError:
-        log.exception("failed", exc_info=True)
+        log.exception("failed")
         logging.getLogger("lib").exception("failed")
     text = stream.getvalue()
     assert "wörd" not in text

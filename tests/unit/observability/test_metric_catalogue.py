@@ -9,20 +9,25 @@ from replicator.observability.metrics_reference import markdown
 EVERYTHING = (*CATALOGUE, *LATER)
 
 # The contract's list; a metric may be added to the catalogue, none may leave it.
-CONTRACT = """
+CONTRACT = set(
+    re.findall(
+        r"\w+",
+        """
 records_replicated_total bytes_replicated_total records_dropped_total records_quarantined_total
 lag_records lag_seconds replication_latency_seconds commit_duration_seconds transactions_total
 throttle_wait_seconds_total lanes assignment_missing partition_state flow_state
 checkpoint_age_seconds group_translation_total group_sync_age_seconds link_role link_epoch
 failover_duration_seconds failover_lost_records canary_roundtrip_seconds canary_lost_total plan_info
 topology_drift build_info
-""".split()
+""",
+    )
+)
 
 
 def test_every_metric_of_the_contract_is_declared_exactly_once():
     names = [entry.name for entry in EVERYTHING]
     assert len(names) == len(set(names))
-    assert set(CONTRACT) <= set(names)
+    assert set(names) >= CONTRACT
 
 
 @pytest.mark.parametrize("entry", EVERYTHING, ids=lambda entry: entry.name)

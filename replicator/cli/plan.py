@@ -1,0 +1,169 @@
+"""`plan` and `apply`: the topology against the live clusters."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replicator.cli.options import FileOption, Output, OutputOption, YesOption
+from replicator.cli.output import confirm, render, say
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from replicator.control.planning import Forecast
+
+DIFFERENCES = 4
+FAILED = 1
+MAX_LINES = 50
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    app.command(rich_help_panel="Topology")(plan)
+    app.command(rich_help_panel="Topology")(apply)
+
+
+def plan(
+    *,
+    file: FileOption = None,
+    output: OutputOption = Output.TEXT,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 4 when there are differences.")
+    ] = False,
+) -> None:
+    """Compare the topology with the live clusters; nothing is written."""
+    from replicator.clock import SystemClock
+    from replicator.control.planning import forecast
+    from replicator.topology.load import require_plan, topology_path
+
+    wanted = require_plan(topology_path(file))
+    found = forecast(wanted, clock=SystemClock())
+    render(found.as_json(), output, text=_text(found))
+    if any(problem.code in _CANNOT_COMPARE for problem in found.problems):
+        raise typer.Exit(FAILED)
+    if detailed_exitcode and found.changes:
+        raise typer.Exit(DIFFERENCES)
+
+
+def apply(
+    *, file: FileOption = None, output: OutputOption = Output.TEXT, yes: YesOption = False
+) -> None:
+    """Do what `plan` showed: topics, partitions, settings, control topics."""
+    from replicator.clock import SystemClock
+    from replicator.control.applying import apply_plan, refuse_blocked
+    from replicator.control.planning import forecast
+    from replicator.topology.load import require_plan, topology_path
+
+    wanted = require_plan(topology_path(file))
+    clock = SystemClock()
+    found = forecast(wanted, clock=clock)
+    refuse_blocked(found)
+    if output is Output.TEXT and not yes:
+        render(found.as_json(), output, text=_text(found))
+    if found.changes and not confirm(f"Apply {len(found.changes)} changes?", yes=yes):
+        say("Nothing was changed.")
+        return
+    done = apply_plan(wanted, clock=clock, progress=lambda line: say(f"  {line}"))
+    render(done.as_json(), output, text=f"Applied: {len(done.done)} changes.")
+    for problem in done.problems:
+        say(f"{problem.code} {problem.subject}: {problem.detail}. {problem.remedy}", style="red")
+    if done.problems:
+        raise typer.Exit(FAILED)
+
+
+_CANNOT_COMPARE = frozenset(
+    {
+        "ALIAS_CONFLICT",
+        "AUTHENTICATION_FAILED",
+        "SECRET_UNAVAILABLE",
+        "UNREACHABLE",
+        "UNSUPPORTED_BROKER",
+    }
+)
+"""Problems that leave the comparison without a side: then the answer is no answer."""
+
+
+def _text(found: "Forecast") -> "RenderableType":
+    from rich.console import Group
+    from rich.text import Text
+
+    result = found.as_json()
+    changes = _rows(result["changes"])
+    parts: list[RenderableType] = []
+    if changes:
+        parts.append(Text(f"{len(changes)} changes", style="bold"))
+        parts.append(_changes(changes))
+    else:
+        parts.append(Text("No changes: the clusters are as the topology wants them."))
+    seed = _rows(result["seed"])
+    if seed:
+        parts.extend((Text(""), _seed(seed)))
+    for title, style in (("warnings", "yellow"), ("problems", "red")):
+        rows = _rows(result[title])
+        if rows:
+            parts.append(Text(f"\n{len(rows)} {title}", style="bold"))
+            parts.extend(_paragraphs(rows, style))
+    return Group(*parts)
+
+
+def _rows(value: object) -> Sequence[Mapping[str, Any]]:
+    return value if isinstance(value, list) else []
+
+
+def _changes(changes: Sequence[Mapping[str, Any]]) -> "RenderableType":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("cluster", "change", "what", "from", "to"):
+        table.add_column(heading, overflow="fold")
+    for change in changes[:MAX_LINES]:
+        table.add_row(
+            str(change["cluster"]), str(change["kind"]), str(change["subject"]),
+            _value(change["from"]), _value(change["to"]),
+        )  # fmt: skip
+    if len(changes) > MAX_LINES:
+        table.add_row("", f"and {len(changes) - MAX_LINES} more", "see -o json", "", "")
+    return table
+
+
+def _seed(seed: Sequence[Mapping[str, Any]]) -> "RenderableType":
+    from rich.text import Text
+
+    records = sum(int(item["records"]) for item in seed)
+    size = sum(int(item["bytes"]) for item in seed)
+    seconds = max(float(item["seconds"]) for item in seed)
+    return Text(
+        f"History to copy: {records:,} records of {len(seed)} topics, about {_bytes(size)}, "
+        f"at least {_duration(seconds)}"
+    )
+
+
+def _paragraphs(rows: Iterable[Mapping[str, Any]], style: str) -> "list[RenderableType]":
+    from rich.text import Text
+
+    return [
+        Text.assemble(
+            (f"{row['code']} {row['subject']}: ", style), f"{row['detail']}. {row['remedy']}"
+        )
+        for row in rows
+    ]
+
+
+def _value(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

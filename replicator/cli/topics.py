@@ -1,0 +1,57 @@
+"""`topics`: what is replicated, from where to where."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.output import render, say
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FAILED = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(rich_help_panel="Replication")(topics)
+
+
+def topics(
+    *,
+    flow: Annotated[
+        str | None, typer.Option("--flow", metavar="'A->B'", help="Only this flow.")
+    ] = None,
+    file: FileOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """List the replicated topics with their names on both sides."""
+    from replicator.control.topic_list import list_topics
+    from replicator.topology.load import require_plan, topology_path
+
+    result = list_topics(require_plan(topology_path(file)), flow=flow)
+    found, problems = result["topics"], result["problems"]
+    render(result, output, text=_text(found if isinstance(found, list) else []))
+    for problem in problems if isinstance(problems, list) else []:
+        say(f"{problem['code']} {problem['subject']}: {problem['detail']}", style="red")
+    if problems:
+        raise typer.Exit(FAILED)
+
+
+def _text(found: list[dict[str, Any]]) -> "RenderableType":
+    from rich.table import Table
+
+    if not found:
+        return "No topics are replicated yet."
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("flow", "topic", "on the target"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("partitions", justify="right")
+    table.add_column("state")
+    for topic in found:
+        table.add_row(
+            str(topic["flow"]), str(topic["source"]), str(topic["target"]),
+            str(topic["partitions"]), str(topic["state"]),
+        )  # fmt: skip
+    return table

@@ -1,0 +1,170 @@
+"""One blocking connection to one broker: TLS, login, request and response.
+
+For single requests that the client library cannot make, off the hot path. One thread at a time.
+"""
+
+import socket
+import ssl
+import time
+from typing import Any, Self
+
+from replicator.errors import AuthenticationFailedError, ReplicatorError, UnreachableError
+from replicator.topology.plan import ClusterPlan
+from replicator.topology.secrets import ResolvedSecurity, resolve_security
+from replicator.wire.errors import code_error, socket_error
+from replicator.wire.login import login_steps
+from replicator.wire.protocol import (
+    ApiMessage,
+    ApiVersionsRequest,
+    KafkaProtocol,
+    ProtocolError,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from replicator.wire.tls import tls_context
+
+_RECEIVE_BYTES = 256 * 1024
+
+
+class BrokerConnection:
+    """Connects, logs in, and learns which versions of which requests the broker knows.
+
+    Raises:
+        UnreachableError: no connection before the deadline.
+        AuthenticationFailedError: the login or the certificate was refused.
+        InputError: what the topology says about security cannot be used.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        address: tuple[str, int],
+        *,
+        client_id: str,
+        deadline: float,
+        security: ResolvedSecurity | None = None,
+    ) -> None:
+        self._subject = f"cluster:{cluster.alias}"
+        self._where = f"{address[0]}:{address[1]}"
+        self._protocol = KafkaProtocol(client_id=client_id)
+        security = security or resolve_security(cluster)
+        context = tls_context(cluster, security)
+        self._socket = self._connect(address, context, deadline)
+        try:
+            answer = self._exchange(ApiVersionsRequest(version=0), deadline)
+            self._check(answer.error_code, "ask the broker for its versions")
+            self.versions: dict[int, tuple[int, int]] = {
+                each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+            }
+            if security.mechanism is not None:
+                self._log_in(cluster, security, security.mechanism, deadline)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def call(self, request: ApiMessage, *, newest: int, deadline: float) -> Any:  # noqa: ANN401
+        """Sends a request in the newest version that we and the broker know; returns the response.
+
+        Args:
+            request: one of the protocol's messages, without a version.
+            newest: the newest version the caller is written for.
+            deadline: on the monotonic clock.
+
+        Raises:
+            UnsupportedBrokerError: the broker does not know the request in a version we do.
+            UnreachableError: no answer in time; the connection is of no use any more.
+        """
+        oldest_there, newest_there = self.versions.get(request.API_KEY, (0, -1))
+        version = min(newest, newest_there)
+        if version < oldest_there:
+            raise code_error(35, subject=self._subject, doing=f"send {request.name}")
+        request.API_VERSION = version
+        return self._exchange(request, deadline)
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connect(
+        self, address: tuple[str, int], context: ssl.SSLContext | None, deadline: float
+    ) -> socket.socket:
+        try:
+            plain = socket.create_connection(address, timeout=_left(deadline))
+        except OSError as error:
+            raise socket_error(error, subject=self._subject, where=self._where) from error
+        try:
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if context is None:
+                return plain
+            plain.settimeout(_left(deadline))
+            return context.wrap_socket(plain, server_hostname=address[0])
+        except OSError as error:
+            plain.close()
+            raise socket_error(error, subject=self._subject, where=self._where) from error
+
+    def _exchange(self, request: ApiMessage, deadline: float) -> Any:  # noqa: ANN401
+        self._protocol.send_request(request)
+        try:
+            self._socket.settimeout(_left(deadline))
+            self._socket.sendall(self._protocol.send_bytes())
+            while True:
+                self._socket.settimeout(_left(deadline))
+                data = self._socket.recv(_RECEIVE_BYTES)
+                if not data:
+                    raise self._hung_up()
+                responses = self._protocol.receive_bytes(data)
+                if responses:
+                    return responses[0][1]
+        except OSError as error:
+            raise socket_error(error, subject=self._subject, where=self._where) from error
+        except ProtocolError as error:
+            raise UnreachableError(
+                f"{self._where} does not answer as a Kafka broker: {error}",
+                subject=self._subject,
+                remedy="Check bootstrapServers and security.protocol.",
+            ) from error
+
+    def _log_in(
+        self, cluster: ClusterPlan, security: ResolvedSecurity, mechanism: str, deadline: float
+    ) -> None:
+        doing = f"log in with {mechanism}"
+        answer = self._exchange(SaslHandshakeRequest(mechanism=mechanism, version=1), deadline)
+        offered = ", ".join(answer.mechanisms)
+        self._check(answer.error_code, doing, f"the listener offers {offered}")
+        steps = login_steps(cluster, security, deadline=deadline)
+        try:
+            while not steps.is_done():
+                request = SaslAuthenticateRequest(auth_bytes=steps.auth_bytes(), version=0)
+                answer = self._exchange(request, deadline)
+                self._check(answer.error_code, doing, answer.error_message or "")
+                steps.receive(answer.auth_bytes)
+        except (ValueError, KeyError) as error:
+            raise AuthenticationFailedError(
+                f"cannot {doing}: the broker's answer is not valid",
+                subject=self._subject,
+                remedy="Check that this is the cluster you mean: it does not know our password.",
+            ) from error
+
+    def _check(self, code: int, doing: str, detail: str = "") -> None:
+        if code:
+            raise code_error(code, subject=self._subject, doing=doing, detail=detail)
+
+    def _hung_up(self) -> ReplicatorError:
+        return UnreachableError(
+            f"{self._where} hangs up on us",
+            subject=self._subject,
+            remedy="Check security.protocol: this looks like a listener of another kind.",
+        )
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

@@ -1,0 +1,99 @@
+"""Finding the leader of a partition and connecting to it, by our own means."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.connection import BrokerConnection
+from replicator.wire.errors import code_error
+from replicator.wire.protocol import MetadataRequest
+
+_METADATA_VERSION = 9
+_PAUSE_SECONDS = 0.1
+
+
+@contextmanager
+def any_broker(
+    cluster: ClusterPlan, *, client_id: str, deadline: float
+) -> Iterator[BrokerConnection]:
+    """A connection to the first bootstrap server that answers.
+
+    Raises:
+        ReplicatorError: the last one's reason, when none does.
+    """
+    failure: ReplicatorError = UnreachableError(
+        "no bootstrap server answers in time",
+        subject=f"cluster:{cluster.alias}",
+        remedy="Check that the brokers run and that bootstrapServers can be reached from here.",
+    )
+    servers = cluster.bootstrap_servers
+    for number, server in enumerate(servers):
+        # A server that swallows everything must leave time for the others.
+        share = (deadline - time.monotonic()) / (len(servers) - number)
+        try:
+            connection = BrokerConnection(
+                cluster,
+                split_address(server),
+                client_id=client_id,
+                deadline=time.monotonic() + share,
+            )
+        except ReplicatorError as error:
+            failure = error
+            continue
+        with connection:
+            yield connection
+        return
+    raise failure
+
+
+@contextmanager
+def leader_of(
+    cluster: ClusterPlan, topic: str, partition: int, *, client_id: str, deadline: float
+) -> Iterator[BrokerConnection]:
+    """A connection to the partition's leader; waits for a leader while there is none.
+
+    Raises:
+        NotFoundError: no such topic or partition.
+        ReplicatorError: the cluster cannot be reached, or refuses us.
+    """
+    while True:
+        try:
+            with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
+                address = _find(connection, cluster, topic, partition, deadline)
+            leader = BrokerConnection(cluster, address, client_id=client_id, deadline=deadline)
+        except (TransientBrokerError, UnreachableError):
+            if time.monotonic() + _PAUSE_SECONDS >= deadline:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+            continue
+        with leader:
+            yield leader
+        return
+
+
+def split_address(server: str) -> tuple[str, int]:
+    """``host:port`` in two; IPv6 addresses without their brackets."""
+    host, _, port = server.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _find(
+    connection: BrokerConnection, cluster: ClusterPlan, topic: str, partition: int, deadline: float
+) -> tuple[str, int]:
+    subject, doing = f"cluster:{cluster.alias}", f"find the leader of {topic}/{partition}"
+    wanted = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+    )
+    answer = connection.call(wanted, newest=_METADATA_VERSION, deadline=deadline)
+    found = answer.topics[0]
+    if found.error_code:
+        raise code_error(found.error_code, subject=subject, doing=doing)
+    brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+    for each in found.partitions:
+        if each.partition_index == partition:
+            if each.leader_id not in brokers:
+                raise code_error(each.error_code or 5, subject=subject, doing=doing)
+            return brokers[each.leader_id]
+    raise code_error(3, subject=subject, doing=doing, detail="there is no such partition")
