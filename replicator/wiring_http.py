@@ -17,12 +17,18 @@ from replicator.observability.health import (
 )
 from replicator.wiring import Worker
 
+STATUS_SECONDS = 1.5
+"""How old a status may be: consoles ask every two seconds."""
+
 
 class WorkerProvider:
     """Answers for one worker; see ``replicator.api.provider.StatusProvider``."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._status: JsonObject = {}
+        self._status_at = float("-inf")
+        self._asking = asyncio.Lock()
 
     def live(self) -> Verdict:
         """Whether every loop of the worker ran recently."""
@@ -67,7 +73,12 @@ class WorkerProvider:
 
     async def status(self) -> JsonObject:
         """As ``replicator status -o json``, asked of the clusters now."""
-        return await asyncio.to_thread(collect_status, self._worker.plan)
+        clock = self._worker.clock
+        async with self._asking:  # one question to the clusters, however many pages are open
+            if clock.monotonic() - self._status_at >= STATUS_SECONDS:
+                self._status = await asyncio.to_thread(collect_status, self._worker.plan)
+                self._status_at = clock.monotonic()
+            return self._status
 
     async def topology(self) -> JsonObject:
         """The plan in force, without secrets."""

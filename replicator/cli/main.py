@@ -21,6 +21,7 @@ from replicator.cli.output import say
 from replicator.errors import InputError, ReplicatorError
 
 VERBS = (
+    "demo",
     "validate",
     "schema",
     "plan",
@@ -28,6 +29,7 @@ VERBS = (
     "status",
     "topics",
     "pause",
+    "quarantine",
 )
 """Files of this package with a `register`, in the order of `--help`."""
 

@@ -1,5 +1,6 @@
 """`plan` and `apply`: the topology against the live clusters."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,7 +41,7 @@ def plan(
     wanted = require_plan(topology_path(file))
     found = forecast(wanted, clock=SystemClock())
     render(found.as_json(), output, text=_text(found))
-    if any(problem.code in _CANNOT_COMPARE for problem in found.problems):
+    if not found.compared:
         raise typer.Exit(FAILED)
     if detailed_exitcode and found.changes:
         raise typer.Exit(DIFFERENCES)
@@ -53,8 +54,11 @@ def apply(
     from replicator.clock import SystemClock
     from replicator.control.applying import apply_plan, refuse_blocked
     from replicator.control.planning import forecast
+    from replicator.observability.logging import configure_logging
     from replicator.topology.load import require_plan, topology_path
 
+    configure_logging()
+    logging.getLogger("replicator").setLevel(logging.WARNING)  # progress is told line by line
     wanted = require_plan(topology_path(file))
     clock = SystemClock()
     found = forecast(wanted, clock=clock)
@@ -72,18 +76,6 @@ def apply(
         raise typer.Exit(FAILED)
 
 
-_CANNOT_COMPARE = frozenset(
-    {
-        "ALIAS_CONFLICT",
-        "AUTHENTICATION_FAILED",
-        "SECRET_UNAVAILABLE",
-        "UNREACHABLE",
-        "UNSUPPORTED_BROKER",
-    }
-)
-"""Problems that leave the comparison without a side: then the answer is no answer."""
-
-
 def _text(found: "Forecast") -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
@@ -95,7 +87,11 @@ def _text(found: "Forecast") -> "RenderableType":
         parts.append(Text(f"{len(changes)} changes", style="bold"))
         parts.append(_changes(changes))
     else:
-        parts.append(Text("No changes: the clusters are as the topology wants them."))
+        parts.append(
+            Text("No changes: the clusters are as the topology wants them.")
+            if found.compared
+            else Text("Not compared, see the problems.")
+        )
     seed = _rows(result["seed"])
     if seed:
         parts.extend((Text(""), _seed(seed)))

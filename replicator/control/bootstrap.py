@@ -55,8 +55,10 @@ def bootstrap_pair(
         AliasConflictError: an alias means another cluster, or two aliases are one.
         ClusterError: a cluster does not answer, or refuses a control topic.
     """
-    for admin in (source_admin, target_admin):
-        admin.require_supported()
+    from replicator.wire.broker_versions import require_supported
+
+    require_supported(pair.source)
+    require_supported(pair.target)
     ids = {
         str(pair.source.alias): source_admin.cluster_id(),
         str(pair.target.alias): target_admin.cluster_id(),

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
 
 import structlog
 
@@ -21,6 +22,7 @@ from replicator.control.lane_change import LaneChange
 from replicator.control.observe import Observer
 from replicator.control.reconcile import Decision, reconcile
 from replicator.control.records import ProblemRecord, Record
+from replicator.control.share_keeper import SHARE_SECONDS, ShareKeeper
 from replicator.control.topic_decision import problem_part
 from replicator.control.writer import ControllerWriter, Placed
 from replicator.dataplane.events import Problem
@@ -36,6 +38,9 @@ CREATED_SECONDS = 30.0
 MAX_ROUNDS = 3
 MAX_BACKOFF_SECONDS = 30.0
 UNSEEN_SECONDS = 0.2
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LOGGER = structlog.get_logger("replicator.control")
 
@@ -80,6 +85,7 @@ class PairController:
         self._target_admin = target_admin
         self._observer = Observer(plan, pair, source_admin, target_admin, clock, client_id)
         self._executor = Executor(target_admin)
+        self._keeper = ShareKeeper(plan, pair, source_admin, client_id)
         self._control_topic = control_topic(plan.topology)
         self._writer: ControllerWriter | None = None
         self._wake = asyncio.Event()
@@ -105,11 +111,24 @@ class PairController:
                     failures = 0
                     self.problems = ()
                 pause = min(interval * 2 ** min(failures, 6), max(interval, MAX_BACKOFF_SECONDS))
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), pause if failures else interval)
+                await self._rest(pause if failures else interval)
                 self._wake.clear()
         finally:
             self.close()
+
+    async def share_once(self) -> tuple[Record, ...]:
+        """Splits throttles anew by what lanes still have to copy; returns the records written.
+
+        Raises:
+            ClusterError: a cluster does not answer.
+            FencedError: another controller took over.
+        """
+        writer = await self._pen()
+        control = await asyncio.to_thread(self._read_control)
+        shares = await asyncio.to_thread(self._keeper.shares, control)
+        placed = [Placed(self._control_topic, 0, *share.encode()) for share in shares]
+        await _finished(writer.write, placed)
+        return shares
 
     async def run_once(self, *, all_settings: bool = False) -> Done:
         """One round: the pair is as it should be afterwards, as far as the clusters allow.
@@ -141,19 +160,33 @@ class PairController:
             self._soon()
         for action in decision.actions:
             if isinstance(action, ArrangeLanes):
-                control = await asyncio.to_thread(self._arrange, writer, action, control)
+                control = await _finished(self._arrange, writer, action, control)
                 actions.append(action)
                 self._progress(action.reason)
         writes = [
             action for action in decision.actions if isinstance(action, WriteRecord | EraseRecord)
         ]
         if writes:
-            control = await asyncio.to_thread(self._write, writer, writes, control)
+            control = await _finished(self._write, writer, writes, control)
             actions.extend(writes)
             for write in writes:
                 self._progress(write.reason)
                 LOGGER.info("recorded", flow=self.pair.id, reason=write.reason)
         return Done(decision, tuple(actions), control)
+
+    async def _rest(self, seconds: float) -> None:
+        """Waits for the next round or a wake; splits throttles meanwhile where there are any."""
+        deadline = self._clock.monotonic() + seconds
+        while (left := deadline - self._clock.monotonic()) > 0 and not self._wake.is_set():
+            step = min(left, SHARE_SECONDS) if self._keeper.needed else left
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), step)
+            if self._keeper.needed:
+                try:
+                    await self.share_once()
+                except ReplicatorError as error:
+                    # The next round meets the same trouble and reports it.
+                    LOGGER.info("throttle not split", flow=self.pair.id, error=error.message)
 
     def close(self) -> None:
         """Puts the pen down."""
@@ -264,8 +297,19 @@ class PairController:
                     )
                 )
         placed = [Placed(self._control_topic, 0, *record.encode()) for record in records]
-        await asyncio.to_thread(writer.write, placed)
+        await _finished(writer.write, placed)
 
     def _soon(self) -> None:
         """A created topic is not visible yet: look again in a moment, not at the next interval."""
         asyncio.get_running_loop().call_later(UNSEEN_SECONDS, self._wake.set)
+
+
+async def _finished(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """Runs a write in a thread; when cancelled, waits for its end before the pen is put down."""
+    work = asyncio.create_task(asyncio.to_thread(call, *arguments, **named))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        with contextlib.suppress(ReplicatorError):
+            await work
+        raise

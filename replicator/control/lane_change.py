@@ -99,6 +99,8 @@ def read_checkpoints(
     pair: PairPlan, topic: str, partitions: range, *, client_id: str
 ) -> dict[int, Mapping[bytes, bytes]]:
     """The last value of each key, per checkpoints partition."""
+    if not partitions:
+        return {}
     return dict(
         read_compacted(
             pair.target, topic, partitions, client_id=client_id, timeout_seconds=READ_SECONDS

@@ -37,6 +37,8 @@ class PairForecast:
     seed: tuple[SeedEstimate, ...] = ()
     warnings: tuple[Problem, ...] = ()
     problems: tuple[Problem, ...] = ()
+    compared: bool = True
+    """False when a side did not answer or must not be touched: then no changes is no answer."""
 
     @property
     def blocked(self) -> bool:
@@ -49,6 +51,11 @@ class Forecast:
     """What would happen to all pairs."""
 
     pairs: tuple[PairForecast, ...]
+
+    @property
+    def compared(self) -> bool:
+        """Whether every pair could be compared."""
+        return all(pair.compared for pair in self.pairs)
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:
@@ -107,7 +114,7 @@ def _pair(
     source, target = admins[pair.source.alias], admins[pair.target.alias]
     try:
         ids = {
-            str(cluster.alias): _supported_id(admins[cluster.alias])
+            str(cluster.alias): _supported_id(cluster, admins[cluster.alias])
             for cluster in (pair.source, pair.target)
         }
         states = {
@@ -120,7 +127,9 @@ def _pair(
             for conflict in binding_conflicts(state.bindings() if state else (), ids)
         ]
         if conflicts:
-            return PairForecast(pair, problems=tuple(_problem(item) for item in conflicts))
+            return PairForecast(
+                pair, problems=tuple(_problem(item) for item in conflicts), compared=False
+            )
         observer = Observer(plan, pair, source, target, clock, CLIENT_ID)
         control = states[pair.target.alias] or EMPTY
         snapshot = observer.observe(
@@ -140,11 +149,14 @@ def _pair(
             problems=tuple(problems),
         )
     except ReplicatorError as error:
-        return PairForecast(pair, problems=(_problem(error, subject=str(pair.id)),))
+        problem = _problem(error, subject=str(pair.id))
+        return PairForecast(pair, problems=(problem,), compared=False)
 
 
-def _supported_id(admin: ClusterAdmin) -> str:
-    admin.require_supported()
+def _supported_id(cluster: ClusterPlan, admin: ClusterAdmin) -> str:
+    from replicator.wire.broker_versions import require_supported
+
+    require_supported(cluster)
     return admin.cluster_id()
 
 

@@ -128,11 +128,11 @@ class ControllerWriter:
 
     def close(self) -> None:
         """Ends what is open; the controller's id stays ours until somebody else takes it."""
-        _close(self._producer)
+        _close(self._producer, spent=self.spent)
 
     def _fence(self, lane: int) -> None:
         source, target = self._pair.source.alias, self._pair.target.alias
-        _close(self._open(lane_transactional_id(self._topology, source, target, lane)))
+        _close(self._open(lane_transactional_id(self._topology, source, target, lane)), spent=False)
 
     def _open(self, transactional_id: str) -> Producer:
         config = producer_config(
@@ -162,9 +162,10 @@ class ControllerWriter:
             return
 
 
-def _close(producer: Producer) -> None:
+def _close(producer: Producer, *, spent: bool) -> None:
     # The library raises the fatal error of a fenced producer out of whatever serves its events
-    # next, as a SystemError when that is a call which cannot fail.
+    # next, as a SystemError when that is a call which cannot fail: such a one is only dropped.
     with contextlib.suppress(KafkaException, SystemError):
         producer.purge()
-        producer.close()
+        if not spent:
+            producer.close()

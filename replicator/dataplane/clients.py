@@ -232,6 +232,7 @@ def open_clients(
         examine=examine,
         quarantine=lambda refusal: quarantine.handle(refusal, producer),
         on_problem=on_problem,
+        give_up=give_up,
         careful=careful,
     )
     sessions.append(session)

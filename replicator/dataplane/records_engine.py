@@ -27,7 +27,7 @@ from replicator.identifiers import HOPS_HEADER
 class RecordsEngine:
     """Copies batches of one lane.
 
-    ``begin`` is called before the first record of a batch is produced (it opens the transaction),
+    ``begin`` is called before the first record of a run is produced (it opens the transaction),
     ``wait_for_room`` when the producer's queue is full; both may raise to leave the batch.
     ``refuse`` says whether the record is in quarantine (go on) or its partition stops before it.
     ``on_event`` gets what is not a record: the end of a partition, or an error about one.
@@ -66,7 +66,6 @@ class RecordsEngine:
 
     def copy(self, messages: Sequence[SourceMessage]) -> None:
         """Copies the records in order; see the class for what may be raised."""
-        self._begin()
         iterator = iter(messages)
         run = _Run()
         while True:
@@ -211,6 +210,7 @@ class RecordsEngine:
                 self._suspects.add(route)
                 return False
             route.leader_epoch = epoch
+        self._begin()
         run.route = route
         run.topic = topic
         run.partition = partition

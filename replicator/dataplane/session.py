@@ -18,7 +18,7 @@ from replicator.dataplane.flow_control import FlowControl
 from replicator.dataplane.pacing import decide_pace
 from replicator.dataplane.route import Route, RouteTable
 from replicator.dataplane.source_message import SourceMessage
-from replicator.errors import RecordRefusedError
+from replicator.errors import RecordRefusedError, UnknownOutcomeError
 from replicator.kafka import codes
 from replicator.kafka.client import (
     Consumer,
@@ -80,6 +80,7 @@ class Session:
         examine: Callable[[set[Route]], None],
         quarantine: Callable[[Refusal], bool],
         on_problem: Callable[[str, KafkaError | None], None],
+        give_up: Callable[[], bool],
         careful: bool = False,
     ) -> None:
         self.consumer = consumer
@@ -96,6 +97,7 @@ class Session:
         self._examine = examine
         self._quarantine = quarantine
         self._on_problem = on_problem
+        self._give_up = give_up
         self._careful = careful
         self._batch = (
             (CAREFUL_BATCH_RECORDS, CAREFUL_POLL_SECONDS) if careful else (BATCH_RECORDS, 0.0)
@@ -129,6 +131,8 @@ class Session:
         """The producer's queue is full: serve deliveries until there is room, or raise."""
         self.producer.poll(0.05)
         self._check_deliveries()
+        if self._give_up():
+            raise UnknownOutcomeError("the target took no more records before the lane had to stop")
 
     def refuse(self, refusal: Refusal) -> bool:
         """A record that cannot be carried unchanged: quarantined (true), or its partition stops."""
@@ -211,7 +215,11 @@ class Session:
     def _copy(self, engine: Engine, messages: list[SourceMessage]) -> None:
         outcome = self._figures.outcome
         copied, size = outcome.copied, outcome.bytes
-        engine.copy(messages)
+        try:
+            engine.copy(messages)
+        except KafkaException:
+            self._find_culprit()
+            raise
         if outcome.copied != copied:
             self._flow_control.spent(
                 outcome.copied - copied, outcome.bytes - size, self._clock.monotonic()
@@ -263,8 +271,8 @@ class Session:
         started = self._clock.monotonic()
         try:
             self.committer.commit(stored)
-        except Exception:
-            self._check_deliveries()
+        except (KafkaException, UnknownOutcomeError):
+            self._find_culprit()
             raise
         self.dirty.clear()
         self._lazy.clear()
@@ -272,6 +280,14 @@ class Session:
         self._last_commit_at = self._clock.monotonic()
         self._figures.committed(now=self._clock.now(), seconds=self._last_commit_at - started)
         self._show_progress(self._last_commit_at)
+
+    def _find_culprit(self) -> None:
+        """After a failure: if a record is at fault, its delivery report says so, and that counts.
+
+        The client only says that the transaction is broken; the reports may still be queued.
+        """
+        self.producer.poll(0)
+        self._check_deliveries()
 
     def _check_deliveries(self) -> None:
         """Raises for failed records, telling apart what the record and what the broker is to blame.

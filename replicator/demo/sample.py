@@ -93,9 +93,7 @@ def make_sample(
     consoles: dict[str, str] = {}
     for pair in plan.pairs:
         read = facts[pair.id]
-        consoles |= {
-            worker.id: worker.http for worker in read.control.workers(pair.source.alias)
-        }
+        consoles |= {worker.id: worker.http for worker in read.control.workers(pair.source.alias)}
         positions |= {
             (str(pair.id), topic, number): checkpoint.offset
             for (topic, number), checkpoint in read.checkpoints.items()
@@ -113,9 +111,7 @@ def make_sample(
 def moved_since(before: Sample, now: Sample, places: Iterable[Place]) -> frozenset[Place]:
     """Those partitions whose stored position went on."""
     return frozenset(
-        place
-        for place in places
-        if now.positions.get(place, -1) > before.positions.get(place, -1)
+        place for place in places if now.positions.get(place, -1) > before.positions.get(place, -1)
     )
 
 

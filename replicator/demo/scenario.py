@@ -2,22 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
+from replicator.demo.shapes import Shape
 from replicator.testing.history import Flow
 from replicator.testing.routes import Naming, identity, prefix
 
 TOPOLOGY = "demo"
 TOPIC = "orders"
 PARTITIONS = 4
-
-
-class Shape(StrEnum):
-    """What can be shown."""
-
-    ACTIVE_PASSIVE = "active-passive"
-    ACTIVE_ACTIVE = "active-active"
-    HUB_AND_SPOKE = "hub-and-spoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +34,7 @@ class Scenario:
     naming: Naming
     moral: str
 
-    def topic_on(self, cluster: str) -> tuple[str, ...]:
+    def topics_on(self, cluster: str) -> tuple[str, ...]:
         """Names under which records stand on a cluster at the end."""
         own = [TOPIC] if cluster in self.writers else []
         copied = [

@@ -85,7 +85,11 @@ _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
         (K.GROUP_AUTHORIZATION_FAILED,),
     ),
     (
-        Meaning(NotAuthorizedError, DENIED, "Allow it by an ACL on the resource 'cluster'."),
+        Meaning(
+            NotAuthorizedError,
+            DENIED,
+            "Allow it by an ACL on the resource 'cluster'; to write, WRITE on the topic is enough.",
+        ),
         (K.CLUSTER_AUTHORIZATION_FAILED, K.DELEGATION_TOKEN_AUTHORIZATION_FAILED),
     ),
     (

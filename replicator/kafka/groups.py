@@ -13,7 +13,7 @@ from typing import TypeVar
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import MemberDescription
 
-from replicator.errors import NotFoundError, ReplicatorError, TransientBrokerError
+from replicator.errors import NotFoundError, ReplicatorError, TransientBrokerError, UnreachableError
 from replicator.kafka.client import open_consumer
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
 from replicator.kafka.offsets import TopicPartitionKey
@@ -23,6 +23,7 @@ from replicator.kafka.settings import consumer_config
 Answer = TypeVar("Answer")
 
 _PAUSE_SECONDS = 0.1
+_ATTEMPT_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,24 +202,31 @@ def _as_group(
     # The library waits this long for the coordinator, whatever a commit's caller wants.
     config["socket.timeout.ms"] = round(session.timeout_seconds * 1000)
     consumer = open_consumer(config, subject=session.subject)
-    begun = time.monotonic()
+    deadline = session.deadline()
     try:
         while True:
+            left = deadline - time.monotonic()
             try:
-                return act(consumer, session.timeout_seconds)
+                # In short attempts: why a coordinator cannot be asked is told only between them.
+                return act(consumer, max(0.1, min(left, _ATTEMPT_SECONDS)))
             except KafkaException as error:
-                consumer.poll(0.1)  # also lets the library tell why connections fail
                 mapped = map_kafka_error(
-                    as_kafka_error(error),
+                    _told(consumer) or as_kafka_error(error),
                     subject=f"group:{group}",
                     doing=doing,
                     cause=trouble.cause(),
                 )
-                busy = mapped.code == "UNREACHABLE" and mapped.retriable
-                if not busy or time.monotonic() - begun >= session.timeout_seconds:
+                busy = isinstance(mapped, UnreachableError | TransientBrokerError)
+                if not busy or time.monotonic() >= deadline:
                     raise mapped from error
     finally:
         consumer.close()
+
+
+def _told(consumer: Consumer) -> KafkaError | None:
+    """What the library says beside the calls, such as that we have no right to the group."""
+    message = consumer.poll(_PAUSE_SECONDS)
+    return None if message is None else message.error()
 
 
 def _member(member: MemberDescription) -> Member:

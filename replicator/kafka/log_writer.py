@@ -14,6 +14,8 @@ from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka
 from replicator.kafka.settings import producer_config
 from replicator.topology.plan import ClusterPlan
 
+_PAUSE_SECONDS = 0.05
+
 
 class LogWriter:
     """Writes entries to one topic; for one thread.
@@ -101,8 +103,7 @@ class LogWriter:
         self._failed.clear()
         deadline = time.monotonic() + self._timeout_seconds
         if self._transactional_id is None:
-            self._send(producer, wanted, partition)
-            self._flush(producer, deadline)
+            self._write_plainly(producer, wanted, partition, deadline)
         else:
             self._transact(producer, wanted, partition, deadline)
         self._trouble.clear()
@@ -139,12 +140,18 @@ class LogWriter:
                 except BufferError:
                     producer.poll(0.05)
 
-    def _flush(self, producer: Producer, deadline: float) -> None:
-        left = producer.flush(max(0.0, deadline - time.monotonic()) + 1.0)
+    def _write_plainly(
+        self, producer: Producer, entries: list[Entry], partition: int, deadline: float
+    ) -> None:
+        doing = f"write to {self.topic}"
+        try:
+            self._send(producer, entries, partition)
+            left = producer.flush(max(0.0, deadline - time.monotonic()) + 1.0)
+        except KafkaException as error:
+            raise self._gone(as_kafka_error(error), doing, decided=False) from error
         if self._failed or left:
-            error = self._failed[0] if self._failed else KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001
-            self.close()
-            raise self._failure(error, f"write to {self.topic}", decided=False)
+            timed_out = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - a public constant
+            raise self._gone((*self._failed, timed_out)[0], doing, decided=False)
 
     def _transact(
         self, producer: Producer, entries: list[Entry], partition: int, deadline: float
@@ -175,8 +182,7 @@ class LogWriter:
             try:
                 call(max(0.1, min(1.0, deadline - time.monotonic())))
             except KafkaException as error:
-                inner = as_kafka_error(error)
-                producer.poll(0)  # lets the library tell why connections fail
+                inner = self._hear(producer) or as_kafka_error(error)
                 mapped = self._failure(inner, doing, decided=True)
                 late = time.monotonic() >= deadline
                 hopeless = mapped.code == "AUTHENTICATION_FAILED" and time.monotonic() - begun > 1.0
@@ -186,9 +192,17 @@ class LogWriter:
                     raise self._gone(failed, doing, decided=True) from error
                 if late or hopeless or not (inner.retriable() or mapped.retriable):
                     raise self._gone(inner, doing, decided=decided) from error
-                producer.poll(0.05)
+                time.sleep(_PAUSE_SECONDS)
             else:
                 return
+
+    def _hear(self, producer: Producer) -> KafkaError | None:
+        """Lets the library tell why connections fail; returns the error that ended the producer."""
+        try:
+            producer.poll(0)
+        except KafkaException as error:
+            return as_kafka_error(error)
+        return None
 
     def _abort(self, producer: Producer, deadline: float) -> None:
         try:

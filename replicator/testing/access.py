@@ -65,17 +65,22 @@ def put_scram_user(admin: AdminClient, *, user: str, password: str, mechanism: s
         ) from error
 
 
-def bindings(
+def create_acls(
+    admin: AdminClient,
     *,
     user: str,
     operations: Iterable[Operation],
     resource: Resource,
     name: str,
-    prefixed: bool,
-    deny: bool,
-) -> list[AclBinding]:
-    """ACL bindings for one resource, for all hosts."""
-    return [
+    prefixed: bool = False,
+    deny: bool = False,
+) -> None:
+    """Adds ACLs on one resource, for all hosts, and waits until the cluster has them.
+
+    Raises:
+        BrokerRefusedError: the broker said no.
+    """
+    acls = [
         AclBinding(
             _RESOURCES[resource],
             name,
@@ -87,14 +92,6 @@ def bindings(
         )
         for operation in operations
     ]
-
-
-def create_acls(admin: AdminClient, acls: list[AclBinding]) -> None:
-    """Adds ACLs and waits until the cluster has them.
-
-    Raises:
-        BrokerRefusedError: the broker said no.
-    """
     for acl, future in admin.create_acls(acls, request_timeout=_TIMEOUT_SECONDS).items():
         try:
             future.result(_TIMEOUT_SECONDS)

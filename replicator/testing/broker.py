@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from replicator.errors import ReplicatorError
 from replicator.testing.broker_settings import (
@@ -21,6 +22,71 @@ from replicator.testing.jars import KafkaJars, find_java, package_file
 _STOP_TIMEOUT_SECONDS = 20.0
 
 
+class Broker(Protocol):
+    """What a cluster asks of a broker, whatever it runs in."""
+
+    @property
+    def node_id(self) -> int:
+        """Index in the cluster."""
+        ...
+
+    @property
+    def ports(self) -> BrokerPorts:
+        """Where it listens."""
+        ...
+
+    @property
+    def data(self) -> Path:
+        """Log segments, as the broker sees them."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether it exists (a paused one does)."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """Process id on this machine."""
+        ...
+
+    def format(self, *, cluster_id: str) -> None:
+        """Prepares an empty data directory; once."""
+        ...
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Sets ``server.properties``; takes effect at the next start."""
+        ...
+
+    def start(self) -> None:
+        """Starts it; does not wait for it."""
+        ...
+
+    def kill(self) -> None:
+        """SIGKILL; the data stays."""
+        ...
+
+    def terminate(self) -> None:
+        """An orderly end."""
+        ...
+
+    def pause(self) -> None:
+        """SIGSTOP."""
+        ...
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        ...
+
+    def discard(self) -> None:
+        """Kills it and lets go of whatever it holds; it never starts again."""
+        ...
+
+    def log_tail(self, lines: int = 30) -> str:
+        """Last lines of its log."""
+        ...
+
+
 @dataclass(slots=True)
 class LocalBroker:
     """A broker and controller in one JVM; started, killed and paused on its own.
@@ -29,13 +95,19 @@ class LocalBroker:
         node_id: index in the cluster.
         directory: everything of this broker is below it.
         ports: where it listens.
+        jars: what it runs.
+        jvm: which flags ``java`` gets.
+        heap_megabytes: of the JVM.
+        flags: for ``java``, beyond those.
     """
 
     node_id: int
     directory: Path
     ports: BrokerPorts
+    jars: KafkaJars
     jvm: Jvm
     heap_megabytes: int
+    flags: tuple[str, ...] = ()
     _process: ChildProcess | None = field(default=None)
 
     @property
@@ -59,14 +131,16 @@ class LocalBroker:
             raise ReplicatorError("the broker was never started", subject=f"broker {self.node_id}")
         return self._process.pid
 
-    def format(self, *, cluster_id: str, jars: KafkaJars) -> None:
+    def format(self, *, cluster_id: str) -> None:
         """Makes the data directory what ``kafka-storage format`` would, without its JVM start."""
         self.data.mkdir(parents=True)
         meta = meta_properties_text(
             cluster_id=cluster_id, node_id=self.node_id, directory_id=random_id()
         )
         (self.data / "meta.properties").write_text(meta)
-        (self.data / "bootstrap.checkpoint").write_bytes(jars.bootstrap_checkpoint.read_bytes())
+        (self.data / "bootstrap.checkpoint").write_bytes(
+            self.jars.bootstrap_checkpoint.read_bytes()
+        )
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Writes ``server.properties``; takes effect at the next start."""
@@ -74,16 +148,16 @@ class LocalBroker:
         path.touch(mode=0o600)  # PLAIN passwords are in it
         path.write_text(properties_text(settings))
 
-    def start(self, jars: KafkaJars, *, flags: tuple[str, ...] = ()) -> None:
-        """Starts the JVM, with more ``flags`` if given; does not wait for it."""
+    def start(self) -> None:
+        """Starts the JVM; does not wait for it."""
         command = [
             find_java(),
             *jvm_flags(self.jvm, heap_megabytes=self.heap_megabytes),
-            *flags,
+            *self.flags,
             f"-Dreplicator.log={self.directory / 'server.log'}",
             f"-Dlog4j2.configurationFile={package_file('log4j2.xml')}",
             "-cp",
-            jars.classpath,
+            self.jars.classpath,
             "kafka.Kafka",
             str(self.directory / "server.properties"),
         ]
@@ -111,6 +185,10 @@ class LocalBroker:
         """SIGCONT."""
         if self._process is not None:
             self._process.signal(signal.SIGCONT)
+
+    def discard(self) -> None:
+        """Kills it; its directory is the cluster's to remove."""
+        self.kill()
 
     def log_tail(self, lines: int = 30) -> str:
         """Last lines of its log (warnings and worse) and of its console output."""

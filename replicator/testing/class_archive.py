@@ -55,13 +55,15 @@ def _train(jars: KafkaJars, archive: Path) -> None:
         node_id=0,
         directory=scratch.path / "broker-0",
         ports=BrokerPorts(client, internal, controller, client),
+        jars=jars,
         jvm="fast-start",
         heap_megabytes=400,
+        flags=(f"-XX:ArchiveClassesAtExit={archive}",),
     )
     try:
-        broker.format(cluster_id=random_id(), jars=jars)
+        broker.format(cluster_id=random_id())
         broker.configure(broker_properties(node_id=0, ports=[broker.ports], data=broker.data))
-        broker.start(jars, flags=(f"-XX:ArchiveClassesAtExit={archive}",))
+        broker.start()
         wait_until(
             lambda: answers(client) or not broker.running,
             timeout_seconds=_BOOT_TIMEOUT_SECONDS,

@@ -4,9 +4,8 @@ A ``LocalCluster`` is one or more KRaft brokers (each also a controller) on free
 data in a temporary directory. It can be killed, restarted, paused and, through proxies, cut off.
 """
 
-import contextlib
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
@@ -15,13 +14,12 @@ from confluent_kafka.admin import AdminClient
 
 from replicator.errors import InputError, ReplicatorError
 from replicator.testing import access, topics
-from replicator.testing.broker import LocalBroker, random_id
-from replicator.testing.broker_settings import BrokerPorts, Jvm, broker_properties
-from replicator.testing.class_archive import class_archive_flags
+from replicator.testing.assembly import Assembly, Blueprint, assemble
+from replicator.testing.backends import Backend, choose_backend
+from replicator.testing.broker import Broker, random_id
+from replicator.testing.broker_settings import BrokerPorts, Jvm
 from replicator.testing.fault_proxy import FaultProxy, ProxyGroup
-from replicator.testing.jars import KafkaJars, broker_jars
-from replicator.testing.ports import answers, free_ports, is_free
-from replicator.testing.scratch import ScratchDirectory
+from replicator.testing.ports import answers, is_free
 from replicator.testing.security import ClusterSecurity, SecuritySetup
 from replicator.testing.waiting import NotInTimeError, wait_until
 
@@ -57,17 +55,17 @@ class LocalCluster:
             raise InputError("a cluster has at least one broker", subject=name)
         self.name = name
         self.cluster_id = random_id()
-        self.brokers: list[LocalBroker] = []
-        self.proxies: list[FaultProxy] = []
-        self._broker_count = brokers
-        self._setup = security
-        self._security: ClusterSecurity | None = None
-        self._proxied = proxied
-        self._config = dict(config or {})
-        self._jvm: Jvm = jvm
-        self._heap_megabytes = heap_megabytes
-        self._scratch: ScratchDirectory | None = None
-        self._jars: KafkaJars | None = None
+        self._blueprint = Blueprint(
+            name=name,
+            cluster_id=self.cluster_id,
+            brokers=brokers,
+            security=security,
+            proxied=proxied,
+            config=dict(config or {}),
+            jvm=jvm,
+            heap_megabytes=heap_megabytes,
+        )
+        self._assembly: Assembly | None = None
         self._admin: AdminClient | None = None
 
     def __enter__(self) -> Self:
@@ -91,43 +89,39 @@ class LocalCluster:
             InputError: Java or Maven is missing.
             ReplicatorError: a broker ended or did not get ready; the message shows its log.
         """
-        if self._scratch is not None:
+        if self._assembly is not None:
             raise InputError("the cluster was started already", subject=self.name)
-        self._jars = broker_jars()
+        backend = choose_backend()
         try:
-            self._boot(timeout_seconds)
+            self._boot(backend, timeout_seconds)
         except BaseException:
             self.stop()
             raise
 
-    def _boot(self, timeout_seconds: float) -> None:
+    def _boot(self, backend: Backend, timeout_seconds: float) -> None:
         for attempt in range(_PORT_ATTEMPTS):
-            self._prepare()
-            for broker in self.brokers:
-                self._launch(broker)
+            assembly = self._assembly = assemble(self._blueprint, backend)
+            for broker in assembly.brokers:
+                broker.start()
             try:
                 self.wait_ready(timeout_seconds)
             except ReplicatorError:
-                if attempt == _PORT_ATTEMPTS - 1 or not self._port_was_taken():
+                if attempt == _PORT_ATTEMPTS - 1 or not assembly.port_was_taken():
                     raise
                 self.stop()  # somebody took a port between our look and the broker's
             else:
                 break
-        if self._security is not None and self._security.scram:
-            for user, password in self._security.passwords.items():
+        security = self._started().security
+        if security is not None and security.scram:
+            for user, password in security.passwords.items():
                 self._put_scram_user(user, password)
 
     def stop(self) -> None:
         """Ends every broker at once and deletes the data; a second call does nothing."""
         self._admin = None
-        for broker in self.brokers:
-            broker.kill()
-        for proxy in self.proxies:
-            proxy.stop()
-        self.brokers, self.proxies = [], []
-        if self._scratch is not None:
-            self._scratch.remove()
-            self._scratch = None
+        if self._assembly is not None:
+            self._assembly.discard()
+            self._assembly = None
 
     def kill(self, broker: int | None = None) -> None:
         """SIGKILL to one broker or all; data and ports are kept for ``restart``."""
@@ -143,14 +137,14 @@ class LocalCluster:
         chosen = self._chosen(broker)
         for each in chosen:
             each.terminate()
-        self._write_configuration()
+        self._started().configure()
         for each in chosen:
             wait_until(
                 functools.partial(_ports_are_free, each.ports),
                 timeout_seconds=timeout_seconds,
                 describe=f"the ports of {self.name} broker {each.node_id} to be free again",
             )
-            self._launch(each)
+            each.start()
         self.wait_ready(timeout_seconds)
 
     def pause(self, broker: int | None = None) -> None:
@@ -192,7 +186,17 @@ class LocalCluster:
 
     def log_tail(self, lines: int = _LOG_LINES) -> str:
         """The last log lines of every broker."""
-        return "\n".join(filter(None, (broker.log_tail(lines) for broker in self.brokers)))
+        return self._assembly.log_tail(lines) if self._assembly else ""
+
+    @property
+    def brokers(self) -> Sequence[Broker]:
+        """The brokers, by node id; none before the start."""
+        return self._assembly.brokers if self._assembly else ()
+
+    @property
+    def proxies(self) -> Sequence[FaultProxy]:
+        """One per broker, where asked for."""
+        return self._assembly.proxies if self._assembly else ()
 
     # -- addresses ----------------------------------------------------------------------------
 
@@ -222,7 +226,8 @@ class LocalCluster:
     def client_settings(self, user: str | None = None) -> dict[str, str]:
         """Settings for librdkafka of an ordinary client (default user: the first)."""
         settings = {"bootstrap.servers": ",".join(self.bootstrap_servers)}
-        return settings | (self._security.client_settings(user) if self._security else {})
+        security = self._started().security
+        return settings | (security.client_settings(user) if security else {})
 
     def admin_settings(self) -> dict[str, str]:
         """Settings for librdkafka for the INTERNAL listener."""
@@ -237,8 +242,9 @@ class LocalCluster:
     def topology_entry(self, user: str | None = None) -> dict[str, object]:
         """What stands under ``spec.clusters.<alias>`` of a topology file."""
         entry: dict[str, object] = {"bootstrapServers": self.bootstrap_servers}
-        if self._security is not None:
-            entry["security"] = self._security.topology_security(user)
+        security = self._started().security
+        if security is not None:
+            entry["security"] = security.topology_security(user)
         return entry
 
     def topology_security(self, user: str | None = None) -> dict[str, object]:
@@ -304,7 +310,15 @@ class LocalCluster:
         prefixed: bool = False,
     ) -> None:
         """Adds DENY ACLs, which beat every ALLOW."""
-        self._add_acls(user, operations, resource=resource, name=name, prefixed=prefixed, deny=True)
+        access.create_acls(
+            self.admin(),
+            user=user,
+            operations=operations,
+            resource=resource,
+            name=name,
+            prefixed=prefixed,
+            deny=True,
+        )
 
     def revoke_all(self, user: str) -> int:
         """Removes every ACL of a user; returns how many there were."""
@@ -312,87 +326,26 @@ class LocalCluster:
 
     # -- inside -------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
-        self._scratch = ScratchDirectory(self.name)
-        if self._setup is not None and self._setup.protocol != "PLAINTEXT":
-            self._security = ClusterSecurity(self._setup, self._scratch.path / "secrets")
-        taken = iter(free_ports(4 * self._broker_count))
-        for node_id in range(self._broker_count):
-            client, internal, controller, proxy = (next(taken) for _ in range(4))
-            ports = BrokerPorts(client, internal, controller, proxy if self._proxied else client)
-            directory = self._scratch.path / f"broker-{node_id}"
-            broker = LocalBroker(node_id, directory, ports, self._jvm, self._heap_megabytes)
-            broker.format(
-                cluster_id=self.cluster_id,
-                jars=self._existing(self._jars),
-            )
-            self.brokers.append(broker)
-            if self._proxied:
-                self.proxies.append(FaultProxy(port=proxy, target_port=client, seed=node_id))
-        self._write_configuration()
-        for each in self.proxies:
-            with contextlib.suppress(OSError):  # shows as a broker that does not get ready
-                each.start()
+    def _started(self) -> Assembly:
+        if self._assembly is None:
+            raise InputError("the cluster is not started", subject=self.name)
+        return self._assembly
 
-    def _launch(self, broker: LocalBroker) -> None:
-        jars = self._existing(self._jars)
-        broker.start(jars, flags=class_archive_flags(jars) if self._jvm == "fast-start" else ())
-
-    def _write_configuration(self) -> None:
-        ports = [broker.ports for broker in self.brokers]
-        for broker in self.brokers:
-            settings = broker_properties(
-                node_id=broker.node_id,
-                ports=ports,
-                data=broker.data,
-                client_protocol=self._setup.protocol if self._setup else "PLAINTEXT",
-                security=self._security.broker_settings() if self._security else None,
-                overrides=self._config,
-            )
-            broker.configure(settings)
-
-    def _port_was_taken(self) -> bool:
-        tail = self.log_tail(lines=200)
-        return "BindException" in tail or "Address already in use" in tail
-
-    def _chosen(self, broker: int | None) -> list[LocalBroker]:
-        return self.brokers if broker is None else [self.brokers[broker]]
+    def _chosen(self, broker: int | None) -> list[Broker]:
+        brokers = self._started().brokers
+        return brokers if broker is None else [brokers[broker]]
 
     def _secured(self) -> ClusterSecurity:
-        if self._security is None:
+        security = self._started().security
+        if security is None:
             raise InputError(
                 "the cluster is not secured", subject=self.name, remedy="Ask for a SecuritySetup."
             )
-        return self._security
-
-    def _existing(self, jars: KafkaJars | None) -> KafkaJars:
-        if jars is None:
-            raise InputError("the cluster was not started", subject=self.name)
-        return jars
+        return security
 
     def _put_scram_user(self, user: str, password: str) -> None:
         mechanism = self._secured().setup.mechanism or ""
         access.put_scram_user(self.admin(), user=user, password=password, mechanism=mechanism)
-
-    def _add_acls(
-        self,
-        user: str,
-        operations: Iterable[access.Operation],
-        *,
-        resource: access.Resource,
-        name: str,
-        prefixed: bool,
-        deny: bool,
-    ) -> None:
-        acls = access.bindings(
-            user=user,
-            operations=operations,
-            resource=resource,
-            name=name,
-            prefixed=prefixed,
-            deny=deny,
-        )
-        access.create_acls(self.admin(), acls)
 
 
 def start_all(clusters: Iterable[LocalCluster]) -> None:
@@ -404,7 +357,7 @@ def start_all(clusters: Iterable[LocalCluster]) -> None:
     chosen = list(clusters)
     if not chosen:
         return
-    class_archive_flags(broker_jars())  # made once, not by each
+    choose_backend()  # fetches jars once, not for each
     with ThreadPoolExecutor(len(chosen)) as pool:
         outcomes = [pool.submit(cluster.start) for cluster in chosen]
     failures = [error for outcome in outcomes if (error := outcome.exception()) is not None]

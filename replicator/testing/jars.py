@@ -141,6 +141,11 @@ def _pom() -> tuple[str, str]:
     return version[1].decode(), hashlib.sha256(text).hexdigest()[:10]
 
 
+def kafka_version() -> str:
+    """The version of Kafka the kit runs."""
+    return _pom()[0]
+
+
 def _cached(kind: str, *, profile: str | None) -> KafkaJars:
     version, digest = _pom()
     home = cache_root() / f"kafka-{version}-{digest}"

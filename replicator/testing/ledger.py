@@ -130,7 +130,7 @@ def _write(sent: Sent, done: Completed | None, transactions: dict[str, Outcome])
     if sent.transaction is not None:
         ended = transactions.get(sent.transaction, "unknown")
         aborted = ended == "fail"
-        if outcome == "ok":
+        if aborted or outcome == "ok":
             outcome = ended
     partition = sent.partition
     if done is not None and done.partition is not None:

@@ -156,6 +156,9 @@ def _judge_hops(
 ) -> None:
     if not seen.hops:
         return
+    source = (write.sent.cluster, write.sent.topic)
+    if native is not None and seen.hops == f"{source[0]}/{source[1]}/{native[0]}/{native[1]}":
+        return  # straight from home: by far the most, and not worth parsing
     hops = parse_hops(seen.hops)
     if not hops:
         findings.add(Anomaly.DIVERGENT, f"{where(seen)}: hop header '{seen.hops}' is not readable")
@@ -165,7 +168,7 @@ def _judge_hops(
         findings.add(Anomaly.LOOP, f"{where(seen)}: came by {seen.hops}")
         return
     first = hops[0]
-    true_origin = (write.sent.cluster, write.sent.topic, *(native or (None, None)))
+    true_origin = (*source, *(native or (None, None)))
     stated = tuple(first) if native and first.topic is not None else (first.alias,)
     if stated != true_origin[: len(stated)]:
         findings.add(

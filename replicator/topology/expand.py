@@ -80,9 +80,11 @@ def _active_passive(link: DraftLink, spec: ActivePassive) -> LinkPlan:
 
 
 def _active_active(link: DraftLink, spec: ActiveActive) -> LinkPlan:
+    # Every member has a flow of its own to every other: a record that came from one member must not
+    # be passed on to a third, or it would arrive there twice.
     clusters = tuple(ClusterAlias(alias) for alias in spec.clusters)
     flows = tuple(
-        _flow(link, source, target, "prefix")
+        _flow(link, source, target, "prefix", kept_apart=clusters)
         for source in clusters
         for target in clusters
         if source != target

@@ -59,7 +59,8 @@ class FlowPlan:
     """One directed flow of one link.
 
     ``blocked`` are the aliases whose appearance in a record's hops keeps it from being copied: the
-    target always, and the other spokes where a hub must not relay.
+    target always, the other members of an active-active link (they have flows of their own to the
+    target), and the other spokes where a hub must not relay.
     """
 
     link: LinkName

@@ -32,7 +32,7 @@ def missing_features(versions: Versions) -> tuple[str, ...]:
     return tuple(
         f"{name} version {needed}: {purpose}"
         for key, (name, needed, purpose) in NEEDED.items()
-        if not versions.get(key, (0, -1))[0] <= needed <= versions.get(key, (0, -1))[1]
+        if versions.get(key, (0, -1))[1] < needed
     )
 
 

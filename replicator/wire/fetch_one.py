@@ -9,7 +9,7 @@ import time
 from replicator.errors import NotFoundError, StoredFormatError
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.errors import code_error
-from replicator.wire.leader import leader_of
+from replicator.wire.leader import leader_of, until_led
 from replicator.wire.protocol import FetchRequest
 from replicator.wire.record_batch import RawRecord, decode_batch, encode_batch, split_batches
 
@@ -31,22 +31,15 @@ def fetch_record(
         ReplicatorError: the cluster cannot be reached, or refuses us.
     """
     deadline = time.monotonic() + timeout_seconds
-    subject, doing = f"cluster:{cluster.alias}", f"fetch {topic}/{partition} at {offset}"
-    with leader_of(cluster, topic, partition, client_id=_CLIENT, deadline=deadline) as leader:
-        answer = leader.call(_request(topic, partition, offset), newest=_VERSION, deadline=deadline)
-    if answer.error_code:
-        raise code_error(answer.error_code, subject=subject, doing=doing)
-    part = answer.responses[0].partitions[0]
-    if part.error_code:
-        raise code_error(part.error_code, subject=subject, doing=doing)
-    for header, batch in split_batches(bytes(part.records or b"")):
+    data = until_led(lambda: _fetch(cluster, topic, partition, offset, deadline), deadline=deadline)
+    for header, batch in split_batches(data):
         if header.base_offset <= offset <= header.last_offset:
             for record in decode_batch(batch):
                 if record.offset == offset:
                     return record
     raise NotFoundError(
-        f"cannot {doing}: there is no record",
-        subject=subject,
+        f"cannot fetch {topic}/{partition} at {offset}: there is no record",
+        subject=f"cluster:{cluster.alias}",
         remedy="It is a transaction marker, was compacted away, or is not written yet.",
     )
 
@@ -73,6 +66,17 @@ def record_from_bytes(data: bytes) -> RawRecord:
     if len(records) != 1:
         raise StoredFormatError(f"a kept record holds {len(records)} records")
     return records[0]
+
+
+def _fetch(cluster: ClusterPlan, topic: str, partition: int, offset: int, deadline: float) -> bytes:
+    with leader_of(cluster, topic, partition, client_id=_CLIENT, deadline=deadline) as leader:
+        answer = leader.call(_request(topic, partition, offset), newest=_VERSION, deadline=deadline)
+    part = None if answer.error_code else answer.responses[0].partitions[0]
+    code = answer.error_code if part is None else part.error_code
+    if part is None or code:
+        doing = f"fetch {topic}/{partition} at {offset}"
+        raise code_error(code, subject=f"cluster:{cluster.alias}", doing=doing)
+    return bytes(part.records or b"")
 
 
 def _request(topic: str, partition: int, offset: int) -> FetchRequest:

@@ -1,14 +1,17 @@
 """Finding the leader of a partition and connecting to it, by our own means."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection import BrokerConnection
 from replicator.wire.errors import code_error
 from replicator.wire.protocol import MetadataRequest
+
+Answer = TypeVar("Answer")
 
 _METADATA_VERSION = 9
 _PAUSE_SECONDS = 0.1
@@ -71,6 +74,21 @@ def leader_of(
         with leader:
             yield leader
         return
+
+
+def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
+    """Tries again while the cluster says that it is only moving leadership.
+
+    Raises:
+        ReplicatorError: any other error at once, and this one at the deadline.
+    """
+    while True:
+        try:
+            return attempt()
+        except TransientBrokerError:
+            if time.monotonic() + _PAUSE_SECONDS >= deadline:
+                raise
+            time.sleep(_PAUSE_SECONDS)
 
 
 def split_address(server: str) -> tuple[str, int]:

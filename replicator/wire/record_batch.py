@@ -5,6 +5,7 @@ covers everything from the attributes on, so base offset and leader epoch can ch
 may end inside a batch, and may begin with a batch that starts before the asked offset.
 """
 
+import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -170,9 +171,7 @@ def encode_batch(
     if not records:
         raise ValueError("a batch has at least one record")
     first = records[0]
-    if any(
-        after.offset <= before.offset for before, after in zip(records, records[1:], strict=False)
-    ):
+    if any(after.offset <= before.offset for before, after in itertools.pairwise(records)):
         raise ValueError("offsets in a batch rise")
     body = bytearray()
     for record in records:

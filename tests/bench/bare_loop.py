@@ -14,7 +14,6 @@ from pathlib import Path
 from types import FrameType
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
-
 from contender import Job, Running, launch
 from load import PARTITIONS
 

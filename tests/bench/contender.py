@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from usage import ProcessTree
+
 from replicator.testing import LocalCluster
 from replicator.testing.child_processes import ChildProcess, start_child
-from usage import ProcessTree
 
 _LOG_LINES = 40
 _STOP_SECONDS = 30.0
@@ -30,7 +31,9 @@ class Job:
     topics: tuple[str, ...]
     records: int = 0
     alias: str = field(default_factory=lambda: f"s{uuid.uuid4().hex[:8]}")
-    directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="replicator-bench-")))
+    directory: Path = field(
+        default_factory=lambda: Path(tempfile.mkdtemp(prefix="replicator-bench-"))
+    )
 
     def target_topic(self, topic: str) -> str:
         """Name on the target; all contenders prefix with the alias."""

@@ -18,7 +18,9 @@ _COUNT_TIMEOUT_SECONDS = 30.0
 def payloads(*, size_bytes: int, seed: int = 1) -> list[bytes]:
     """Semi-random records: hex text, so that a codec would gain about half and no more."""
     draw = random.Random(seed)
-    return [draw.randbytes((size_bytes + 1) // 2).hex().encode()[:size_bytes] for _ in range(_PAYLOADS)]
+    return [
+        draw.randbytes((size_bytes + 1) // 2).hex().encode()[:size_bytes] for _ in range(_PAYLOADS)
+    ]
 
 
 def fill(cluster: LocalCluster, *, topic: str, records: int, size_bytes: int) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from contender import Job, Running, launch
+
 from replicator.testing.jars import find_java, mirror_jars, package_file
 from replicator.testing.ports import free_ports
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
-
 from load import PARTITIONS
-from replicator.testing import LocalCluster, NotInTimeError
 from usage import ProcessTree
+
+from replicator.testing import LocalCluster, NotInTimeError
 
 _INTERVAL_SECONDS = 0.05
 _REQUEST_TIMEOUT_SECONDS = 10.0
@@ -59,7 +59,8 @@ def end_offsets(
     cluster: LocalCluster, topic: str, *, committed: bool, partitions: int = PARTITIONS
 ) -> int:
     """Sum of the end offsets of all partitions; zero while there is nothing to ask."""
-    wanted = {TopicPartition(topic, each): OffsetSpec.latest() for each in range(partitions)}
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call] # the library's stub lacks it
+    wanted = {TopicPartition(topic, each): latest for each in range(partitions)}
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     answers = cluster.admin().list_offsets(
         wanted, isolation_level=level, request_timeout=_REQUEST_TIMEOUT_SECONDS

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from contender import Job, Running, launch
+
 from replicator.testing.ports import free_ports
 
 Delivery = Literal["at-least-once", "exactly-once"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from contender import Contender, Job
 from load import count, fill
 from progress import Copy, follow, summarise, wait_until_still
+
 from replicator.testing import LocalCluster
 
 _COPY_TIMEOUT_SECONDS = 300.0
@@ -86,7 +87,9 @@ def measure(
     """Fills the source once and lets everybody copy it, round by round."""
     topic = f"full-{payload.size_bytes}"
     records = fill(source, topic=topic, records=payload.records, size_bytes=payload.size_bytes)
-    results = {entry.contender.name: Result(entry.contender.name, payload.label) for entry in entries}
+    results = {
+        entry.contender.name: Result(entry.contender.name, payload.label) for entry in entries
+    }
     for turn in range(max(entry.rounds for entry in entries)):
         for entry in entries:
             name = entry.contender.name

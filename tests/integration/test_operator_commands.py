@@ -111,7 +111,8 @@ def test_plan_shows_everything_and_writes_nothing_then_apply_does_it(run, file, 
 
 
 def test_plan_names_a_second_alias_of_one_cluster_and_apply_refuses(run, tmp_path, east, unique):
-    both = {"east": east.topology_entry(), "west": east.topology_entry()}
+    port = east.bootstrap_servers[0].rpartition(":")[2]
+    both = {"east": east.topology_entry(), "west": {"bootstrapServers": [f"localhost:{port}"]}}
     file = topology_file(tmp_path, unique, both, [active_passive(["a"])])
     code, text, _ = run("plan", "-f", file, "-o", "json")
     assert code == 1
@@ -228,7 +229,9 @@ def test_a_pause_is_durable_until_it_is_resumed(run, file, east, west, unique):
         (("--flow", "east->west", "--partition", "0"), "a partition needs its topic"),
     ],
 )
-def test_pausing_what_does_not_exist_is_wrong_input(run, file, east, unique, arguments, message):
+def test_pausing_what_does_not_exist_is_wrong_input(  # noqa: PLR0917 - fixtures
+    run, file, east, unique, arguments, message
+):
     east.create_topic(f"{unique}.a")
     run("apply", "-f", file, "--yes")
     code, _, errors = run("pause", "-f", file, *arguments)

@@ -1,13 +1,19 @@
 """Record batches against bytes that others have written, and the edges of the format."""
 
+import importlib
 import struct
 
 import cramjam
+import crc32c
 import pytest
 
 from replicator.errors import StoredFormatError
+from replicator.wire import protocol
 from replicator.wire.codecs import decompress
 from replicator.wire.record_batch import HEADER, RawRecord, decode_batch, encode_batch, read_header
+
+# The other implementation. Its import warns, which `protocol` has kept quiet by importing it first.
+theirs = importlib.import_module("kafka.record.default_records", protocol.__package__)
 
 RECORD = RawRecord(
     7, 1_700_000_000_000, "CreateTime", b"k", b"v", ((b"name", b"x"), (b"\xff", None))
@@ -15,8 +21,6 @@ RECORD = RawRecord(
 
 
 def with_attributes(batch: bytes, attributes: int) -> bytes:
-    import crc32c
-
     changed = bytearray(batch)
     struct.pack_into(">h", changed, 21, attributes)
     struct.pack_into(">I", changed, 17, crc32c.crc32c(bytes(changed[21:])))
@@ -24,35 +28,25 @@ def with_attributes(batch: bytes, attributes: int) -> bytes:
 
 
 def test_another_implementation_reads_what_we_write():
-    from kafka.record.default_records import DefaultRecordBatch
-
-    theirs = DefaultRecordBatch(encode_batch([RECORD]))
-
-    assert theirs.validate_crc()
-    record = next(iter(theirs))
-    assert (record.offset, record.timestamp, record.key, record.value) == (
-        7,
-        RECORD.timestamp,
-        b"k",
-        b"v",
+    plain = RawRecord(
+        7, RECORD.timestamp, "CreateTime", b"k", b"v", ((b"name", b"x"), (b"n", None))
     )
+    batch = theirs.DefaultRecordBatch(encode_batch([plain]))
+
+    assert batch.validate_crc()
+    record = next(iter(batch))
+    assert (record.offset, record.timestamp) == (7, RECORD.timestamp)
+    assert (record.key, record.value) == (b"k", b"v")
+    assert record.headers == [("name", b"x"), ("n", None)]
 
 
-@pytest.mark.parametrize("codec", [0, 1, 3, 4], ids=["none", "gzip", "lz4", "zstd"])
+@pytest.mark.parametrize("codec", [0, 1], ids=["none", "gzip"])
 def test_we_read_what_another_implementation_writes(codec):
-    from kafka.record.default_records import DefaultRecordBatchBuilder
+    builder = theirs.DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
+    for number in range(100):
+        builder.append(number, 1000 + number, b"key", b"value" * 20, [("h", b"1")])
 
-    try:
-        builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
-        for number in range(100):
-            builder.append(number, 1000 + number, b"key", b"value" * 20, [("h", b"1")])
-        batch = bytes(builder.build())
-    except Exception as error:
-        if "not found" in str(error) or "NoneType" in str(error):
-            pytest.skip(f"the other implementation lacks this codec: {error}")
-        raise
-
-    records = decode_batch(batch)
+    records = decode_batch(bytes(builder.build()))
 
     assert [record.offset for record in records] == list(range(100))
     assert records[3] == RawRecord(3, 1003, "CreateTime", b"key", b"value" * 20, ((b"h", b"1"),))

@@ -1,0 +1,216 @@
+"""The story the demo tells: boot, write, watch, explain, kill, take over, verify, stop.
+
+Whatever happens, also Ctrl-C, everything that was started is stopped again on the way out.
+"""
+
+import contextlib
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from replicator.clock import Clock, SystemClock
+from replicator.demo.act import Act, Takeover
+from replicator.demo.reading import all_committed, scan
+from replicator.demo.scenario import PARTITIONS, SCENARIOS, TOPIC, Scenario, topology_text
+from replicator.demo.screen import Screen
+from replicator.demo.shapes import Shape
+from replicator.demo.traffic import RECORDS_PER_SECOND, Writer
+from replicator.demo.verdict import judge
+from replicator.demo.worker_process import WorkerProcess
+from replicator.testing.cluster import LocalCluster, start_all
+from replicator.testing.history import Event
+from replicator.testing.jars import broker_jars
+from replicator.testing.waiting import wait_until
+from replicator.topology.load import require_plan
+from replicator.topology.plan import Plan
+
+WORKERS = ("worker-1", "worker-2")
+_COMMITTED_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class DemoOptions:
+    """What the demo was asked for.
+
+    Attributes:
+        shape: which topology.
+        traffic_seconds: how long writers write; longer if lanes are still on their way then.
+        keep: leave all running after the verdict until Ctrl-C, and the files even after that.
+        wait: leave all running after the verdict until Enter.
+    """
+
+    shape: Shape
+    traffic_seconds: float
+    keep: bool
+    wait: bool
+
+
+class Demo:
+    """One telling of the story."""
+
+    def __init__(self, options: DemoOptions, screen: Screen, *, clock: Clock | None = None) -> None:
+        self._options = options
+        self._scenario: Scenario = SCENARIOS[options.shape]
+        self._screen = screen
+        self._clock = clock or SystemClock()
+        self._booted = False
+        self._kept: Path | None = None
+
+    def run(self) -> bool:
+        """Tells it; returns whether the verdict is clean, lanes moved and all stopped in order.
+
+        Raises:
+            InputError: Java or Maven is missing.
+            ReplicatorError: something did not start, or ended by itself.
+        """
+        stack = contextlib.ExitStack()
+        try:
+            return self._tell(stack)
+        finally:
+            with _undisturbed():
+                self._screen.end_table()
+                stack.close()
+                if self._booted:
+                    self._screen.say(self._farewell())
+
+    def _farewell(self) -> str:
+        left = f"the files stay in {self._kept}" if self._kept else "nothing is left behind"
+        return f"workers and brokers are stopped, {left}"
+
+    def _tell(self, stack: contextlib.ExitStack) -> bool:
+        screen, scenario = self._screen, self._scenario
+        directory = self._directory(stack)
+        plan = self._boot(stack, directory)
+        workers = [
+            WorkerProcess(name, topology_file=directory / "topology.yaml", directory=directory)
+            for name in WORKERS
+        ]
+        for worker in workers:
+            stack.callback(worker.stop_at_once)
+        writers = [
+            Writer(plan.cluster(alias), seed=number)
+            for number, alias in enumerate(scenario.writers)
+        ]
+        for writer in writers:
+            stack.callback(writer.stop)
+            writer.start()
+        pids = ", ".join(f"{worker.name} (pid {worker.pid})" for worker in workers)
+        screen.say(f"workers started: {pids}")
+        screen.say(
+            f"applications write {RECORDS_PER_SECOND} records/s to '{TOPIC}' on "
+            + " and on ".join(scenario.writers)
+        )
+        act = Act(plan, scenario, workers, screen, clock=self._clock)
+        takeover = act.play(traffic_seconds=self._options.traffic_seconds)
+        for writer in writers:
+            writer.stop()
+        caught_up = act.catch_up()
+        clean = self._verify(plan, [event for writer in writers for event in writer.events])
+        survivor = next(worker for worker in workers if not worker.killed)
+        self._stay(act.console(survivor), directory)
+        return all((self._drain(survivor), clean, caught_up, _judged(takeover, screen)))
+
+    def _directory(self, stack: contextlib.ExitStack) -> Path:
+        path = Path(tempfile.mkdtemp(prefix="replicator-demo-"))
+        if self._options.keep:
+            self._kept = path
+        else:
+            stack.callback(shutil.rmtree, path, ignore_errors=True)
+        return path
+
+    def _boot(self, stack: contextlib.ExitStack, directory: Path) -> Plan:
+        screen, scenario = self._screen, self._scenario
+        screen.say(f"{scenario.shape}: looking for Kafka, fetched by Maven the first time")
+        version = broker_jars().version
+        screen.say(f"booting Kafka {version}: {', '.join(scenario.clusters)}")
+        clusters = {alias: LocalCluster(alias) for alias in scenario.clusters}
+        for cluster in clusters.values():
+            stack.callback(cluster.stop)
+        self._booted = True
+        start_all(clusters.values())
+        for alias in scenario.writers:
+            clusters[alias].create_topic(TOPIC, partitions=PARTITIONS)
+        servers = {alias: cluster.bootstrap_servers for alias, cluster in clusters.items()}
+        file = directory / "topology.yaml"
+        file.write_text(topology_text(scenario, servers))
+        screen.say(
+            "brokers are up: "
+            + ", ".join(f"{alias} {','.join(servers[alias])}" for alias in scenario.clusters)
+        )
+        return require_plan(file)
+
+    def _verify(self, plan: Plan, written: list[Event]) -> bool:
+        screen, scenario = self._screen, self._scenario
+        screen.say("reading every cluster from its start and comparing record by record")
+        events = list(written)
+        for alias in scenario.clusters:
+            cluster, topics = plan.cluster(alias), scenario.topics_on(alias)
+            wait_until(
+                lambda cluster=cluster, topics=topics: all_committed(cluster, topics),  # type: ignore[misc]  # bound now, called at once
+                timeout_seconds=_COMMITTED_SECONDS,
+                describe=f"all transactions on {alias} to be decided",
+            )
+            events.extend(scan(cluster, topics))
+        verdict = judge(scenario, events)
+        screen.show_verdict(verdict)
+        if verdict.clean:
+            screen.say(
+                "verdict: every record is on each side exactly once, in order, unchanged",
+                style="bold green",
+            )
+        else:
+            screen.say("verdict: NOT CLEAN, see above", style="bold red")
+        return verdict.clean
+
+    def _stay(self, console: str, directory: Path) -> None:
+        """Leaves everything running for a look, if that was asked for."""
+        screen = self._screen
+        if self._options.keep:
+            screen.say(f"still running: console {console}")
+            screen.note(
+                [
+                    f"files: {directory} (topology.yaml and the workers' logs; these stay)",
+                    f"try: replicator status -f {directory / 'topology.yaml'}",
+                    "Ctrl-C stops everything.",
+                ]
+            )
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.pause()
+        elif self._options.wait and screen.interactive:
+            screen.say(f"still running: console {console}; Enter stops everything")
+            with contextlib.suppress(EOFError):
+                input()
+
+    def _drain(self, worker: WorkerProcess) -> bool:
+        code, took_seconds = worker.drain()
+        if code == 0:
+            self._screen.say(f"{worker.name} drained after SIGTERM in {took_seconds:.1f} s")
+            return True
+        self._screen.say(
+            f"{worker.name} did not stop in order (exit code {code}) in {took_seconds:.1f} s",
+            style="red",
+        )
+        self._screen.note(worker.log_tail().splitlines())
+        return False
+
+
+def _judged(takeover: Takeover, screen: Screen) -> bool:
+    if not takeover.complete:
+        screen.say("the killed worker's lanes were not taken over", style="bold red")
+    return takeover.complete
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Tidying up must not be cut short by a second Ctrl-C."""
+    before = {
+        number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,263 @@
+"""A replicated set-up under test: clusters, links, workers, writers, and the verdict at the end.
+
+The verdict is the history checker's, over what the writers recorded and what stands in the clusters.
+The product's own word (status) is compared with it, never believed instead of it.
+"""
+
+import contextlib
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from acceptance_worker import WorkerProcess
+from replicator.testing import LocalCluster, wait_until
+from replicator.testing.anomalies import Anomaly, Guarantee, Report
+from replicator.testing.checker import check
+from replicator.testing.history import FINAL, Event, Flow, Scanned
+from replicator.testing.routes import Naming, identity
+from replicator.testing.workload import Writer, scan
+
+CATCH_UP_SECONDS = 90.0
+SCAN_SECONDS = 60.0
+PARTITIONS = 4
+NOT_YET_THERE = {Anomaly.LOST, Anomaly.UNSEEN_TAIL}
+"""What a history shows while lanes still catch up; anything else never heals."""
+
+
+class Scene:
+    """One topology on some clusters, with everything a test does to it."""
+
+    def __init__(self, *, name: str, directory: Path) -> None:
+        self.name = name
+        self.topic = f"t.{name}"
+        self.workers: list[WorkerProcess] = []
+        self.guarantee: Guarantee = "exactly-once"
+        self.naming: Naming = identity
+        self._directory = directory
+        self._clusters: dict[str, LocalCluster] = {}
+        self._links: list[dict[str, Any]] = []
+        self._flows: list[Flow] = []
+        self._writers: list[Writer] = []
+        self._numbers = itertools.count(1)
+
+    # -- set-up -------------------------------------------------------------------------------
+
+    def clusters(self, *clusters: LocalCluster, topic_on: Iterable[LocalCluster] = ()) -> None:
+        """Names the clusters; the topic is created where its writers are."""
+        self._clusters = {cluster.name: cluster for cluster in clusters}
+        for cluster in topic_on:
+            cluster.create_topic(self.topic, partitions=PARTITIONS)
+
+    def link(self, shape: str, *, flows: Iterable[str], relay: bool = False, **fields: object) -> None:
+        """Adds a link; ``flows`` says in words of the checker what it must do."""
+        name = f"link-{len(self._links)}"
+        topics = {"include": [self.topic]}
+        self._links.append({"name": name, "shape": shape, "topics": topics, **fields})
+        self._flows += [Flow(*flow.split("->"), relay=relay) for flow in flows]
+
+    def active_passive(self, source: LocalCluster, target: LocalCluster, **fields: object) -> None:
+        """The plain case: one topic on one cluster, copied to another under the same name."""
+        self.clusters(source, target, topic_on=[source])
+        flow = f"{source.name}->{target.name}"
+        self.link(
+            "active-passive", active=source.name, passive=target.name, flows=[flow], **fields
+        )
+
+    def topology(self) -> Path:
+        """The topology file (YAML reads JSON)."""
+        path = self._directory / "topology.yaml"
+        document = {
+            "apiVersion": "replicator/v1",
+            "kind": "Topology",
+            "metadata": {"name": self.name},
+            "spec": {
+                "clusters": {
+                    name: cluster.topology_entry() for name, cluster in self._clusters.items()
+                },
+                "defaults": {"discoveryInterval": "1s"},
+                "links": self._links,
+            },
+        }
+        path.write_text(json.dumps(document, indent=2))
+        return path
+
+    def worker(self, *options: str) -> WorkerProcess:
+        """Starts one more worker; returns at once."""
+        log = self._directory / f"worker-{next(self._numbers)}.log"
+        worker = WorkerProcess(self.topology(), log=log, options=("--processes", "1", *options))
+        self.workers.append(worker)
+        return worker
+
+    def writer(self, cluster: LocalCluster, *, rate: float = 300.0, **options: Any) -> Writer:
+        """Starts a writer of the topic."""
+        writer = Writer(
+            cluster, [self.topic], rate_per_second=rate, seed=len(self._writers), **options
+        )
+        self._writers.append(writer)
+        writer.start()
+        return writer
+
+    # -- while it runs ------------------------------------------------------------------------
+
+    def written(self, more: int, *, timeout_seconds: float = CATCH_UP_SECONDS) -> None:
+        """Waits until the writers together have ``more`` acknowledged records than now."""
+        wanted = self._acked() + more
+        wait_until(
+            lambda: self._acked() >= wanted,
+            timeout_seconds=timeout_seconds,
+            describe=lambda: f"{wanted} acknowledged records, there are {self._acked()}",
+        )
+
+    def _acked(self) -> int:
+        return sum(writer.acked for writer in self._writers)
+
+    def copying(self, flow: str) -> None:
+        """Waits until records of the flow arrive that were written after this call."""
+        self.past(flow, self.source_ends(flow), timeout_seconds=CATCH_UP_SECONDS)
+
+    def source_ends(self, flow: str) -> dict[int, int]:
+        """Where each partition of the flow's source ends now."""
+        return self.ends(self._clusters[flow.partition("->")[0]])
+
+    def past(self, flow: str, ends: dict[int, int], *, timeout_seconds: float) -> float:
+        """Waits until every partition of the flow has stored progress past the given ends.
+
+        Returns the seconds it took.
+        """
+        began = time.monotonic()
+        behind: dict[int, int] = {}
+
+        def all_past() -> bool:
+            positions = self.positions(flow)
+            behind.clear()
+            behind.update({p: positions.get(p, 0) for p, end in ends.items()
+                           if positions.get(p, 0) <= end})  # fmt: skip
+            return not behind
+
+        wait_until(
+            all_past,
+            timeout_seconds=timeout_seconds,
+            describe=lambda: f"progress of {flow} past {ends}, but there are {behind}",
+        )
+        return time.monotonic() - began
+
+    def positions(self, flow: str) -> dict[int, int]:
+        """Stored progress by source partition."""
+        topics = self.asked().status()[flow]["topics"]
+        return {
+            each["partition"]: each["position"] or 0
+            for topic in topics if topic["source"] == self.topic for each in topic["partitions"]
+        }  # fmt: skip
+
+    def asked(self) -> WorkerProcess:
+        """A worker that can answer."""
+        return next(worker for worker in reversed(self.workers) if worker.alive)
+
+    def ends(self, cluster: LocalCluster, topic: str | None = None) -> dict[int, int]:
+        """End offsets by partition, as a reader that takes everything sees them."""
+        return end_offsets(cluster, topic or self.topic)
+
+    def lag(self) -> int:
+        """What status says is still to be copied, over all flows."""
+        lags = [flow["lagRecords"] for flow in self.asked().status().values()]
+        return -1 if None in lags else sum(lags)
+
+    # -- the verdict --------------------------------------------------------------------------
+
+    def stop_writing(self) -> None:
+        """Stops the writers; every outcome is known afterwards, or unknown for good."""
+        for writer in self._writers:
+            writer.stop()
+
+    def settled(
+        self, *, status_agrees: bool = True, timeout_seconds: float = CATCH_UP_SECONDS
+    ) -> Report:
+        """Stops writing, waits until everything is where it belongs, and judges all of it.
+
+        Fails as soon as something is found that waiting cannot mend.
+        """
+        self.stop_writing()
+        report = self._judged_when(lambda report: not _still_missing(report), timeout_seconds)
+        assert report.clean, report.paragraph()
+        if status_agrees:
+            wait_until(
+                lambda: self.lag() == 0,
+                timeout_seconds=timeout_seconds,
+                describe=lambda: f"status to say that nothing lags: {self.asked().status()}",
+            )
+        report = self.judged()
+        assert report.clean, report.paragraph()
+        assert report.counts["acknowledged"] > 100, report.paragraph()
+        return report
+
+    def _judged_when(self, good: Callable[[Report], bool], timeout_seconds: float) -> Report:
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            late = time.monotonic() > deadline
+            report = self.judged()
+            if good(report) or late:
+                return report
+            time.sleep(0.5)
+
+    def judged(self) -> Report:
+        """The checker's verdict over what stands in the clusters now."""
+        return check(self.history(), guarantee=self.guarantee, naming=self.naming)
+
+    def history(self) -> list[Event]:
+        """Everything that was written and everything that stands in the clusters now."""
+        events: list[Event] = [*self._flows]
+        for writer in self._writers:
+            events += writer.events
+        for cluster in self._clusters.values():
+            # Looked at, even while none of its topics exists: then everything is missing there.
+            events.append(Scanned(FINAL, cluster.name, self.topic, 0, 0, 0))
+            events += scan(cluster, self._topics_on(cluster), timeout_seconds=SCAN_SECONDS)
+        return events
+
+    def _topics_on(self, cluster: LocalCluster) -> list[str]:
+        """The topic and every copy of it, under whatever name."""
+        found = cluster.admin().list_topics(timeout=SCAN_SECONDS).topics
+        return sorted(
+            name for name in found if name.endswith(self.topic) and not name.startswith("__")
+        )
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def close(self, *, show_logs: bool) -> None:
+        """Ends writers and workers; shows logs of a failed test."""
+        try:
+            for worker in self.workers:
+                worker.end()
+        finally:
+            for worker in self.workers:
+                if show_logs:
+                    print(worker.log_tail(120))  # noqa: T201  pytest shows it with the failure
+            for writer in self._writers:
+                writer.stop()
+
+
+def _still_missing(report: Report) -> bool:
+    """Whether all that is wrong is that something has not arrived."""
+    wrong = {finding.anomaly for finding in report.findings if not finding.tolerated}
+    return bool(wrong) and wrong <= NOT_YET_THERE
+
+
+def end_offsets(cluster: LocalCluster, topic: str) -> dict[int, int]:
+    """End offsets by partition, transaction markers included, asked behind any proxy."""
+    admin = cluster.admin()
+    partitions = admin.list_topics(topic, timeout=SCAN_SECONDS).topics[topic].partitions
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
+
+    def ends() -> dict[int, int]:
+        answers = admin.list_offsets(asked, request_timeout=SCAN_SECONDS)
+        with contextlib.suppress(KafkaException):  # leaders of a new topic are not settled at once
+            return {place.partition: answer.result().offset for place, answer in answers.items()}
+        return {}
+
+    return wait_until(ends, timeout_seconds=SCAN_SECONDS, describe=f"end offsets of {topic}")

@@ -1,0 +1,138 @@
+"""One real worker: ``python -m replicator run``, its lane processes, its log and its HTTP face."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from replicator.testing import wait_until
+from replicator.testing.child_processes import ChildProcess, start_child
+
+START_SECONDS = 60.0
+HTTP_SECONDS = 30.0
+GRACE_SECONDS = 20.0
+
+
+class WorkerProcess:
+    """A worker and its lane processes, which share its process group."""
+
+    def __init__(self, topology: Path, *, log: Path, options: tuple[str, ...] = ()) -> None:
+        self.log = log
+        self._url = ""
+        self._child: ChildProcess = start_child(
+            [
+                sys.executable, "-m", "replicator", "run", "-f", topology,
+                "--http", "127.0.0.1:0", "--log-format", "json",
+                "--grace", f"{GRACE_SECONDS:g}", *options,
+            ],
+            output=log,
+        )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        """Of the worker itself."""
+        return self._child.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the worker itself runs; a paused one does."""
+        return self._child.exit_code() is None
+
+    def group_pids(self) -> set[int]:
+        """Every process of the worker that still runs: itself and its lane processes."""
+        listing = subprocess.run(
+            ["ps", "-eo", "pid=,pgid=,stat="], capture_output=True, text=True, check=True
+        ).stdout
+        rows = [line.split() for line in listing.splitlines()]
+        return {
+            int(pid) for pid, group, state in rows
+            if int(group) == self.pid and not state.startswith("Z")
+        }  # fmt: skip
+
+    def lane_pids(self) -> set[int]:
+        """The lane processes alone."""
+        return self.group_pids() - {self.pid}
+
+    @staticmethod
+    def kill_lane_process(pid: int) -> None:
+        """SIGKILL to one lane process; the worker has to notice."""
+        os.kill(pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """SIGKILL to the worker itself; its lane processes have to notice by themselves."""
+        self._child.kill()
+
+    def terminate(self) -> None:
+        """SIGTERM to the worker itself; does not wait."""
+        self._child.signal(signal.SIGTERM)
+
+    def exit_code(self, *, timeout_seconds: float) -> int | None:
+        """Waits for the end; ``None`` when it did not come in time."""
+        self._child.wait(timeout_seconds)
+        return self._child.exit_code()
+
+    def pause(self) -> None:
+        """SIGSTOP to the worker and to all its lane processes."""
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT to all of them."""
+        os.killpg(self.pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        """Whatever state it is in: nothing of it runs afterwards."""
+        self._child.kill()
+        for pid in self.group_pids():
+            os.kill(pid, signal.SIGKILL)
+
+    # -- what it says -------------------------------------------------------------------------
+
+    def get(self, path: str) -> Any:
+        """JSON of a GET; an answer such as 503 is an answer."""
+        try:
+            with urllib.request.urlopen(f"{self.url()}{path}", timeout=HTTP_SECONDS) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return json.load(refused)
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """Flows of ``/api/v1/status`` by ``source->target``; asked of the clusters at this moment."""
+        return {flow["flow"]: flow for flow in self.get("/api/v1/status")["flows"]}
+
+    def lanes(self, flow: str) -> set[int]:
+        """Lanes of a flow that the group gave to this worker, as the coordinator has it."""
+        return {
+            lane
+            for worker in self.status()[flow]["workers"]
+            if f"-{self.pid}-" in worker["id"]
+            for lane in worker["lanes"]
+        }
+
+    def url(self) -> str:
+        """Where it answers; waits until it does."""
+        if not self._url:
+            self._url = wait_until(
+                lambda: next((line["url"] for line in self.log_lines() if "url" in line), ""),
+                timeout_seconds=START_SECONDS,
+                describe=lambda: f"the worker's HTTP face\n{self.log_tail()}",
+            )
+        return self._url
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """The structured lines of its log; anything else in there is left out."""
+        found = []
+        for line in self.log.read_text(errors="replace").splitlines():
+            if line.startswith("{") and line.endswith("}"):
+                found.append(json.loads(line))
+        return found
+
+    def log_tail(self, lines: int = 40) -> str:
+        """The last lines of its log."""
+        text = self.log.read_text(errors="replace").splitlines()
+        return "\n".join([f"--- {self.log.name} (worker {self.pid})", *text[-lines:]])

@@ -1,0 +1,224 @@
+"""Time to the first record, time to catch up after SIGKILL, time until a dead worker's lanes move."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from contender import Contender, Job, Running
+from load import PARTITIONS
+from paced_writer import start_writer
+from progress import end_offsets, topic_exists
+from reader import Reader
+from throughput import Say, remove_traces
+
+from replicator.testing import LocalCluster, wait_until
+
+_TIMEOUT_SECONDS = 180.0
+_INTERVAL_SECONDS = 0.02
+_CAUGHT_UP_AGE_SECONDS = 0.5
+_CAUGHT_UP_FOR_SECONDS = 2.0
+_RATE_PER_SECOND = 20_000
+_WARM_UP_SECONDS = 10.0
+_JOIN_SECONDS = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One figure of one contender."""
+
+    name: str
+    what: str
+    seconds: float = 0.0
+    failure: str = ""
+
+
+def measure(
+    *,
+    source: LocalCluster,
+    target: LocalCluster,
+    contenders: Sequence[Contender],
+    workers: Sequence[Contender],
+    say: Say,
+) -> list[Result]:
+    """All figures; ``workers`` are those of which two can share the lanes."""
+    results: list[Result] = []
+
+    def note(name: str, what: str, action: Callable[[], float]) -> None:
+        try:
+            result = Result(name, what, seconds=action())
+        except Exception as error:  # noqa: BLE001 # one figure that fails must not cost the others
+            result = Result(name, what, failure=str(error))
+        results.append(result)
+        shown = f"FAILED\n{result.failure}" if result.failure else f"{result.seconds:.2f} s"
+        say(f"  {what:<48} {name:<52} {shown}")
+
+    for contender in contenders:
+        cold, warm = _starts(source, target, contender)
+        note(contender.name, "first record after a cold start", cold)
+        note(contender.name, "first new record after a clean restart", warm)
+        note(
+            contender.name,
+            "SIGKILL, restart, caught up at 20 k rec/s",
+            partial(_killed, source, target, contender),
+        )
+    for contender in workers:
+        for signal_name in ("SIGKILL", "SIGTERM"):
+            note(
+                contender.name,
+                f"one of two workers: {signal_name}, its lanes move again",
+                partial(_taken_over, source, target, contender, signal_name),
+            )
+    return results
+
+
+def _starts(
+    source: LocalCluster, target: LocalCluster, contender: Contender
+) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Cold and warm belong together: the warm start goes on where the cold one ended."""
+    job = Job(source=source, target=target, topics=("starts",))
+    (topic,) = job.topics
+    (target_topic,) = job.target_topics
+
+    def cold() -> float:
+        source.create_topic(topic, partitions=PARTITIONS)
+        writer = _writer(job, topic, rate_per_second=100)
+        running = contender.start(job)
+        try:
+            return _until_more_than(0, target, target_topic, running)
+        finally:
+            running.stop()
+            writer.stop()
+
+    def warm() -> float:
+        already = end_offsets(target, target_topic, committed=True)
+        writer = _writer(job, topic, rate_per_second=100)
+        running = contender.start(job)
+        try:
+            return _until_more_than(already, target, target_topic, running)
+        finally:
+            running.stop()
+            writer.stop()
+            source.delete_topic(topic)
+            remove_traces(job)
+
+    return cold, warm
+
+
+def _killed(source: LocalCluster, target: LocalCluster, contender: Contender) -> float:
+    with _Traffic(source, target) as traffic:
+        running = contender.start(traffic.job)
+        try:
+            with traffic.reader(running) as reader:
+                _until_fresh(reader, since=time.time(), running=running)
+                _pass(_WARM_UP_SECONDS)
+                running.kill()
+                began = time.time()
+                running = contender.start(traffic.job)
+                return _until_fresh(reader, since=began, running=running) - began
+        finally:
+            running.stop()
+
+
+def _taken_over(source: LocalCluster, target: LocalCluster, contender: Contender, by: str) -> float:
+    with _Traffic(source, target) as traffic:
+        stays = contender.start(traffic.job)
+        leaves = None
+        try:
+            with traffic.reader(stays) as reader:
+                _until_fresh(reader, since=time.time(), running=stays)
+                leaves = contender.start(traffic.job)
+                _pass(_JOIN_SECONDS)
+                _until_fresh(reader, since=time.time(), running=stays)
+                began = time.time()
+                if by == "SIGKILL":
+                    leaves.kill()
+                else:
+                    leaves.stop()
+                wait_until(
+                    lambda: len(reader.first_written_after(began)) == PARTITIONS,
+                    timeout_seconds=_TIMEOUT_SECONDS,
+                    describe=stays.log_tail,
+                )
+                return max(reader.first_written_after(began).values()) - began
+        finally:
+            stays.stop()
+            if leaves is not None:
+                leaves.stop()
+
+
+class _Traffic:
+    """A topic with a writer at 20 k records per second; a context manager."""
+
+    def __init__(self, source: LocalCluster, target: LocalCluster) -> None:
+        self.job = Job(source=source, target=target, topics=("traffic",))
+        self._writer: Running | None = None
+
+    def __enter__(self) -> Self:
+        (topic,) = self.job.topics
+        self.job.source.create_topic(topic, partitions=PARTITIONS)
+        self._writer = _writer(self.job, topic, rate_per_second=_RATE_PER_SECOND)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._writer is not None:
+            self._writer.stop()
+        remove_traces(self.job)
+        self.job.source.delete_topic(self.job.topics[0])
+
+    def reader(self, running: Running) -> Reader:
+        """A reader of the target topic, once that exists."""
+        (target_topic,) = self.job.target_topics
+        wait_until(
+            lambda: topic_exists(self.job.target, target_topic),
+            timeout_seconds=_TIMEOUT_SECONDS,
+            describe=running.log_tail,
+        )
+        return Reader(self.job.target, topic=target_topic)
+
+
+def _writer(job: Job, topic: str, *, rate_per_second: int) -> Running:
+    return start_writer(
+        job.source,
+        topic=topic,
+        partitions=PARTITIONS,
+        rate_per_second=rate_per_second,
+        size_bytes=100,
+        directory=job.directory,
+    )
+
+
+def _until_more_than(already: int, target: LocalCluster, topic: str, running: Running) -> float:
+    """Seconds from process start until the target topic holds a new committed record."""
+
+    def more() -> bool:
+        return topic_exists(target, topic) and end_offsets(target, topic, committed=True) > already
+
+    wait_until(
+        more,
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe=running.log_tail,
+        interval_seconds=_INTERVAL_SECONDS,
+    )
+    return time.monotonic() - running.started_at
+
+
+def _until_fresh(reader: Reader, *, since: float, running: Running) -> float:
+    """When records became fresh and stayed so.
+
+    Fresh: nothing that was read in the last two seconds was older than half a second.
+    """
+
+    def fresh() -> float:
+        recent = reader.arrivals(since=max(since, time.time() - _CAUGHT_UP_FOR_SECONDS))
+        late = [each for each in recent if each.age_seconds > _CAUGHT_UP_AGE_SECONDS]
+        if late or not recent or time.time() - recent[0].at_seconds < 0.9 * _CAUGHT_UP_FOR_SECONDS:
+            return 0.0
+        return recent[0].at_seconds
+
+    return wait_until(fresh, timeout_seconds=_TIMEOUT_SECONDS, describe=running.log_tail)
+
+
+def _pass(seconds: float) -> None:
+    time.sleep(seconds)

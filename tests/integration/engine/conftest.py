@@ -1,0 +1,20 @@
+"""One lane at a time between two real clusters, in this process: quick to start, easy to look into."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Tests are imported one by one, without packages: the harness beside them has to be made known.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lane_lab import LaneLab
+
+
+@pytest.fixture
+def lab(east, west, unique: str) -> Iterator[LaneLab]:
+    """Lanes from ``east`` to ``west`` under a topology name of their own; stopped after the test."""
+    lab = LaneLab(east, west, name=unique)
+    yield lab
+    lab.close()

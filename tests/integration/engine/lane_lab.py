@@ -1,0 +1,342 @@
+"""Real lanes between real clusters, and plain clients to write, read and compare with.
+
+A lane here is the product's own thread with a spec made by hand: no worker, no controller. So a test
+decides what a controller would have found out, and sees what a worker would have been told.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from replicator.clock import SystemClock
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.events import PartitionStats
+from replicator.dataplane.lane import Lane
+from replicator.dataplane.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.quarantine import QUARANTINE_HEADER
+from replicator.dataplane.spec import LaneSettings, LaneSpec, PartitionWork
+from replicator.dataplane.takeover import read_lane_checkpoints
+from replicator.identifiers import HOPS_HEADER, checkpoints_topic, quarantine_topic
+from replicator.kafka.wire_json import decode_value
+from replicator.policy.values import StartFrom, Throttle
+from replicator.testing import LocalCluster, wait_until
+from replicator.topology.plan import ClusterPlan
+
+PATIENCE_SECONDS = 30.0
+SETTINGS = LaneSettings(
+    delivery="exactly-once",
+    commit_interval_seconds=0.2,
+    provenance="full",
+    blocked=("west",),
+    start_from=StartFrom(),
+    on_record_error="quarantine",
+    on_truncation="stop",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One record as an ordinary reader sees it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    @property
+    def hops(self) -> str:
+        """Our header; empty without one."""
+        found = [value for name, value in self.headers if name == HOPS_HEADER]
+        return found[-1].decode() if found and found[-1] is not None else ""
+
+    @property
+    def own_headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """The headers without the last one of ours."""
+        if self.headers and self.headers[-1][0] == HOPS_HEADER:
+            return self.headers[:-1]
+        return self.headers
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What has to be the same on both sides."""
+        return self.partition, self.key, self.value, self.timestamp_ms, self.own_headers
+
+
+class RunningLane:
+    """A lane's thread with everything it said."""
+
+    def __init__(self, spec: LaneSpec) -> None:
+        self.said: list[LaneStopped | Gap | LogLine] = []
+        self.lane = Lane(
+            spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock()
+        )
+        self.lane.start()
+
+    @property
+    def spec(self) -> LaneSpec:
+        return self.lane.spec
+
+    @property
+    def stats(self):
+        return self.lane.stats
+
+    @property
+    def gaps(self) -> list[Gap]:
+        return [each for each in self.said if isinstance(each, Gap)]
+
+    @property
+    def log(self) -> list[LogLine]:
+        return [each for each in self.said if isinstance(each, LogLine)]
+
+    @property
+    def ended(self) -> LaneStopped | None:
+        return next((each for each in self.said if isinstance(each, LaneStopped)), None)
+
+    def partition(self, topic: str, partition: int = 0) -> PartitionStats | None:
+        """The figures of one partition; ``None`` while the lane does not work on it."""
+        for each in self.lane.stats.partitions:
+            if (each.topic, each.partition) == (topic, partition):
+                return each
+        return None
+
+    def problem(self, topic: str, partition: int = 0) -> str:
+        """The problem of one partition, empty when there is none."""
+        found = self.partition(topic, partition)
+        return "" if found is None else found.problem
+
+    def update(self, **changes: Any) -> None:
+        """Goes on with a changed spec."""
+        self.lane.update(replace(self.lane.spec, **changes))
+
+    def stop(self) -> LaneStopped:
+        """Stops in order."""
+        self.lane.stop(1)
+        self.lane.join(PATIENCE_SECONDS)
+        assert not self.lane.is_alive(), "the lane did not end"
+        assert self.ended is not None
+        return self.ended
+
+
+class LaneLab:
+    """Two clusters and the lanes between them."""
+
+    def __init__(self, source: LocalCluster, target: LocalCluster, *, name: str) -> None:
+        self.name = name
+        self.source = source
+        self.target = target
+        self.lanes: list[RunningLane] = []
+        self._topics = 0
+        self._prepared = False
+
+    # -- set-up -------------------------------------------------------------------------------
+
+    def topic(
+        self,
+        *,
+        partitions: int = 1,
+        source: dict[str, str] | None = None,
+        target: dict[str, str] | None = None,
+        on_target: bool = True,
+    ) -> str:
+        """A new topic on both sides, with settings of each side."""
+        self._topics += 1
+        name = f"t{self._topics}.{self.name}"
+        self.source.create_topic(name, partitions=partitions, config=source or {})
+        if on_target:
+            self.target.create_topic(name, partitions=partitions, config=target or {})
+        return name
+
+    def prepare(self, *, quarantine: dict[str, str] | None = None, lanes: int = 1) -> None:
+        """The control topics; done by the first lane where the test does not."""
+        self._prepared = True
+        self.target.create_topic(
+            checkpoints_topic(self.name, "east"),
+            partitions=lanes,
+            config={"cleanup.policy": "compact"},
+        )
+        self.target.create_topic(
+            quarantine_topic(self.name, "east"), config=quarantine or {"max.message.bytes": "4000000"}
+        )
+
+    def plan(self, cluster: LocalCluster, alias: str) -> ClusterPlan:
+        return ClusterPlan(alias, tuple(cluster.bootstrap_servers))
+
+    def work(self, topic: str, **fields: Any) -> tuple[PartitionWork, ...]:
+        """All partitions of a topic, or the one given as ``partition``."""
+        count = len(self.source.admin().list_topics(topic, timeout=20).topics[topic].partitions)
+        only = fields.pop("partition", None)
+        fields = {"target_topic": topic, "topic_id": "", **fields}
+        numbers = range(count) if only is None else [only]
+        return tuple(PartitionWork(topic, number, **fields) for number in numbers)
+
+    def lane(
+        self,
+        *topics: str,
+        work: Iterable[PartitionWork] | None = None,
+        throttle: Throttle | None = None,
+        lane: int = 0,
+        **settings: Any,
+    ) -> RunningLane:
+        """Starts a lane on all partitions of the topics, with changed settings."""
+        if not self._prepared:
+            self.prepare()
+        if work is None:
+            work = [item for topic in topics for item in self.work(topic)]
+        running = RunningLane(
+            LaneSpec(
+                topology=self.name,
+                link="link",
+                source=self.plan(self.source, "east"),
+                target=self.plan(self.target, "west"),
+                lane=lane,
+                layout_epoch=1,
+                settings=replace(SETTINGS, **settings),
+                work=tuple(work),
+                throttle=throttle or Throttle(),
+            )
+        )
+        self.lanes.append(running)
+        return running
+
+    def close(self) -> None:
+        """Stops every lane."""
+        for running in self.lanes:
+            if running.lane.is_alive():
+                running.lane.stop(9)
+        for running in self.lanes:
+            running.lane.join(PATIENCE_SECONDS)
+
+    # -- records ------------------------------------------------------------------------------
+
+    def produce(self, topic: str, *records: dict[str, Any], **config: Any) -> None:
+        """Writes records to the source; each is the client's own arguments (partition 0)."""
+        producer = Producer({**self.source.client_settings(), "linger.ms": 5, **config})
+        errors: list[KafkaError] = []
+        for record in records:
+            arguments = {"partition": 0, **record}
+            producer.produce(
+                topic,
+                on_delivery=lambda error, _: errors.append(error) if error else None,
+                **arguments,
+            )
+            producer.poll(0)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+        assert not errors, errors
+
+    def numbered(self, topic: str, numbers: Iterable[int], *, partition: int = 0) -> None:
+        """Writes records whose value is their number."""
+        self.produce(topic, *({"value": b"%d" % n, "partition": partition} for n in numbers))
+
+    def read(self, cluster: LocalCluster, topic: str, *, isolation: str = "read_committed") -> list[Seen]:
+        """Everything in a topic now, by partition and offset."""
+        consumer = Consumer(
+            {
+                **cluster.client_settings(),
+                "group.id": "reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": isolation,
+                "auto.offset.reset": "earliest",
+                "check.crcs": True,
+            }
+        )
+        try:
+            metadata = consumer.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic]
+            open_ = set(metadata.partitions)
+            consumer.assign([TopicPartition(topic, number, 0) for number in open_])
+            found: list[Seen] = []
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while open_:
+                assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
+                for message in consumer.consume(500, 0.1):
+                    error = message.error()
+                    if error is None:
+                        found.append(_seen(message))
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        open_.discard(message.partition())
+                    else:
+                        raise AssertionError(error)
+        finally:
+            consumer.close()
+        return sorted(found, key=lambda seen: (seen.partition, seen.offset))
+
+    def on_source(self, topic: str) -> list[Seen]:
+        return self.read(self.source, topic)
+
+    def on_target(self, topic: str) -> list[Seen]:
+        return self.read(self.target, topic)
+
+    def values(self, topic: str) -> list[bytes | None]:
+        """Values on the target in order (of one partition)."""
+        return [seen.value for seen in self.on_target(topic)]
+
+    def quarantined(self) -> list[tuple[Seen, dict[str, Any]]]:
+        """The quarantine topic: each record and what it says about itself."""
+        return [
+            (seen, decode_value(dict(seen.headers)[QUARANTINE_HEADER] or b""))
+            for seen in self.on_target(quarantine_topic(self.name, "east"))
+        ]
+
+    # -- conditions ---------------------------------------------------------------------------
+
+    def end(self, topic: str, partition: int = 0, *, cluster: LocalCluster | None = None) -> int:
+        """Where a partition of the source ends now, markers included."""
+        place = TopicPartition(topic, partition)
+        asked = (cluster or self.source).admin().list_offsets({place: OffsetSpec.latest()})
+        return int(asked[place].result(PATIENCE_SECONDS).offset)
+
+    def checkpoints(self, *, lane: int = 0) -> dict[tuple[str, int], Checkpoint]:
+        """What is stored on the target now."""
+        running = next(each for each in self.lanes if each.spec.lane == lane)
+        return read_lane_checkpoints(running.spec, client_id="lab")
+
+    def caught_up(self, running: RunningLane, *topics: str) -> None:
+        """Waits until the lane has stored progress to where its partitions end now."""
+        wanted = {
+            (item.topic, item.partition): self.end(item.topic, item.partition)
+            for item in running.spec.work
+            if not topics or item.topic in topics
+        }
+        wait_until(
+            lambda: all(self._position(running, *place) >= end for place, end in wanted.items()),
+            timeout_seconds=PATIENCE_SECONDS,
+            describe=lambda: f"positions {wanted}, but the lane has {running.stats}, {running.log}",
+        )
+
+    def _position(self, running: RunningLane, topic: str, partition: int) -> int:
+        for route in running.lane._all():
+            if route.key == (topic, partition):
+                return route.committed
+        return -1
+
+    def copied(self, *topics: str, **settings: Any) -> RunningLane:
+        """Runs a lane until it has caught up, and stops it."""
+        running = self.lane(*topics, **settings)
+        self.caught_up(running)
+        running.stop()
+        return running
+
+    def until(self, condition, describe: str, running: RunningLane | None = None) -> Any:
+        """Waits for a condition; the message shows the lane."""
+        return wait_until(
+            condition,
+            timeout_seconds=PATIENCE_SECONDS,
+            describe=lambda: f"{describe}; {running.stats if running else ''} {running.log if running else ''}",
+        )
+
+
+def _seen(message) -> Seen:
+    return Seen(
+        partition=message.partition(),
+        offset=message.offset(),
+        key=message.key(),
+        value=message.value(),
+        timestamp_ms=message.timestamp()[1],
+        headers=tuple(message.headers() or ()),
+    )

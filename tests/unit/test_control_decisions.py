@@ -1,0 +1,438 @@
+"""The pure decisions of the control room, case by case."""
+
+from dataclasses import replace
+
+import pytest
+
+from replicator.control.actions import AlterConfigs, CreateTopic, DeleteTopic, GrowTopic
+from replicator.control.bindings import binding_conflicts, missing_bindings
+from replicator.control.control_state import EMPTY
+from replicator.control.desired import in_cycle, lane_may_start, lane_specs
+from replicator.control.layout import decide_layout
+from replicator.control.reconcile import reconcile
+from replicator.control.records import (
+    Binding,
+    Block,
+    Gap,
+    LaneShare,
+    Layout,
+    Pause,
+    ProblemRecord,
+    Share,
+    TopicRecord,
+    decode_record,
+)
+from replicator.control.rights import rights_problems
+from replicator.control.seed import seed_estimate
+from replicator.control.shares import decide_shares
+from replicator.control.snapshot import PairSnapshot, TopicFacts
+from replicator.control.wanted import wanted_topics
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.events import Problem
+from replicator.errors import StoredFormatError
+from replicator.kafka.wire_json import encode_key, encode_value
+from replicator.policy.topic_config import ConfigValue
+from replicator.policy.values import LinkPolicy, Naming, Selection, Throttle, TopicSync
+from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
+
+CONFIGS = {
+    "cleanup.policy": ConfigValue("delete", is_default=True),
+    "max.message.bytes": ConfigValue("1048588", is_default=True),
+    "retention.ms": ConfigValue("604800000", is_default=True),
+}
+
+
+def policy(*topics, **fields):
+    return LinkPolicy(topics=Selection(topics), groups=Selection(), **fields)
+
+
+def flow(link, one, source="east", target="west"):
+    return FlowPlan(link, source, target, one, (target,))
+
+
+def pair(**policies):
+    return PairPlan(
+        ClusterPlan("east", ("east:9092",)),
+        ClusterPlan("west", ("west:9092",)),
+        tuple(flow(link, one) for link, one in policies.items()),
+    )
+
+
+def plan_of(*flows):
+    names = dict.fromkeys(alias for one in flows for alias in (one.source, one.target))
+    links = tuple(
+        LinkPlan(one.link, "active-passive", (one.source, one.target), one.source, None, (one,))
+        for one in flows
+    )
+    return Plan("retail", tuple(ClusterPlan(name, (name,)) for name in names), links, "hash")
+
+
+def facts(partitions=2, topic_id="a", configs=CONFIGS):
+    return TopicFacts(topic_id, partitions, 1, configs)
+
+
+def snapshot(source, target=None, records=(), **fields):
+    target = target or {}
+    return PairSnapshot(
+        at_ms=fields.pop("at_ms", 1_000_000),
+        aliases=("east", "west"),
+        source_names=frozenset(source),
+        source_topics=source,
+        target_names=frozenset(target),
+        target_topics=target,
+        target_brokers=3,
+        control=EMPTY.fold([record.encode() for record in records]),
+        **fields,
+    )
+
+
+def record(topic="orders", **fields):
+    return TopicRecord(
+        **{
+            "source": "east", "link": "one", "topic": topic, "target": topic, "topic_id": "a",
+            "partitions": 2, "target_partitions": 2, "max_message_bytes": 1048588,
+            "state": "active", "activated": True, "at_ms": 1_000_000, **fields,
+        }
+    )  # fmt: skip
+
+
+LAYOUT = Layout(
+    source="east", epoch=1, state="stable", blocks=(Block(link="one", first=0, count=2),), total=2
+)
+
+
+def of(kind, decision):
+    return [action for action in decision.actions if isinstance(action, kind)]
+
+
+def test_a_missing_target_is_created_with_replicas_and_room_for_the_header():
+    decision = reconcile(pair(one=policy("orders")), snapshot({"orders": facts(6)}))
+    (create,) = of(CreateTopic, decision)
+    assert (create.partitions, create.replication_factor) == (6, 3)
+    assert int(dict(create.configs)["max.message.bytes"]) > 1_048_588
+    assert "link one copies east's 'orders'" in create.reason
+
+
+def test_nothing_is_told_to_lanes_before_the_target_topic_is_seen():
+    source = {"orders": facts()}
+    decision = reconcile(
+        pair(one=policy("orders")),
+        snapshot(source, records=[LAYOUT], just_created=frozenset({"orders"})),
+    )
+    assert decision.actions == ()
+
+
+def test_growth_of_the_target_comes_before_lanes_get_the_partitions():
+    held = [LAYOUT, record()]
+    source = {"orders": facts(5)}
+    first = reconcile(pair(one=policy("orders")), snapshot(source, {"orders": facts(2)}, held))
+    assert of(GrowTopic, first)[0].to_partitions == 5
+    told = next(a.record for a in first.actions if getattr(a, "record", None) is not None)
+    assert told.working_partitions == 2
+    second = reconcile(pair(one=policy("orders")), snapshot(source, {"orders": facts(5)}, held))
+    told = next(a.record for a in second.actions if getattr(a, "record", None) is not None)
+    assert told.working_partitions == 5
+
+
+def test_a_target_with_more_partitions_is_fine():
+    decision = reconcile(
+        pair(one=policy("orders")),
+        snapshot({"orders": facts(2)}, {"orders": facts(9)}, [LAYOUT]),
+    )
+    assert decision.problems == {"one": ()}
+    assert of(GrowTopic, decision) == []
+
+
+def test_a_topic_that_was_copied_keeps_its_partitions_when_growth_is_not_wanted():
+    one = policy("orders", sync_topics=TopicSync(partitions=False))
+    decision = reconcile(
+        pair(one=one),
+        snapshot({"orders": facts(5)}, {"orders": facts(2)}, [LAYOUT, record()]),
+    )
+    assert decision.problems["one"][0].code == "TARGET_FEWER_PARTITIONS"
+    told = next(
+        a.record for a in decision.actions if isinstance(getattr(a, "record", None), TopicRecord)
+    )
+    assert (told.state, told.working_partitions) == ("active", 2)
+
+
+def test_two_links_that_would_write_one_topic_refuse_the_second():
+    both = pair(
+        one=policy("copy.orders"),
+        two=policy("orders", naming=Naming("template", "copy.{topic}")),
+    )
+    first, second = wanted_topics(both, ["orders", "copy.orders"], ("east", "west"))
+    assert first.problem is None
+    assert "already written from 'copy.orders' by link 'one'" in second.problem.detail
+
+
+def test_a_topic_another_source_already_writes_is_refused():
+    other = record(source="north", link="far")
+    decision = reconcile(
+        pair(one=policy("orders")),
+        snapshot({"orders": facts()}, {"orders": facts()}, [LAYOUT, other]),
+    )
+    assert "already written from north by link 'far'" in decision.problems["one"][0].detail
+
+
+def test_links_with_two_sources_may_share_a_topic():
+    other = record(source="north", link="one")
+    decision = reconcile(
+        pair(one=policy("orders")),
+        snapshot({"orders": facts()}, {"orders": facts()}, [LAYOUT, other]),
+    )
+    assert decision.problems == {"one": ()}
+
+
+def test_a_changed_naming_does_not_begin_a_copy_in_the_middle():
+    decision = reconcile(
+        pair(one=policy("orders", naming=Naming("prefix"))),
+        snapshot({"orders": facts()}, {"orders": facts()}, [LAYOUT, record()]),
+    )
+    assert "would begin in the middle" in decision.problems["one"][0].detail
+    assert of(CreateTopic, decision) == []
+
+
+def test_a_refused_change_of_settings_is_drift_and_the_topic_goes_on():
+    source = facts(configs={**CONFIGS, "retention.ms": ConfigValue("1", is_default=False)})
+    held = [LAYOUT, record()]
+    first = reconcile(
+        pair(one=policy("orders")), snapshot({"orders": source}, {"orders": facts()}, held)
+    )
+    (alter,) = of(AlterConfigs, first)
+    refusal = Problem("TARGET_REFUSES", "orders", "not allowed", "Ask.")
+    second = reconcile(
+        pair(one=policy("orders")),
+        snapshot({"orders": source}, {"orders": facts()}, held, refusals={alter.identity: refusal}),
+    )
+    assert of(AlterConfigs, second) == []
+    assert second.problems["one"][0].code == "CONFIG_DRIFT"
+    told = next(
+        a.record for a in second.actions if isinstance(getattr(a, "record", None), TopicRecord)
+    )
+    assert told.state == "active"
+
+
+def test_another_cleanup_policy_is_a_problem_only_where_it_is_not_repaired():
+    target = facts(configs={**CONFIGS, "cleanup.policy": ConfigValue("compact", is_default=False)})
+    repaired = reconcile(
+        pair(one=policy("orders")), snapshot({"orders": facts()}, {"orders": target}, [LAYOUT])
+    )
+    assert of(AlterConfigs, repaired)
+    left = reconcile(
+        pair(one=policy("orders", sync_topics=TopicSync(configs=False))),
+        snapshot({"orders": facts()}, {"orders": target}, [LAYOUT]),
+    )
+    assert "cleanup.policy is compact" in left.problems["one"][0].detail
+
+
+def test_a_bound_on_timestamps_that_refuses_history_is_a_problem():
+    bound = ConfigValue("3600000", is_default=False)
+    target = facts(configs={**CONFIGS, "message.timestamp.before.max.ms": bound})
+    decision = reconcile(
+        pair(one=policy("orders", sync_topics=TopicSync(configs=False))),
+        snapshot({"orders": facts()}, {"orders": target}, [LAYOUT]),
+    )
+    assert "older records will be refused" in decision.problems["one"][0].detail
+
+
+def test_deletion_waits_and_spares_what_others_write():
+    one = policy("orders", sync_topics=TopicSync(deletions="propagate"))
+    gone = record(state="gone", at_ms=1_000_000)
+    target = {"orders": facts()}
+    early = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone], at_ms=1_029_000))
+    assert of(DeleteTopic, early) == []
+    late = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone], at_ms=1_031_000))
+    assert [action.topic for action in of(DeleteTopic, late)] == ["orders"]
+    shared = record(source="north", link="one")
+    spared = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone, shared], at_ms=1_031_000))
+    assert of(DeleteTopic, spared) == []
+
+
+@pytest.mark.parametrize(
+    ("lanes", "partitions", "total"), [(None, 3, 3), (None, 0, 1), (None, 40, 8), (16, 2, 16)]
+)
+def test_the_first_layout_follows_the_partitions_or_the_file(lanes, partitions, total):
+    decision = decide_layout(
+        pair(one=policy("orders", lanes=lanes)), None, partitions={"one": partitions}
+    )
+    assert (decision.change, decision.layout.total) == ("write", total)
+
+
+def test_auto_lanes_stay_what_they_were_and_a_new_link_is_appended():
+    both = pair(one=policy("orders"), two=policy("bills"))
+    decision = decide_layout(both, LAYOUT, partitions={"one": 8, "two": 4})
+    assert decision.change == "write"
+    assert decision.layout.epoch == LAYOUT.epoch  # nobody restarts for it
+    assert [(b.link, b.first, b.count) for b in decision.layout.blocks] == [
+        ("one", 0, 2),
+        ("two", 2, 4),
+    ]
+
+
+def test_another_number_of_lanes_is_a_fenced_change():
+    decision = decide_layout(pair(one=policy("orders", lanes=5)), LAYOUT, partitions={})
+    assert (decision.change, decision.layout.epoch, decision.layout.total) == ("fenced", 2, 5)
+    assert decision.reason == "lanes change: one from 2 to 5"
+
+
+def test_checkpoints_without_a_layout_are_never_ignored():
+    decision = decide_layout(
+        pair(one=policy("orders")), None, partitions={"one": 2}, checkpoints_exist=True
+    )
+    assert decision.change == "fenced"
+
+
+def test_lanes_get_exactly_the_active_partitions_that_are_not_paused():
+    one = policy("*", throttle=Throttle(bytes_per_second=1000))
+    east_west = pair(one=one)
+    control = EMPTY.fold(
+        [
+            LAYOUT.encode(),
+            record("orders").encode(),
+            record("bills", state="refused").encode(),
+            Gap(source="east", topic="orders", partition=0, token="t", at_ms=1, by="me").encode(),
+        ]
+    )
+    plan = plan_of(*east_west.flows)
+
+    def work(state, lanes=range(2)):
+        specs = lane_specs(plan=plan, pair=east_west, control=state, lanes=lanes)
+        return {(item.topic, item.partition): item for s in specs.values() for item in s.work}
+
+    assert sorted(work(control)) == [("orders", 0), ("orders", 1)]
+    assert [item.accept_gap for _, item in sorted(work(control).items())] == ["t", ""]
+    paused = Pause(flow="east->west", topic="orders", partition=1, at_ms=1, by="me")
+    assert sorted(work(control.fold([paused.encode()]))) == [("orders", 0)]
+    everything = Pause(flow="east->west", at_ms=1, by="me")
+    assert work(control.fold([everything.encode()])) == {}
+    assert work(control.fold([everything.encode(), everything.tombstone()])) == work(control)
+    changing = LAYOUT.model_copy(update={"state": "changing"})
+    assert work(control.fold([changing.encode()])) == {}
+    specs = lane_specs(plan=plan, pair=east_west, control=control, lanes=[0, 1])
+    assert {spec.throttle.bytes_per_second for spec in specs.values()} == {500}
+    assert all(lane_may_start(control, spec) for spec in specs.values())
+    later = LAYOUT.model_copy(update={"epoch": 2})
+    assert not any(lane_may_start(control.fold([later.encode()]), s) for s in specs.values())
+
+
+def test_a_flow_is_in_a_cycle_when_records_could_come_back():
+    there, back = flow("a", policy("*")), flow("b", policy("*"), "west", "east")
+    onward = flow("c", policy("*"), "west", "north")
+    assert in_cycle(plan_of(there, back), there)
+    assert not in_cycle(plan_of(there, onward), there)
+    home = flow("d", policy("*"), "north", "east")
+    assert in_cycle(plan_of(there, onward, home), there)
+
+
+def test_shares_follow_need_and_are_written_only_when_they_moved():
+    throttled = pair(one=policy("*", throttle=Throttle(bytes_per_second=100_000)))
+    control = EMPTY.fold([LAYOUT.encode(), record("orders").encode()])
+    behind = {("orders", 0): Checkpoint("orders", 0, 0), ("orders", 1): Checkpoint("orders", 1, 50)}
+    ends = {("orders", 0): 10_000, ("orders", 1): 50}
+    (share,) = decide_shares(throttled, control, checkpoints=behind, ends=ends)
+    parts = sorted(part.bytes_per_second for part in share.lanes.values())
+    assert sum(parts) <= 100_000
+    assert parts[1] > 10 * parts[0]
+    settled = control.fold([share.encode()])
+    assert decide_shares(throttled, settled, checkpoints=behind, ends=ends) == ()
+    nudged = {"0": LaneShare(bytes_per_second=1), "1": LaneShare(bytes_per_second=1)}
+    moved = control.fold([Share(source="east", link="one", lanes=nudged).encode()])
+    assert decide_shares(throttled, moved, checkpoints=behind, ends=ends)
+    assert decide_shares(pair(one=policy("*")), control, checkpoints=behind, ends=ends) == ()
+
+
+def test_aliases_mean_one_cluster_each():
+    held = [Binding(alias="east", cluster_id="E", at_ms=1)]
+    assert binding_conflicts(held, {"east": "E", "west": "W"}) == ()
+    (moved,) = binding_conflicts(held, {"east": "X"})
+    assert "bound to cluster E" in moved.message
+    (renamed,) = binding_conflicts(held, {"orient": "E"})
+    assert "is known as 'east'" in renamed.message
+    (same,) = binding_conflicts((), {"east": "E", "west": "E"})
+    assert "are one cluster" in same.message
+    assert [one.alias for one in missing_bindings(held, {"east": "E", "west": "W"}, at_ms=1)] == [
+        "west"
+    ]
+
+
+def test_missing_rights_are_named_with_their_resource():
+    wanted = wanted_topics(pair(one=policy("orders")), ["orders"], ("east", "west"))
+    found = rights_problems(
+        pair(one=policy("orders")), wanted,
+        readable={"orders": frozenset({"DESCRIBE"})},
+        writable={"orders": frozenset({"DESCRIBE", "ALTER", "ALTER_CONFIGS"})},
+        cluster=frozenset({"DESCRIBE"}), created=["orders"],
+    )  # fmt: skip
+    assert [problem.detail.split(" on ")[0] for problem in found[:2]] == [
+        "our user lacks READ",
+        "our user lacks WRITE",
+    ]
+    assert found[2].subject == "cluster:west"
+    unknown = rights_problems(
+        pair(one=policy("orders")), wanted,
+        readable={}, writable={}, cluster=frozenset(), created=["orders"],
+    )  # fmt: skip
+    assert unknown == ()
+
+
+def test_the_time_to_seed_follows_the_slower_of_records_and_bytes():
+    def seconds(records, record_bytes, **throttle):
+        return seed_estimate(
+            flow="east->west", topic="orders", records=records, record_bytes=record_bytes,
+            throttle=Throttle(**throttle),
+        ).seconds  # fmt: skip
+
+    assert seconds(1_000_000, 1) == 10
+    assert seconds(1_000_000, 1000) == 20
+    assert seconds(1_000, 1000, bytes_per_second=10_000) == 100
+
+
+def test_records_survive_the_wire_and_keep_what_newer_releases_added():
+    known = record().model_copy(update={})
+    key, value = known.encode()
+    assert decode_record(key, value) == (("topic", ("east", "one", "orders")), known)
+    assert decode_record(key, None) == (("topic", ("east", "one", "orders")), None)
+    newer = encode_value(
+        {"problems": [], "state": "stable", "epoch": 1, "blocks": [], "total": 0, "later": 7}
+    )
+    _, layout = decode_record(LAYOUT.key(), newer)
+    assert b'"later":7' in layout.encode()[1]
+    assert decode_record(encode_key({"kind": "role", "link": "one"}), b"{}") is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (encode_key({"kind": "layout", "source": "east"}), b'{"v":2}'),
+        (encode_key({"kind": "layout", "source": "east"}), b'{"v":1,"epoch":"no"}'),
+        (b"not json", b"{}"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_and_never_guessed(key, value):
+    with pytest.raises(StoredFormatError):
+        EMPTY.fold([(key, value)])
+
+
+def test_problems_are_reported_once_and_taken_back():
+    source, target = {"orders": facts(5)}, {"orders": facts(2)}
+    one = pair(one=policy("orders", sync_topics=TopicSync(partitions=False)))
+    first = reconcile(one, snapshot(source, target, [LAYOUT]))
+    (report,) = [
+        a.record for a in first.actions if isinstance(getattr(a, "record", None), ProblemRecord)
+    ]
+    held = [LAYOUT, *(a.record for a in first.actions if hasattr(a, "record"))]
+    assert reconcile(one, snapshot(source, target, held)).actions == ()
+    mended = reconcile(one, snapshot(source, {"orders": facts(5)}, held))
+    (gone,) = [
+        a.record for a in mended.actions if isinstance(getattr(a, "record", None), ProblemRecord)
+    ]
+    assert (len(report.problems), gone.problems) == (1, ())
+
+
+def test_a_link_removed_from_the_file_ends_its_records_and_keeps_the_copies():
+    both = [LAYOUT, record(), ProblemRecord(source="east", link="one", problems=(), at_ms=1)]
+    nothing = replace(pair(two=policy("bills")))
+    decision = reconcile(nothing, snapshot({"orders": facts()}, {"orders": facts()}, both))
+    assert {type(action).__name__ for action in decision.actions} == {"EraseRecord", "ArrangeLanes"}
+    assert of(DeleteTopic, decision) == []

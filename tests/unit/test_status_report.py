@@ -1,0 +1,194 @@
+"""What status says, from facts alone."""
+
+import pytest
+
+from replicator.control.control_state import EMPTY
+from replicator.control.layout import lane_in
+from replicator.control.records import (
+    Block,
+    FlowRates,
+    Gap,
+    Layout,
+    Pause,
+    ProblemPart,
+    ProblemRecord,
+    QuarantineOutcome,
+    TopicRecord,
+    WorkerRecord,
+)
+from replicator.control.status_facts import GroupMember, PairFacts
+from replicator.control.status_report import flow_report, status_report
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.events import Problem
+from replicator.policy.values import LinkPolicy, Selection
+from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
+
+NOW = 1_700_000_000_000
+FLOW = FlowPlan("orders-dr", "east", "west", LinkPolicy(Selection(("*",)), Selection()), ("west",))
+PLAN = Plan(
+    "retail",
+    (ClusterPlan("east", ("e:1",)), ClusterPlan("west", ("w:1",))),
+    (LinkPlan("orders-dr", "active-passive", ("east", "west"), "east", None, (FLOW,)),),
+    "hash",
+)
+BLOCK = Block(link="orders-dr", first=0, count=2)
+LAYOUT = Layout(source="east", epoch=1, state="stable", blocks=(BLOCK,), total=2)
+TOPIC = TopicRecord(
+    source="east", link="orders-dr", topic="orders", target="orders", topic_id="a", partitions=2,
+    target_partitions=2, state="active", activated=True,
+)  # fmt: skip
+WORKER = WorkerRecord(
+    source="east", id="w-1", at_ms=NOW - 2000, lanes=(0, 1),
+    flows=(FlowRates(link="orders-dr", records_per_second=10.04, bytes_per_second=99.0),),
+)  # fmt: skip
+
+
+def facts(*records, checkpoints=None, **fields):
+    state = EMPTY.fold([record.encode() for record in (LAYOUT, TOPIC, WORKER, *records)])
+    stored = {0: {}, 1: {}} if checkpoints is None else checkpoints
+    return PairFacts(
+        **{
+            "now_ms": NOW,
+            "control": state,
+            "checkpoints": {
+                ("orders", number): Checkpoint("orders", number, **{"offset": 90, **values})
+                for number, values in stored.items()
+            },
+            "source_starts": {("orders", 0): 0, ("orders", 1): 0},
+            "source_ends": {("orders", 0): 100, ("orders", 1): 90},
+            "target_ends": {("orders", 0): 95, ("orders", 1): 95},
+            "oldest_waiting_ms": {("orders", 0): NOW - 1500},
+            "members": (GroupMember("w-1", (0, 1)),),
+            **fields,
+        }
+    )
+
+
+def report(*records, **fields):
+    return flow_report(PLAN.pairs[0], FLOW, facts(*records, **fields))
+
+
+def codes(flow):
+    return [problem["code"] for problem in flow["problems"]]
+
+
+def test_a_healthy_flow_shows_lag_rates_and_its_workers():
+    flow = report()
+    assert (flow["state"], flow["reason"]) == ("replicating", "2 of 2 partitions moving")
+    assert (flow["lagRecords"], flow["lagSeconds"]) == (10, 1.5)
+    assert (flow["recordsPerSecond"], flow["bytesPerSecond"]) == (10.0, 99.0)
+    assert flow["workers"] == [{"id": "w-1", "lanes": [0, 1]}]
+    assert flow["problems"] == []
+    assert flow["topics"][0]["partitions"][1] == {
+        "partition": 1, "state": "replicating", "sourceStart": 0, "sourceEnd": 90, "position": 90,
+        "targetEnd": 95, "lagRecords": 0, "lagSeconds": 0.0,
+    }  # fmt: skip
+
+
+def test_the_whole_object_has_the_fields_of_the_contract():
+    whole = status_report(PLAN, {"east->west": facts()}, now_ms=NOW)
+    assert list(whole) == ["topology", "planHash", "at", "flows", "links"]
+    assert whole["at"] == "2023-11-14T22:13:20Z"
+    assert whole["links"][0]["active"] == "east"
+    assert status_report(PLAN, {}, now_ms=NOW, flow="west->east")["flows"] == []
+
+
+def test_a_missing_worker_is_said_and_stops_only_its_lanes():
+    none = report(members=())
+    assert (none["state"], none["reason"]) == ("stopped", "no worker runs it")
+    assert codes(none) == ["WORKER_MISSING"]
+    owned = lane_in(BLOCK, "orders", 0)
+    half = report(members=(GroupMember("w-1", (owned,)),))
+    assert half["state"] == "replicating"
+    assert half["reason"] == "1 of 2 partitions moving, 1 waiting"
+    assert codes(half) == ["WORKER_MISSING"]
+
+
+def test_a_member_without_a_record_is_shown_by_its_name_in_the_group():
+    old = WORKER.model_copy(update={"at_ms": NOW - 60_000})
+    flow = report(old, members=(GroupMember("someone", (1, 0)),))
+    assert flow["workers"] == [{"id": "someone", "lanes": [0, 1]}]
+    assert flow["recordsPerSecond"] == 0.0
+
+
+def test_a_stopped_partition_says_why_until_its_gap_is_accepted():
+    stopped = {0: {"problem": "TRUNCATED", "detail": "offsets 3 to 9 vanished"}, 1: {}}
+    flow = report(checkpoints=stopped)
+    assert flow["reason"] == "1 of 2 partitions moving, 1 stopped"
+    assert flow["problems"][0]["subject"] == "orders/0"
+    assert "--accept-gap" in flow["problems"][0]["remedy"]
+    gap = Gap(source="east", topic="orders", partition=0, token="t", at_ms=NOW, by="me")
+    assert codes(report(gap, checkpoints=stopped)) == []
+    both = {0: stopped[0], 1: stopped[0]}
+    assert report(checkpoints=both)["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("pause", "state", "states"),
+    [
+        ({}, "paused", {"paused"}),
+        ({"link": "orders-dr"}, "paused", {"paused"}),
+        ({"topic": "orders"}, "paused", {"paused"}),
+        ({"topic": "orders", "partition": 1}, "replicating", {"replicating", "paused"}),
+        ({"topic": "bills"}, "replicating", {"replicating"}),
+    ],
+)
+def test_pauses_show_on_flow_and_partition(pause, state, states):
+    flow = report(Pause(flow="east->west", at_ms=1, by="me", **pause))
+    assert flow["state"] == state
+    assert {part["state"] for part in flow["topics"][0]["partitions"]} == states
+
+
+def test_a_silent_cluster_fails_the_flow_with_its_reason():
+    silent = Problem("UNREACHABLE", "cluster:east", "no broker answers", "Check it.")
+    flow = report(source_problem=silent, source_ends={}, source_starts={})
+    assert (flow["state"], flow["reason"]) == ("failed", "east: no broker answers")
+    assert flow["topics"][0]["partitions"][0]["position"] == 90
+    assert flow["topics"][0]["partitions"][0]["lagRecords"] is None
+    target = Problem("AUTHENTICATION_FAILED", "cluster:west", "wrong password", "Correct it.")
+    flow = flow_report(PLAN.pairs[0], FLOW, PairFacts(NOW, applied=False, target_problem=target))
+    assert (flow["state"], codes(flow)) == ("failed", ["AUTHENTICATION_FAILED"])
+
+
+def test_what_the_controller_said_of_the_source_ends_when_the_source_answers():
+    part = ProblemPart(code="UNREACHABLE", subject="cluster:east", detail="silent", remedy="")
+    other = ProblemPart(code="TARGET_REFUSES", subject="bills", detail="no", remedy="")
+    said = ProblemRecord(source="east", link="orders-dr", problems=(part, other), at_ms=NOW)
+    assert codes(report(said)) == ["TARGET_REFUSES"]
+
+
+def test_retention_that_is_about_to_overtake_the_copy_is_told_in_time():
+    flow = report(
+        checkpoints={0: {"offset": 1010}},
+        source_starts={("orders", 0): 1000, ("orders", 1): 0},
+        source_ends={("orders", 0): 9000, ("orders", 1): 0},
+    )
+    assert codes(flow) == ["RETENTION_OVERTAKING"]
+
+
+def test_quarantined_records_are_a_problem_until_they_are_dealt_with():
+    kept = {0: {"quarantined": 2}, 1: {}}
+    assert codes(report(checkpoints=kept)) == ["QUARANTINED"]
+    settled = [
+        QuarantineOutcome(
+            id=str(number), source="east", topic="orders", partition=0, offset=number,
+            outcome="discarded", at_ms=NOW, by="me",
+        )
+        for number in range(2)
+    ]  # fmt: skip
+    assert codes(report(*settled, checkpoints=kept)) == []
+
+
+def test_a_refused_topic_shows_stopped_partitions_and_its_problem():
+    part = ProblemPart(
+        code="TARGET_FEWER_PARTITIONS", subject="orders", detail="2, not 4", remedy=""
+    )
+    refused = TOPIC.model_copy(update={"state": "refused", "problems": (part,)})
+    flow = report(refused)
+    assert {one["state"] for one in flow["topics"][0]["partitions"]} == {"stopped"}
+    assert codes(flow) == ["TARGET_FEWER_PARTITIONS"]
+
+
+def test_lag_in_seconds_is_unknown_rather_than_zero_when_nothing_tells_it():
+    flow = report(oldest_waiting_ms={})
+    assert flow["lagSeconds"] is None
