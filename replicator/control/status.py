@@ -17,6 +17,7 @@ from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic, control_topic, membership_group
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import TopicPartition, open_consumer
+from replicator.kafka.errors import kafka_errors
 from replicator.kafka.settings import consumer_config
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
@@ -213,6 +214,9 @@ def _oldest_waiting(
     )
     found: dict[Key, int] = {}
     try:
+        # Asked first, leaders are known at once; the library alone takes half a second to ask.
+        with kafka_errors(f"cluster:{source.alias}", "read the oldest records that wait"):
+            consumer.list_topics(timeout=CLUSTER_SECONDS)
         consumer.assign([TopicPartition(*key, offset) for key, offset in behind.items()])
         deadline = time.monotonic() + PEEK_SECONDS
         left = set(behind)

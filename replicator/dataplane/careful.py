@@ -113,7 +113,10 @@ class CarefulCopier:
         refused: dict[Origin, KafkaError] = {}
         self._attributing.bare = set()
         before = {
-            route: (route.position, route.records, route.bytes, route.dropped, route.quarantined)
+            route: (
+                route.position, route.records, route.bytes, route.dropped, route.quarantined,
+                route.problem, route.detail,
+            )
             for by_partition in self._table.values()
             for route in by_partition.values()
         }
@@ -126,9 +129,10 @@ class CarefulCopier:
                 return
             self._abort()
             for route, state in before.items():
-                (route.position, route.records, route.bytes, route.dropped, route.quarantined) = (
-                    state
-                )
+                (
+                    route.position, route.records, route.bytes, route.dropped, route.quarantined,
+                    route.problem, route.detail,
+                ) = state  # fmt: skip
             self._judge(failures, refused)
 
     def _attempt(

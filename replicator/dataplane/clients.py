@@ -30,6 +30,7 @@ from replicator.kafka.client import (
     open_producer,
 )
 from replicator.kafka.settings import consumer_config, producer_config
+from replicator.kafka.topic_ids import watch_topic_ids
 
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it says so and starts over."""
@@ -169,20 +170,22 @@ def open_clients(
     def delivered(error: KafkaError | None, message: object) -> None:
         sessions[0].on_delivery(error, message)
 
-    consumer = open_consumer(
-        {
-            **consumer_config(
-                spec.source,
-                client_id=client_id,
-                group_id=progress_group(spec.topology, spec.target.alias),
-                partition_fetch_bytes=FETCH_BYTES,
-                queue_bytes=QUEUE_BYTES,
-                fetch_wait_seconds=0.5,
-            ),
-            "queued.min.messages": FETCH_AHEAD_RECORDS,
-            "error_cb": lambda error: on_problem("source", error),
-        }
-    )
+    def learned_topic_id(topic: str, topic_id: str) -> None:
+        sessions[0].on_topic_id(topic, topic_id)
+
+    consumer_settings = {
+        **consumer_config(
+            spec.source,
+            client_id=client_id,
+            group_id=progress_group(spec.topology, spec.target.alias),
+            partition_fetch_bytes=FETCH_BYTES,
+            queue_bytes=QUEUE_BYTES,
+            fetch_wait_seconds=0.5,
+        ),
+        "queued.min.messages": FETCH_AHEAD_RECORDS,
+        "error_cb": lambda error: on_problem("source", error),
+    }
+    consumer = open_consumer(watch_topic_ids(consumer_settings, learned_topic_id))
     transactional_id = (
         lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
         if transactional

@@ -67,14 +67,19 @@ class LanePartitions:
             if route.position >= 0:
                 stored[route.key] = route.checkpoint(at_ms=route.committed_at_ms)
         start = []
-        for route, decision in self._clients.decide(self._spec, routes, stored).items():
+        decisions = self._clients.decide(self._spec, routes, stored)
+        self._clients.learn_leaders({route.topic for route in decisions if not route.problem})
+        for route, decision in decisions.items():
             self._tell(route, decision)
-            if not decision.problem:
-                start.append(TopicPartition(route.topic, route.partition, route.position))
             if decision.store:
                 self._clients.session.store_soon(route)
+            if decision.problem:
+                continue
+            if self._clients.session.reads_another_topic(route):
+                route.suspect = True  # admin and consumer do not see the same topic yet: ask again
+            else:
+                start.append(TopicPartition(route.topic, route.partition, route.position))
         if start:
-            self._clients.learn_leaders({item.topic for item in start})
             self._clients.consumer.incremental_assign(start)
 
     def _add(self, work: list[PartitionWork]) -> None:

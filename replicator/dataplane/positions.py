@@ -36,7 +36,7 @@ class StartDecision:
 
     offset: int
     reason: str
-    problem: Literal["", "TRUNCATED", "RECREATED"] = ""
+    problem: Literal["", "TRUNCATED", "RECREATED", "TARGET_REFUSES"] = ""
     detail: str = ""
     store: bool = False
     accepted_gap: str = ""
@@ -90,11 +90,13 @@ def decide_start(
             lost=(facts.latest, facts.latest),
         )  # fmt: skip
     if checkpoint.problem == "TARGET_REFUSES":
-        # Nothing is missing: the record is tried again, or given to quarantine when accepted.
+        # Nothing is missing. Accepted, the record is tried once more, else given to quarantine; that
+        # is stored with the progress past it and not before, or a restart in between would forget it.
+        if not token:
+            return _stopped(checkpoint, "TARGET_REFUSES", checkpoint.detail)
         return StartDecision(
-            checkpoint.offset, "the refused record is tried again", store=True,
-            accepted_gap=token or kept,
-        )  # fmt: skip
+            checkpoint.offset, "the refused record is tried again", accepted_gap=token
+        )
     if checkpoint.problem:
         # What stopped it is no longer visible (the log grew past the position again), but records
         # may be missing in between: only an operator ends a stop.
@@ -142,7 +144,9 @@ def _gap(
 
 
 def _stopped(
-    checkpoint: Checkpoint, problem: Literal["TRUNCATED", "RECREATED"], detail: str
+    checkpoint: Checkpoint,
+    problem: Literal["TRUNCATED", "RECREATED", "TARGET_REFUSES"],
+    detail: str,
 ) -> StartDecision:
     return StartDecision(
         checkpoint.offset,

@@ -16,9 +16,11 @@ from replicator.dataplane.engine import Outcome, Refusal
 from replicator.dataplane.rewrite import Rewriter, Rewritten
 from replicator.dataplane.route import Route, RouteTable
 from replicator.dataplane.source_message import (
+    UNREADABLE,
     Headers,
     RecordSink,
     SourceMessage,
+    read_headers,
 )
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
@@ -66,19 +68,21 @@ class RecordsEngine:
 
     def copy(self, messages: Sequence[SourceMessage]) -> None:
         """Copies the records in order; see the class for what may be raised."""
-        iterator = iter(messages)
+        iterator = zip(messages, read_headers(messages), strict=True)
         run = _Run()
         while True:
-            message = self._copy_plain(iterator, run)
+            message, headers = self._copy_plain(iterator, run)
             if message is None:
                 break
-            self._copy_special(message, run)
+            self._copy_special(message, headers, run)
         self._close(run)
 
-    def _copy_plain(self, iterator: Iterator[SourceMessage], run: "_Run") -> SourceMessage | None:
+    def _copy_plain(
+        self, iterator: Iterator[tuple[SourceMessage, Headers | None]], run: "_Run"
+    ) -> tuple[SourceMessage | None, Headers | None]:
         """Copies until a record needs more than the plain way; returns that record, not copied."""
         if self._rewriter.active:
-            return next(iterator, None)  # filters and transforms look at every record
+            return next(iterator, (None, None))  # filters and transforms look at every record
         produce = self._producer.produce
         full_hops = self._full_hops
         # One dictionary for all records: the client copies headers before it returns.
@@ -92,19 +96,19 @@ class RecordsEngine:
         count = run.count
         size = run.size
         timestamp = run.timestamp
-        message = None
+        message = headers = None
         try:
-            for message in iterator:
+            for message, headers in iterator:
                 if (
                     message.error() is not None
                     or message.partition() != partition
                     or message.topic() != topic
-                    or message.headers() is not None
+                    or headers is not None
                 ):
-                    return message
+                    return message, headers
                 timestamp = message.timestamp()[1]
                 if not timestamp:
-                    return message
+                    return message, headers
                 offset = message.offset()
                 if full_hops:
                     header[name] = f"{prefix}{offset}"
@@ -114,17 +118,18 @@ class RecordsEngine:
                 count += 1
                 if value is not None:
                     size += len(value)
-        except (BufferError, SystemError):
-            # A full queue, or headers that cannot be read: the careful way sorts out which.
-            return message
+        except BufferError:
+            return message, headers  # the other way waits for room
         finally:
             run.last = last
             run.count = count
             run.size = size
             run.timestamp = timestamp
-        return None
+        return None, None
 
-    def _copy_special(self, message: SourceMessage, run: "_Run") -> None:
+    def _copy_special(
+        self, message: SourceMessage, headers: Headers | None, run: "_Run"
+    ) -> None:
         """Everything a plain record does not need; also opens the next run."""
         if message.error() is not None:
             self._close(run)  # the event may move the very route that this run belongs to
@@ -140,7 +145,7 @@ class RecordsEngine:
         route = run.route
         if route is None or route.problem or route.suspect:
             return
-        record = self._rewritten(message, run, route)
+        record = self._rewritten(message, headers, run, route)
         if isinstance(record, Refusal):
             self._give_up_on(record, run)
             return
@@ -151,18 +156,16 @@ class RecordsEngine:
         run.last = offset
 
     def _rewritten(
-        self, message: SourceMessage, run: "_Run", route: Route
+        self, message: SourceMessage, headers: Headers | None, run: "_Run", route: Route
     ) -> Rewritten | Refusal | None:
         """The record as it goes to the target; None when dropped, a Refusal when it cannot go."""
-        try:
-            headers: Headers = message.headers() or []
-        except SystemError:
+        if headers is UNREADABLE:
             return Refusal(route, message, "HEADER_NAME", "a header name is not valid UTF-8")
         if message.timestamp()[1] == 0:
             return Refusal(route, message, "TIMESTAMP_ZERO", "create time 0 would become now")
         hop = f"{run.prefix}{message.offset()}" if self._full_hops else self._alias
         try:
-            return self._rewriter.rewrite(message, headers, hop, self._outcome)
+            return self._rewriter.rewrite(message, headers or [], hop, self._outcome)
         except RecordRefusedError as error:
             return Refusal(route, message, "TRANSFORM", error.message)
 

@@ -109,6 +109,7 @@ class Session:
         self._lazy_since: float | None = None
         self._progress_at = clock.monotonic()
         self._progress_sent: dict[tuple[str, int], int] = {}
+        self._topic_ids: dict[str, str] = {}
         self.delivery_errors: list[KafkaError] = []
 
     def use(self, engine: Engine) -> None:
@@ -171,6 +172,19 @@ class Session:
         elif error is not None:
             self._on_problem("source", error)
 
+    def on_topic_id(self, topic: str, topic_id: str) -> None:
+        """The consumer has learned a topic's id: from now on it reads the topic of that id."""
+        self._topic_ids[topic] = topic_id
+        for route in self.table.get(topic, {}).values():
+            if not route.problem and not route.suspect and self.reads_another_topic(route):
+                route.suspect = True
+                self.suspects.add(route)
+
+    def reads_another_topic(self, route: Route) -> bool:
+        """Whether the consumer would read another life of the topic than the route belongs to."""
+        known = self._topic_ids.get(route.topic, "")
+        return bool(known and route.topic_id) and known != route.topic_id
+
     def _reached_end(self, route: Route, end: int) -> None:
         """Control markers and aborted records have offsets but no records: step over them."""
         route.source_end = max(route.source_end, end)
@@ -197,6 +211,8 @@ class Session:
         if not messages:
             message = self._commit_or_wait(caught_up=True)
             if message is None:
+                if self.suspects:
+                    self._look_at_suspects()
                 return
             messages = [message]
         self._copy(engine, messages)

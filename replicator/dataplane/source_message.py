@@ -4,9 +4,10 @@ The client types every field as possibly absent, because errors travel as messag
 at ``error()`` first; for a record none of these is absent.
 """
 
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
 
-from replicator.kafka.client import KafkaError
+from replicator.kafka.client import KafkaError, Message
 
 Headers = list[tuple[str, bytes | None]]
 ProducedHeaders = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]] | None
@@ -40,7 +41,11 @@ class SourceMessage(Protocol):
         ...
 
     def headers(self) -> Headers | None:
-        """Headers in order with duplicates; SystemError where a name is not UTF-8."""
+        """Headers in order with duplicates; to be asked through ``read_headers`` only."""
+        ...
+
+    def set_headers(self, value: object, /) -> None:
+        """Replaces what ``headers()`` gives."""
         ...
 
     def timestamp(self) -> tuple[int, int]:
@@ -50,6 +55,33 @@ class SourceMessage(Protocol):
     def leader_epoch(self) -> int | None:
         """Leader epoch of the record's batch, where the broker tells."""
         ...
+
+
+UNREADABLE: Headers = []
+"""The headers of a record whose headers the client cannot give: compared by identity."""
+
+_GET_HEADERS = cast("Callable[[SourceMessage], Headers | None]", Message.headers)
+
+
+def read_headers(messages: Sequence[SourceMessage]) -> list[Headers | None]:
+    """The headers of each record; UNREADABLE where a name is not UTF-8.
+
+    For such a name confluent-kafka 2.16.1 returns a list with a hole in it and an error at once, and
+    returns the list again without the error when asked a second time: looking into it ends the
+    process. Only a checked call notices, and CPython leaves that check out of a method call in a
+    loop that has become hot; ``map`` always checks. So headers are read here, once, and what cannot
+    be read is overwritten before anybody else can see it.
+    """
+    found: list[Headers | None] = []
+    getting = map(_GET_HEADERS, messages)
+    while True:
+        try:
+            found.extend(getting)  # keeps what came before an error
+        except SystemError:
+            messages[len(found)].set_headers(UNREADABLE)
+            found.append(UNREADABLE)
+        else:
+            return found
 
 
 class RecordSink(Protocol):

@@ -87,7 +87,8 @@ def apply_decision(
         decision.offset if checkpoint is None else min(decision.offset, max(checkpoint.offset, 0))
     )
     route.problem = decision.problem
-    route.detail = decision.detail or ("" if decision.store else route.detail)
+    keeps_detail = not decision.store and (checkpoint is None or not checkpoint.problem)
+    route.detail = decision.detail or (route.detail if keeps_detail else "")
     route.accepted_gap = decision.accepted_gap
     route.source_end = max(facts.latest, decision.offset)
     route.suspect = False

@@ -4,6 +4,7 @@ Whatever happens, also Ctrl-C, everything that was started is stopped again on t
 """
 
 import contextlib
+import functools
 import shutil
 import signal
 import tempfile
@@ -13,21 +14,21 @@ from pathlib import Path
 
 from replicator.clock import Clock, SystemClock
 from replicator.demo.act import Act, Takeover
-from replicator.demo.reading import all_committed, scan
+from replicator.demo.reading import all_committed
 from replicator.demo.scenario import PARTITIONS, SCENARIOS, TOPIC, Scenario, topology_text
 from replicator.demo.screen import Screen
 from replicator.demo.shapes import Shape
-from replicator.demo.traffic import RECORDS_PER_SECOND, Writer
 from replicator.demo.verdict import judge
 from replicator.demo.worker_process import WorkerProcess
 from replicator.testing.cluster import LocalCluster, start_all
-from replicator.testing.history import Event
 from replicator.testing.jars import broker_jars
 from replicator.testing.waiting import wait_until
+from replicator.testing.workload import Recorder, Writer, scan
 from replicator.topology.load import require_plan
 from replicator.topology.plan import Plan
 
 WORKERS = ("worker-1", "worker-2")
+RECORDS_PER_SECOND = 250
 _COMMITTED_SECONDS = 30.0
 
 
@@ -56,7 +57,8 @@ class Demo:
         self._scenario: Scenario = SCENARIOS[options.shape]
         self._screen = screen
         self._clock = clock or SystemClock()
-        self._booted = False
+        self._clusters: dict[str, LocalCluster] = {}
+        self._history = Recorder()
         self._kept: Path | None = None
 
     def run(self) -> bool:
@@ -73,7 +75,7 @@ class Demo:
             with _undisturbed():
                 self._screen.end_table()
                 stack.close()
-                if self._booted:
+                if self._clusters:
                     self._screen.say(self._farewell())
 
     def _farewell(self) -> str:
@@ -90,13 +92,7 @@ class Demo:
         ]
         for worker in workers:
             stack.callback(worker.stop_at_once)
-        writers = [
-            Writer(plan.cluster(alias), seed=number)
-            for number, alias in enumerate(scenario.writers)
-        ]
-        for writer in writers:
-            stack.callback(writer.stop)
-            writer.start()
+        writers = [self._write(stack, number) for number in range(len(scenario.writers))]
         pids = ", ".join(f"{worker.name} (pid {worker.pid})" for worker in workers)
         screen.say(f"workers started: {pids}")
         screen.say(
@@ -108,7 +104,7 @@ class Demo:
         for writer in writers:
             writer.stop()
         caught_up = act.catch_up()
-        clean = self._verify(plan, [event for writer in writers for event in writer.events])
+        clean = self._verify(plan)
         survivor = next(worker for worker in workers if not worker.killed)
         self._stay(act.console(survivor), directory)
         return all((self._drain(survivor), clean, caught_up, _judged(takeover, screen)))
@@ -126,10 +122,9 @@ class Demo:
         screen.say(f"{scenario.shape}: looking for Kafka, fetched by Maven the first time")
         version = broker_jars().version
         screen.say(f"booting Kafka {version}: {', '.join(scenario.clusters)}")
-        clusters = {alias: LocalCluster(alias) for alias in scenario.clusters}
+        clusters = self._clusters = {alias: LocalCluster(alias) for alias in scenario.clusters}
         for cluster in clusters.values():
             stack.callback(cluster.stop)
-        self._booted = True
         start_all(clusters.values())
         for alias in scenario.writers:
             clusters[alias].create_topic(TOPIC, partitions=PARTITIONS)
@@ -142,19 +137,31 @@ class Demo:
         )
         return require_plan(file)
 
-    def _verify(self, plan: Plan, written: list[Event]) -> bool:
+    def _write(self, stack: contextlib.ExitStack, number: int) -> Writer:
+        """Starts an application on one of the clusters that have one."""
+        cluster = self._clusters[self._scenario.writers[number]]
+        writer = Writer(
+            cluster,
+            [TOPIC],
+            history=self._history,
+            rate_per_second=RECORDS_PER_SECOND,
+            seed=number,
+        ).start()
+        stack.callback(writer.stop)
+        return writer
+
+    def _verify(self, plan: Plan) -> bool:
         screen, scenario = self._screen, self._scenario
         screen.say("reading every cluster from its start and comparing record by record")
-        events = list(written)
-        for alias in scenario.clusters:
-            cluster, topics = plan.cluster(alias), scenario.topics_on(alias)
+        for alias, cluster in self._clusters.items():
+            topics = scenario.topics_on(alias)
             wait_until(
-                lambda cluster=cluster, topics=topics: all_committed(cluster, topics),  # type: ignore[misc]  # bound now, called at once
+                functools.partial(all_committed, plan.cluster(alias), topics),
                 timeout_seconds=_COMMITTED_SECONDS,
                 describe=f"all transactions on {alias} to be decided",
             )
-            events.extend(scan(cluster, topics))
-        verdict = judge(scenario, events)
+            scan(cluster, topics, history=self._history)
+        verdict = judge(scenario, self._history.events())
         screen.show_verdict(verdict)
         if verdict.clean:
             screen.say(

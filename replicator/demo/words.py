@@ -10,7 +10,7 @@ def explain_record(found: Found, scenario: Scenario) -> list[str]:
     hops = parse_hops(found.hops) or ()
     return [
         f"One record as it stands on {found.cluster}, {place(found)}:",
-        f"  key {_text(found.key)}, value {_text(found.value)}",
+        f"  key {_text(found.key)}, {_size(found.value)}",
         f"  replicator-hops: {_text(found.hops)}",
         "That header says, oldest station first: " + ", then ".join(map(_hop, hops)) + ".",
         scenario.moral,
@@ -42,6 +42,10 @@ def _hop(hop: Hop) -> str:
     if hop.topic is None:
         return f"read on {hop.alias}"
     return f"read on {hop.alias} from {hop.topic}, partition {hop.partition}, offset {hop.offset}"
+
+
+def _size(value: bytes | None) -> str:
+    return "no value: a tombstone" if value is None else f"value of {len(value)} bytes"
 
 
 def _text(data: bytes | None) -> str:

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.kafka.client import open_consumer
-from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
+from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 from replicator.kafka.settings import consumer_config
 from replicator.topology.plan import ClusterPlan
 
@@ -153,7 +153,7 @@ class LogTail:
                 break
             self._consumer.poll(0.02)  # lets the library tell why connections fail
             failure = self._failure(error)
-            if not failure.retriable or failure.code == "AUTHENTICATION_FAILED" or left <= 0:
+            if left <= 0 or not may_pass(failure):
                 raise failure
         # Offset 0 needs no question to the broker; where it is gone, "earliest" takes over.
         self._consumer.assign(

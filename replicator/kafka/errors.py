@@ -223,6 +223,15 @@ def _words(error: KafkaError) -> str:
     return " ".join(text.split())[:300]
 
 
+def may_pass(error: ReplicatorError) -> bool:
+    """Whether a call with a deadline does well to try again until then.
+
+    Narrower than ``retriable``: a missing right or a wrong password may be mended while we run, but
+    hardly within one call.
+    """
+    return isinstance(error, UnreachableError | TransientBrokerError)
+
+
 def setting_refused(error: BaseException, *, subject: str) -> InputError:
     """Our error for settings the library does not accept when a client is made."""
     inner = as_kafka_error(error)

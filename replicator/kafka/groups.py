@@ -13,9 +13,9 @@ from typing import TypeVar
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import MemberDescription
 
-from replicator.errors import NotFoundError, ReplicatorError, TransientBrokerError, UnreachableError
+from replicator.errors import NotFoundError, ReplicatorError, TransientBrokerError
 from replicator.kafka.client import open_consumer
-from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
+from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 from replicator.kafka.offsets import TopicPartitionKey
 from replicator.kafka.session import AdminSession, chunks
 from replicator.kafka.settings import consumer_config
@@ -216,8 +216,7 @@ def _as_group(
                     doing=doing,
                     cause=trouble.cause(),
                 )
-                busy = isinstance(mapped, UnreachableError | TransientBrokerError)
-                if not busy or time.monotonic() >= deadline:
+                if time.monotonic() >= deadline or not may_pass(mapped):
                     raise mapped from error
     finally:
         consumer.close()

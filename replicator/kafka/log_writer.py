@@ -7,10 +7,15 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from replicator.errors import FencedError, ReplicatorError, UnknownOutcomeError
+from replicator.errors import (
+    AuthenticationFailedError,
+    FencedError,
+    ReplicatorError,
+    UnknownOutcomeError,
+)
 from replicator.kafka.client import open_producer
 from replicator.kafka.compacted_log import Entry
-from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
+from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 from replicator.kafka.settings import producer_config
 from replicator.topology.plan import ClusterPlan
 
@@ -185,12 +190,13 @@ class LogWriter:
                 inner = self._hear(producer) or as_kafka_error(error)
                 mapped = self._failure(inner, doing, decided=True)
                 late = time.monotonic() >= deadline
-                hopeless = mapped.code == "AUTHENTICATION_FAILED" and time.monotonic() - begun > 1.0
+                # Another broker may still know our password: believe it after a second.
+                login = isinstance(mapped, AuthenticationFailedError)
                 if inner.txn_requires_abort():
                     self._abort(producer, deadline)
                     failed = self._failed[0] if self._failed else inner
                     raise self._gone(failed, doing, decided=True) from error
-                if late or hopeless or not (inner.retriable() or mapped.retriable):
+                if late or not (may_pass(mapped) or (login and time.monotonic() - begun < 1.0)):
                     raise self._gone(inner, doing, decided=decided) from error
                 time.sleep(_PAUSE_SECONDS)
             else:

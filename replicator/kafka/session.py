@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from replicator.errors import AuthenticationFailedError, NotFoundError, ReplicatorError
 from replicator.kafka.client import open_admin
-from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
+from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 from replicator.kafka.settings import admin_config
 from replicator.topology.plan import ClusterPlan
 
@@ -94,7 +94,8 @@ class AdminSession:
             except KafkaException as error:
                 mapped = self._heard(as_kafka_error(error), doing, self.subject)
                 over = time.monotonic() >= deadline - 0.1
-                if not mapped.retriable or over or self._hopeless(mapped, begun):
+                login = isinstance(mapped, AuthenticationFailedError)
+                if over or self._hopeless(mapped, begun) or not (login or may_pass(mapped)):
                     raise self._told(mapped) from error
                 attempt_seconds *= 2
             else:

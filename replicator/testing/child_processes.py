@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -64,6 +63,7 @@ class ChildProcess:
         if self._process.poll() is None:
             self.signal(signal.SIGKILL)
             self._process.wait()
+        _children.discard(self)
 
 
 class _Starter:
@@ -90,7 +90,7 @@ class _Starter:
 
 _lock = threading.Lock()
 _starter: list[_Starter] = []
-_children: "weakref.WeakSet[ChildProcess]" = weakref.WeakSet()
+_children: set[ChildProcess] = set()
 
 
 def start_child(

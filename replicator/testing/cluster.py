@@ -7,21 +7,20 @@ data in a temporary directory. It can be killed, restarted, paused and, through 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Self
 
 from confluent_kafka.admin import AdminClient
 
 from replicator.errors import InputError, ReplicatorError
-from replicator.testing import access, topics
+from replicator.testing import access, readiness, topics
 from replicator.testing.assembly import Assembly, Blueprint, assemble
 from replicator.testing.backends import Backend, choose_backend
 from replicator.testing.broker import Broker, random_id
 from replicator.testing.broker_settings import BrokerPorts, Jvm
 from replicator.testing.fault_proxy import FaultProxy, ProxyGroup
-from replicator.testing.ports import answers, is_free
+from replicator.testing.ports import is_free
 from replicator.testing.security import ClusterSecurity, SecuritySetup
-from replicator.testing.waiting import NotInTimeError, wait_until
+from replicator.testing.waiting import wait_until
 
 _PORT_ATTEMPTS = 5
 _LOG_LINES = 30
@@ -72,15 +71,8 @@ class LocalCluster:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
-
-    # -- life ---------------------------------------------------------------------------------
 
     def start(self, *, timeout_seconds: float = 60.0) -> None:
         """Boots all brokers and returns when clients can work.
@@ -163,25 +155,12 @@ class LocalCluster:
         Raises:
             NotInTimeError: they did not get ready, or one ended; the message shows the logs.
         """
-        running = [broker for broker in self.brokers if broker.running]
-        if not running:
-            raise NotInTimeError("no broker is running", subject=self.name, remedy=self.log_tail())
-
-        def ready() -> bool:
-            for broker in running:
-                if not broker.running:
-                    raise NotInTimeError(
-                        f"broker {broker.node_id} ended while it was waited for:\n{self.log_tail()}",
-                        subject=self.name,
-                    )
-                if not answers(broker.ports.client):
-                    return False
-            return topics.live_brokers(self.admin()) >= len(running)
-
-        wait_until(
-            ready,
+        readiness.wait_ready(
+            self.name,
+            self.brokers,
+            self.admin(),
             timeout_seconds=timeout_seconds,
-            describe=lambda: f"cluster {self.name} to be ready\n{self.log_tail()}",
+            log_tail=self.log_tail,
         )
 
     def log_tail(self, lines: int = _LOG_LINES) -> str:
@@ -197,8 +176,6 @@ class LocalCluster:
     def proxies(self) -> Sequence[FaultProxy]:
         """One per broker, where asked for."""
         return self._assembly.proxies if self._assembly else ()
-
-    # -- addresses ----------------------------------------------------------------------------
 
     @property
     def bootstrap_servers(self) -> list[str]:
@@ -255,8 +232,6 @@ class LocalCluster:
         """
         return self._secured().topology_security(user)
 
-    # -- set-up -------------------------------------------------------------------------------
-
     def create_topic(
         self, name: str, *, partitions: int = 1, config: Mapping[str, str] | None = None
     ) -> None:
@@ -296,8 +271,13 @@ class LocalCluster:
         prefixed: bool = False,
     ) -> None:
         """Adds ALLOW ACLs; the cluster resource is called ``kafka-cluster``."""
-        self._add_acls(
-            user, operations, resource=resource, name=name, prefixed=prefixed, deny=False
+        access.create_acls(
+            self.admin(),
+            user=user,
+            operations=operations,
+            resource=resource,
+            name=name,
+            prefixed=prefixed,
         )
 
     def deny(
@@ -323,8 +303,6 @@ class LocalCluster:
     def revoke_all(self, user: str) -> int:
         """Removes every ACL of a user; returns how many there were."""
         return access.delete_acls(self.admin(), user=user)
-
-    # -- inside -------------------------------------------------------------------------------
 
     def _started(self) -> Assembly:
         if self._assembly is None:

@@ -16,12 +16,19 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from acceptance_worker import WorkerProcess
-from replicator.testing import LocalCluster, wait_until
-from replicator.testing.anomalies import Anomaly, Guarantee, Report
-from replicator.testing.checker import check
-from replicator.testing.history import FINAL, Event, Flow, Scanned
+from replicator.testing import (
+    Anomaly,
+    LocalCluster,
+    Recorder,
+    Report,
+    Writer,
+    check,
+    scan,
+    wait_until,
+)
+from replicator.testing.anomalies import Guarantee
+from replicator.testing.history import Event
 from replicator.testing.routes import Naming, identity
-from replicator.testing.workload import Writer, scan
 
 CATCH_UP_SECONDS = 90.0
 SCAN_SECONDS = 60.0
@@ -42,7 +49,7 @@ class Scene:
         self._directory = directory
         self._clusters: dict[str, LocalCluster] = {}
         self._links: list[dict[str, Any]] = []
-        self._flows: list[Flow] = []
+        self._recorder = Recorder()
         self._writers: list[Writer] = []
         self._numbers = itertools.count(1)
 
@@ -59,7 +66,7 @@ class Scene:
         name = f"link-{len(self._links)}"
         topics = {"include": [self.topic]}
         self._links.append({"name": name, "shape": shape, "topics": topics, **fields})
-        self._flows += [Flow(*flow.split("->"), relay=relay) for flow in flows]
+        self._recorder.expect(flows, relay=relay)
 
     def active_passive(self, source: LocalCluster, target: LocalCluster, **fields: object) -> None:
         """The plain case: one topic on one cluster, copied to another under the same name."""
@@ -97,8 +104,9 @@ class Scene:
     def writer(self, cluster: LocalCluster, *, rate: float = 300.0, **options: Any) -> Writer:
         """Starts a writer of the topic."""
         writer = Writer(
-            cluster, [self.topic], rate_per_second=rate, seed=len(self._writers), **options
-        )
+            cluster, [self.topic], history=self._recorder, rate_per_second=rate,
+            seed=len(self._writers), **options,
+        )  # fmt: skip
         self._writers.append(writer)
         writer.start()
         return writer
@@ -155,9 +163,22 @@ class Scene:
             for topic in topics if topic["source"] == self.topic for each in topic["partitions"]
         }  # fmt: skip
 
+    def lanes(self, worker: WorkerProcess, flow: str) -> set[int]:
+        """Lanes of a flow that the workers' group gave to a worker, as its coordinator has it."""
+        source, _, target = flow.partition("->")
+        group = f"__replicator.{self.name}.{source}"
+        admin = self._clusters[target].admin()
+        answers = admin.describe_consumer_groups([group], request_timeout=SCAN_SECONDS)
+        return {
+            place.partition
+            for member in answers[group].result().members
+            if f"-{worker.pid}-" in member.client_id
+            for place in member.assignment.topic_partitions
+        }
+
     def asked(self) -> WorkerProcess:
         """A worker that can answer."""
-        return next(worker for worker in reversed(self.workers) if worker.alive)
+        return next(worker for worker in reversed(self.workers) if worker.answering)
 
     def ends(self, cluster: LocalCluster, topic: str | None = None) -> dict[int, int]:
         """End offsets by partition, as a reader that takes everything sees them."""
@@ -211,21 +232,15 @@ class Scene:
 
     def history(self) -> list[Event]:
         """Everything that was written and everything that stands in the clusters now."""
-        events: list[Event] = [*self._flows]
-        for writer in self._writers:
-            events += writer.events
+        looked = Recorder()
         for cluster in self._clusters.values():
-            # Looked at, even while none of its topics exists: then everything is missing there.
-            events.append(Scanned(FINAL, cluster.name, self.topic, 0, 0, 0))
-            events += scan(cluster, self._topics_on(cluster), timeout_seconds=SCAN_SECONDS)
-        return events
+            scan(cluster, self._topics_on(cluster), history=looked, timeout_seconds=SCAN_SECONDS)
+        return self._recorder.events() + looked.events()
 
     def _topics_on(self, cluster: LocalCluster) -> list[str]:
-        """The topic and every copy of it, under whatever name."""
+        """The topic, there or not, and every copy of it under another name."""
         found = cluster.admin().list_topics(timeout=SCAN_SECONDS).topics
-        return sorted(
-            name for name in found if name.endswith(self.topic) and not name.startswith("__")
-        )
+        return [self.topic, *(name for name in found if name.endswith(f".{self.topic}"))]
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -238,8 +253,7 @@ class Scene:
             for worker in self.workers:
                 if show_logs:
                     print(worker.log_tail(120))  # noqa: T201  pytest shows it with the failure
-            for writer in self._writers:
-                writer.stop()
+            self.stop_writing()
 
 
 def _still_missing(report: Report) -> bool:

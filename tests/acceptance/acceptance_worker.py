@@ -1,5 +1,6 @@
 """One real worker: ``python -m replicator run``, its lane processes, its log and its HTTP face."""
 
+import contextlib
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ class WorkerProcess:
     def __init__(self, topology: Path, *, log: Path, options: tuple[str, ...] = ()) -> None:
         self.log = log
         self._url = ""
+        self._paused = False
         self._child: ChildProcess = start_child(
             [
                 sys.executable, "-m", "replicator", "run", "-f", topology,
@@ -42,6 +44,11 @@ class WorkerProcess:
     def alive(self) -> bool:
         """Whether the worker itself runs; a paused one does."""
         return self._child.exit_code() is None
+
+    @property
+    def answering(self) -> bool:
+        """Whether it can be asked."""
+        return self.alive and not self._paused
 
     def group_pids(self) -> set[int]:
         """Every process of the worker that still runs: itself and its lane processes."""
@@ -78,17 +85,24 @@ class WorkerProcess:
 
     def pause(self) -> None:
         """SIGSTOP to the worker and to all its lane processes."""
+        self._paused = True
         os.killpg(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT to all of them."""
         os.killpg(self.pid, signal.SIGCONT)
+        self._paused = False
 
     def end(self) -> None:
-        """Whatever state it is in: nothing of it runs afterwards."""
+        """SIGKILL to everything, as if its machine was lost; returns when nothing of it runs."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self._child.kill()
-        for pid in self.group_pids():
-            os.kill(pid, signal.SIGKILL)
+        wait_until(
+            lambda: not self.group_pids(),
+            timeout_seconds=START_SECONDS,
+            describe=lambda: f"processes {self.group_pids()} to be gone",
+        )
 
     # -- what it says -------------------------------------------------------------------------
 
@@ -104,15 +118,6 @@ class WorkerProcess:
     def status(self) -> dict[str, dict[str, Any]]:
         """Flows of ``/api/v1/status`` by ``source->target``; asked of the clusters at this moment."""
         return {flow["flow"]: flow for flow in self.get("/api/v1/status")["flows"]}
-
-    def lanes(self, flow: str) -> set[int]:
-        """Lanes of a flow that the group gave to this worker, as the coordinator has it."""
-        return {
-            lane
-            for worker in self.status()[flow]["workers"]
-            if f"-{self.pid}-" in worker["id"]
-            for lane in worker["lanes"]
-        }
 
     def url(self) -> str:
         """Where it answers; waits until it does."""

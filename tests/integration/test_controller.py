@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import Producer
 
 from replicator.clock import SystemClock
 from replicator.control.bootstrap import bootstrap_pair, read_control
@@ -17,7 +18,7 @@ from replicator.errors import AliasConflictError, FencedError, ReplicatorError
 from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.log_writer import LogWriter
-from replicator.policy.values import LinkPolicy, Selection, TopicSync
+from replicator.policy.values import LinkPolicy, Selection, Throttle, TopicSync
 from replicator.testing import ManualClock, wait_until
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
 
@@ -160,7 +161,7 @@ def test_growth_and_settings_follow_the_source(east, west, unique, desks):
     desk.source.alter_topic_configs({f"{unique}.a": {"retention.ms": "7200000"}})
     wait_until(
         lambda: desk.source.topic_partitions().get(f"{unique}.a") == 5,
-        timeout_seconds=10, describe="growth at the source",
+        timeout_seconds=30, describe="growth at the source",
     )  # fmt: skip
     done = desk.once()
     assert desk.target.topic_partitions()[f"{unique}.a"] == 5
@@ -225,14 +226,14 @@ def test_a_recreated_topic_is_recorded_under_its_new_id(east, west, unique, desk
     east.delete_topic(f"{unique}.a")
     wait_until(
         lambda: f"{unique}.a" not in desk.source.topic_partitions(),
-        timeout_seconds=10, describe="the deletion at the source",
+        timeout_seconds=30, describe="the deletion at the source",
     )  # fmt: skip
     assert desk.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
     assert f"{unique}.a" in desk.target.topic_partitions()  # deletions are kept by default
     east.create_topic(f"{unique}.a")
     wait_until(
         lambda: f"{unique}.a" in desk.source.topic_partitions(),
-        timeout_seconds=10, describe="the topic again",
+        timeout_seconds=30, describe="the topic again",
     )  # fmt: skip
     record = desk.once().control.topic("east", "orders", f"{unique}.a")
     assert record.state == "active"
@@ -252,15 +253,15 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
     east.delete_topic(f"{unique}.a")
     wait_until(
         lambda: f"{unique}.a" not in desk.source.topic_partitions(),
-        timeout_seconds=10, describe="the deletion at the source",
+        timeout_seconds=30, describe="the deletion at the source",
     )  # fmt: skip
-    desk.once()
+    assert desk.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
     assert f"{unique}.a" in desk.target.topic_partitions()
     clock.advance(31)
-    desk.once()
+    assert [type(action).__name__ for action in desk.once().actions][:1] == ["DeleteTopic"]
     wait_until(
         lambda: f"{unique}.a" not in desk.target.topic_partitions(),
-        timeout_seconds=10, describe="the deletion on the target",
+        timeout_seconds=30, describe="the deletion on the target",
     )  # fmt: skip
     desk.once()
     assert desk.control().topics("east") == ()
@@ -276,7 +277,7 @@ def test_a_copy_that_was_deleted_on_the_target_is_not_made_again_in_silence(
     west.delete_topic(f"{unique}.a")
     wait_until(
         lambda: f"{unique}.a" not in desk.target.topic_partitions(),
-        timeout_seconds=10, describe="the deletion on the target",
+        timeout_seconds=30, describe="the deletion on the target",
     )  # fmt: skip
     done = desk.once()
     assert "was deleted on west" in done.decision.problems["orders"][0].detail
@@ -284,7 +285,7 @@ def test_a_copy_that_was_deleted_on_the_target_is_not_made_again_in_silence(
     west.create_topic(f"{unique}.a")
     wait_until(
         lambda: f"{unique}.a" in desk.target.topic_partitions(),
-        timeout_seconds=10, describe="the topic again",
+        timeout_seconds=30, describe="the topic again",
     )  # fmt: skip
     assert desk.once().control.topic("east", "orders", f"{unique}.a").state == "active"
 
@@ -414,7 +415,7 @@ def test_a_replaced_controller_cannot_write_any_more(east, west, unique, desks):
     east.create_topic(f"{unique}.b")
     wait_until(
         lambda: f"{unique}.b" in first.source.topic_partitions(),
-        timeout_seconds=10, describe="the new topic",
+        timeout_seconds=30, describe="the new topic",
     )  # fmt: skip
     with pytest.raises(FencedError):
         first.once()
@@ -486,3 +487,25 @@ def test_errors_of_a_round_are_of_the_one_tree(east, unique):
             asyncio.run(asyncio.wait_for(desk.controller.run_once(), 60))
     finally:
         desk.close()
+
+
+def test_a_throttle_is_split_over_lanes_by_what_they_still_have_to_copy(east, west, unique, desks):
+    topic = f"{unique}.a"
+    east.create_topic(topic, partitions=2)
+    producer = Producer(east.client_settings())
+    for number in range(500):
+        producer.produce(topic, b"v" * 1000, partition=0, key=b"%d" % number)
+    assert producer.flush(30) == 0
+    throttle = Throttle(bytes_per_second=100_000)
+    desk = desks(make_plan(unique, east, west, orders=policy(topic, lanes=2, throttle=throttle)))
+    desk.bootstrap()
+    desk.once()
+    (share,) = asyncio.run(desk.controller.share_once())
+    block = desk.control().layout("east").block("orders")
+    busy, idle = (
+        share.lanes[str(lane_in(block, topic, number))].bytes_per_second for number in (0, 1)
+    )
+    assert busy + idle <= 100_000
+    assert busy > 5 * idle
+    assert asyncio.run(desk.controller.share_once()) == ()
+    assert desk.control().share("east", "orders") == share

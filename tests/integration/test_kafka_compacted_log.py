@@ -1,10 +1,18 @@
 """Control topics against a real broker."""
 
+import contextlib
 import threading
+import time
 
 import pytest
 
-from replicator.errors import FencedError, NotFoundError, UnreachableError
+from replicator.errors import (
+    FencedError,
+    NotFoundError,
+    ReplicatorError,
+    UnknownOutcomeError,
+    UnreachableError,
+)
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import open_producer
 from replicator.kafka.compacted_log import LogTail, read_compacted
@@ -138,6 +146,61 @@ def test_a_missing_log_is_named(cluster, unique):
         LogWriter(cluster, unique, client_id="t") as writer,
     ):
         writer.write([(b"a", b"1")])
+
+
+@pytest.mark.parametrize("transactional_id", [None, "owner"])
+def test_a_write_without_an_answer_is_unknown_and_the_writer_goes_on(clusters, transactional_id):
+    (solo,) = clusters("solo", proxied=True)
+    cluster = ClusterPlan("solo", tuple(solo.bootstrap_servers))
+    with ClusterAdmin(cluster, client_id="test") as admin:
+        ensure_compacted_topic(admin, "log", partitions=1)
+    writer = LogWriter(
+        cluster, "log", client_id="t", transactional_id=transactional_id, timeout_seconds=15
+    )
+    writer.write([(b"a", b"before")])
+
+    solo.proxy.black_hole()
+    begun = time.monotonic()
+    with pytest.raises(UnknownOutcomeError):
+        writer.write([(b"a", b"lost?"), (b"b", b"lost?")])
+    assert time.monotonic() - begun < 40
+
+    solo.proxy.heal()
+    state = read_compacted(cluster, "log", client_id="test", timeout_seconds=30)[0]
+    assert state in ({b"a": b"before"}, {b"a": b"lost?", b"b": b"lost?"})
+    writer.write([(b"a", b"after")])
+    assert read_compacted(cluster, "log", client_id="test")[0][b"a"] == b"after"
+    writer.close()
+
+
+def test_a_tail_and_an_admin_live_through_a_restart(clusters):
+    (solo,) = clusters("solo")
+    cluster = ClusterPlan("solo", tuple(solo.bootstrap_servers))
+    admin = ClusterAdmin(cluster, client_id="test", timeout_seconds=5)
+    ensure_compacted_topic(admin, "log", partitions=1)
+    writer = LogWriter(cluster, "log", client_id="t", timeout_seconds=40)
+    writer.write([(b"a", b"1")])
+    tail = LogTail(cluster, "log", client_id="t")
+    assert tail.load(timeout_seconds=20) == {0: {b"a": b"1"}}
+    admin.commit_offsets("group", {("log", 0): (1, "")})
+
+    solo.kill()
+    with pytest.raises(UnreachableError):
+        admin.committed_offsets("group", [("log", 0)])
+    solo.restart()
+
+    writer.write([(b"a", b"2")])
+    got = []
+
+    def heard() -> bool:
+        with contextlib.suppress(ReplicatorError):
+            got.extend(tail.poll(0.5))
+        return got == [(b"a", b"2")]
+
+    wait_until(heard, timeout_seconds=30, describe="the entry written after the restart")
+    assert admin.committed_offsets("group", [("log", 0)])["log", 0].offset == 1
+    tail.close()
+    writer.close()
 
 
 @pytest.mark.parametrize("transactional_id", [None, "any"])

@@ -52,16 +52,16 @@ def secured(at: ClusterPlan, **changes: object) -> ClusterPlan:
     return dataclasses.replace(at, security=dataclasses.replace(at.security, **changes))
 
 
-def attempts(at: ClusterPlan):
+def attempts(at: ClusterPlan, seconds: float = 8):
     """Every way we connect, each expected to fail."""
-    yield lambda: ClusterAdmin(at, client_id="t", timeout_seconds=8).cluster_id()
-    yield lambda: ClusterAdmin(at, client_id="t", timeout_seconds=8).topic_partitions()
-    yield lambda: read_compacted(at, "log", client_id="t", timeout_seconds=8)
-    yield lambda: LogWriter(at, "log", client_id="t", timeout_seconds=8).write([(b"k", b"v")])
+    yield lambda: ClusterAdmin(at, client_id="t", timeout_seconds=seconds).cluster_id()
+    yield lambda: ClusterAdmin(at, client_id="t", timeout_seconds=seconds).topic_partitions()
+    yield lambda: read_compacted(at, "log", client_id="t", timeout_seconds=seconds)
+    yield lambda: LogWriter(at, "log", client_id="t", timeout_seconds=seconds).write([(b"k", b"v")])
     yield lambda: LogWriter(
-        at, "log", client_id="t", transactional_id="t", timeout_seconds=8
+        at, "log", client_id="t", transactional_id="t", timeout_seconds=seconds
     ).write([(b"k", b"v")])
-    yield lambda: require_supported(at, timeout_seconds=8)
+    yield lambda: require_supported(at, timeout_seconds=seconds)
 
 
 def test_tls_and_mutual_tls(clusters, tmp_path: Path):
@@ -76,7 +76,7 @@ def test_tls_and_mutual_tls(clusters, tmp_path: Path):
             attempt()
         assert "certificate" in raised.value.message.lower()
     plain = dataclasses.replace(at, security=SecurityPlan())
-    for attempt in attempts(plain):
+    for attempt in attempts(plain, seconds=2):
         with pytest.raises(UnreachableError) as raised:
             attempt()
     assert "security.protocol" in raised.value.remedy

@@ -202,7 +202,7 @@ def test_a_broker_that_can_not_start_shows_its_log():
     cluster = LocalCluster("broken", config={"log.segment.bytes": "not a number"})
     with pytest.raises(Exception, match=r"log\.segment\.bytes"):
         cluster.start()
-    assert cluster.brokers == []
+    assert not cluster.brokers
 
 
 def test_a_workload_through_a_kill_is_recorded_truthfully(clusters, unique):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from replicator.cli.main import run_command
 from replicator.dataplane.quarantine import quarantine_id
@@ -76,11 +76,15 @@ def copied(west, topic):
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = []
     try:
-        while (message := consumer.poll(20)) is not None and message.error() is None:
-            found.append(message)
+        while True:
+            message = consumer.poll(20)
+            assert message is not None, "the end of the partition was not reached"
+            if message.error() is None:
+                found.append(message)
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                return found
     finally:
         consumer.close()
-    return found
 
 
 def test_a_replayed_record_is_whole_and_names_its_origin(run, file, west, unique):

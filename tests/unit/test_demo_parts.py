@@ -1,7 +1,5 @@
 """The pure parts of the demo, and what it says where Java is missing."""
 
-import random
-
 import pytest
 
 from replicator.cli.main import run_command
@@ -10,7 +8,6 @@ from replicator.demo.sample import FlowSample, Sample, moved_since, rates
 from replicator.demo.scenario import SCENARIOS, topology_text
 from replicator.demo.screen import flow_lines
 from replicator.demo.shapes import Shape
-from replicator.demo.traffic import make_order
 from replicator.demo.verdict import judge
 from replicator.demo.words import explain_record, numbers
 from replicator.testing.history import FINAL, Completed, Scanned, Seen, Sent
@@ -45,16 +42,6 @@ def test_the_topology_of_every_shape_is_valid_and_has_the_flows_it_promises(shap
 
     assert loaded.problems == ()
     assert {(flow.source, flow.target) for flow in loaded.plan.flows} == set(scenario.flows)
-
-
-def test_traffic_has_keys_none_keys_headers_and_tombstones_and_repeats_with_its_seed():
-    orders = [make_order("east", number, random.Random(number)) for number in range(100)]
-
-    assert orders == [make_order("east", number, random.Random(number)) for number in range(100)]
-    assert any(order.key is None for order in orders)
-    assert any(order.value is None and order.key is not None for order in orders)
-    assert any(value is None for order in orders for _, value in order.headers)
-    assert len({order.id for order in orders}) == 100
 
 
 def test_a_partition_has_moved_only_when_its_stored_position_went_on():

@@ -1,0 +1,1 @@
+"""Where a position on one cluster is on another, exactly; and group positions carried over."""

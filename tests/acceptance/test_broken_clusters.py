@@ -1,0 +1,68 @@
+"""Brokers die, networks swallow bytes, clusters are down: replication goes on by itself."""
+
+import time
+
+from replicator.testing import wait_until
+
+FLOW = "east->west"
+DARK_SECONDS = 20.0
+SHORTER_DARK_SECONDS = 8.0
+
+
+def test_brokers_that_were_killed_under_load_cost_nothing(clusters, scene):
+    east, west = clusters("east", "west")
+    scene.active_passive(east, west)
+    scene.worker()
+    writer = scene.writer(east, rate=1_000)
+    scene.copying(FLOW)
+    for broken in ([west], [east], [east, west]):
+        for cluster in broken:
+            cluster.kill()
+        for cluster in broken:
+            cluster.restart()
+        writer.wait_acked(500, timeout_seconds=60.0)
+        scene.copying(FLOW)
+    scene.settled()
+
+
+def test_a_network_that_swallows_everything_is_survived(clusters, scene):
+    east, west = clusters("east", "west", proxied=True)
+    scene.active_passive(east, west)
+    scene.worker()
+    scene.writer(east, rate=500)
+    scene.copying(FLOW)
+    for cluster, seconds in ((west, DARK_SECONDS), (east, SHORTER_DARK_SECONDS)):
+        cluster.proxy.black_hole()
+        time.sleep(seconds)  # how long the fault lasts
+        cluster.proxy.heal()
+        scene.copying(FLOW)
+    scene.settled()
+
+
+def test_a_cluster_that_is_down_holds_up_only_its_own_flows(clusters, scene):
+    east, west, central = clusters("east", "west", "central")
+    scene.clusters(east, west, central, topic_on=[east])
+    for target in ("west", "central"):
+        scene.link("active-passive", active="east", passive=target, flows=[f"east->{target}"])
+    west.kill()
+    worker = scene.worker()
+    scene.writer(east)
+    scene.copying("east->central")
+
+    ready = worker.get("/readyz")
+    assert not ready["ok"]
+    assert any("'west'" in reason for reason in ready["reasons"]), ready
+    assert not any("'central'" in reason for reason in ready["reasons"]), ready
+    flows = worker.status()
+    problems = [(each["code"], each["subject"]) for each in flows["east->west"]["problems"]]
+    assert ("UNREACHABLE", "cluster:west") in problems
+    assert flows["east->central"]["problems"] == []
+
+    west.restart()
+    scene.copying("east->west")
+    wait_until(
+        lambda: worker.get("/readyz")["ok"],
+        timeout_seconds=30.0,
+        describe=lambda: f"the worker to be ready, but: {worker.get('/readyz')}",
+    )
+    scene.settled()

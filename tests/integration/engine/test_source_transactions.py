@@ -1,0 +1,95 @@
+"""Transactions of the source's own writers: what was aborted never arrives, what is open waits."""
+
+import pytest
+from confluent_kafka import Producer
+
+BOTH = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+
+
+@pytest.fixture
+def writer(lab):
+    """A transactional writer on the source."""
+    producer = Producer(
+        {**lab.source.client_settings(), "transactional.id": lab.name, "linger.ms": 0}
+    )
+    producer.init_transactions(30)
+    return producer
+
+
+def transaction(writer: Producer, topic: str, *values: bytes, end: str) -> None:
+    writer.begin_transaction()
+    for value in values:
+        writer.produce(topic, value, partition=0)
+    assert writer.flush(30) == 0
+    if end == "commit":
+        writer.commit_transaction(30)
+    elif end == "abort":
+        writer.abort_transaction(30)
+
+
+@BOTH
+def test_aborted_transactions_never_arrive_and_their_markers_leave_no_lag(lab, writer, delivery):
+    topic = lab.topic()
+    for number in range(6):
+        transaction(writer, topic, b"a%d" % number, b"b%d" % number,
+                    end="abort" if number % 2 else "commit")  # fmt: skip
+    transaction(writer, topic, b"last", end="abort")
+
+    lane = lab.lane(topic, delivery=delivery)
+    lab.caught_up(lane)
+
+    assert lab.values(topic) == [b"a0", b"b0", b"a2", b"b2", b"a4", b"b4"]
+    assert lab.checkpoints()[topic, 0].offset == lab.end(topic) == 7 * 3 - 0
+    lab.until(
+        lambda: (lane.partition(topic).position, lane.partition(topic).source_end) == (21, 21),
+        "no lag in the lane's figures", lane,
+    )  # fmt: skip
+
+
+@BOTH
+def test_an_open_transaction_holds_the_position_until_its_outcome_is_known(lab, writer, delivery):
+    topic, other = lab.topic(), lab.topic()
+    lab.numbered(topic, range(3))
+    transaction(writer, topic, b"open-1", b"open-2", end="later")
+    lab.numbered(topic, range(3, 6))
+
+    lane = lab.lane(topic, other, delivery=delivery)
+    lab.numbered(other, range(3))
+    lab.caught_up(lane, other)
+    lab.until(lambda: lab.checkpoints()[topic, 0].offset == 3, "all before the open one", lane)
+    assert lab.values(topic) == [b"0", b"1", b"2"]
+
+    lane.stop()
+    lane = lab.lane(topic, other, delivery=delivery)
+    writer.commit_transaction(30)
+    lab.caught_up(lane)
+    assert lab.values(topic) == [b"0", b"1", b"2", b"open-1", b"open-2", b"3", b"4", b"5"]
+
+
+def test_compacted_topics_with_holes_and_empty_partitions_are_followed_to_their_end(lab, writer):
+    holes = {
+        "cleanup.policy": "compact",
+        "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0.01",
+        "min.compaction.lag.ms": "0",
+        "delete.retention.ms": "0",
+    }
+    topic = lab.topic(partitions=3, source=holes)
+    lab.produce(topic, *({"key": b"k%d" % (n % 3), "value": b"%d" % n} for n in range(30)))
+    lab.produce(topic, {"key": b"gone", "value": b"x"}, {"key": b"gone", "value": None})
+    # Cleaning leaves the active segment alone: more records roll it.
+    written = iter(range(100, 10_000))
+
+    def cleaned() -> bool:
+        lab.produce(topic, {"key": b"roll", "value": b"%d" % next(written)})
+        return len(lab.on_source(topic)) < 20
+
+    lab.until(cleaned, "the source to compact")
+    lab.copied(topic)
+
+    before, after = lab.on_source(topic), lab.on_target(topic)
+    latest = {seen.key: seen.value for seen in before}
+    assert {seen.key: seen.value for seen in after} == latest
+    checkpoints = lab.checkpoints()
+    assert checkpoints[topic, 0].offset == lab.end(topic) > 32
+    assert [checkpoints[topic, empty].offset for empty in (1, 2)] == [0, 0]

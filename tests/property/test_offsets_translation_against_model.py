@@ -1,0 +1,318 @@
+"""Translation against a naive model: random logs with markers, holes, foreign records, restarts."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replicator.offsets.index import OffsetIndex, decode_index, index_pairs
+from replicator.offsets.runs import Known, Pair, Window, joined
+from replicator.offsets.translate import Limits, translate
+from replicator.offsets.translation import LineFacts, combine
+
+FOREIGN = -1
+
+
+@dataclass
+class Logs:
+    """Both logs, each as a mapping from offset to what a reader sees there."""
+
+    source: set[int] = field(default_factory=set)
+    target: dict[int, int] = field(default_factory=dict)
+    source_end: int = 0
+    target_end: int = 0
+    target_start: int = 0
+    copied_to: int = 0
+    stored: dict[bytes, bytes] = field(default_factory=dict)
+    looks: int = 0
+
+    def look(self, read):
+        self.looks += 1
+        pairs, seen, end = [], 0, min(read.until, self.target_end)
+        for at in range(read.start, end):
+            value = self.target.get(at)
+            if value is None:
+                continue
+            seen += 1
+            if value != FOREIGN:
+                pairs.append(Pair(value, at))
+            if (pairs and seen >= read.records) or (value != FOREIGN and value >= read.stop_at):
+                end = at + 1
+                break
+        return Window(read.start, end, joined(pairs))
+
+    def facts(self, *, cyclic=True):
+        return LineFacts(
+            target_start=self.target_start, target_end=self.target_end, source_start=0,
+            source_end=self.source_end, copied_to=self.copied_to, cyclic=cyclic,
+        )  # fmt: skip
+
+    def known(self):
+        entries = decode_index(self.stored).get(("orders", 0), [])
+        return Known.of(index_pairs(entries))
+
+    def own(self):
+        return [(at, value) for at, value in sorted(self.target.items()) if value != FOREIGN]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["copy", "copy", "copy", "copy", "foreign", "target-marker", "source-hole", "aborted",
+             "dropped", "compacted", "restart"]
+        ),
+        st.integers(1, 40),
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+def logs_of(steps, *, repeats):
+    """Plays the steps; ``repeats``: a restart copies again what was copied last."""
+    logs = Logs()
+    index = OffsetIndex("orders", 0)
+    now = 0.0
+    backlog: list[int] = []
+
+    def copy(offset):
+        logs.target[logs.target_end] = offset
+        if logs.target_end % 3 == 0:
+            for key, value in index.note(offset, logs.target_end, now=now, at_ms=0):
+                if value is None:
+                    logs.stored.pop(key, None)
+                else:
+                    logs.stored[key] = value
+        logs.target_end += 1
+        logs.copied_to = max(logs.copied_to, offset + 1)
+
+    for what, count in steps:
+        now += 0.4 * count
+        if what == "copy":
+            for _ in range(count):
+                logs.source.add(logs.source_end)
+                copy(logs.source_end)
+                backlog.append(logs.source_end)
+                logs.source_end += 1
+        elif what == "foreign":
+            for _ in range(count):
+                logs.target[logs.target_end] = FOREIGN
+                logs.target_end += 1
+        elif what in {"target-marker", "aborted"}:
+            logs.target_end += count
+        elif what == "source-hole":
+            logs.source_end += count
+        elif what == "dropped":
+            logs.source.update(range(logs.source_end, logs.source_end + count))
+            logs.source_end += count
+        elif what == "compacted":
+            for at in sorted(logs.target)[-count::2]:
+                if logs.target[at] != FOREIGN:
+                    del logs.target[at]
+        elif repeats:
+            for offset in backlog[-count:]:
+                copy(offset)
+        if what in {"source-hole", "dropped"}:
+            logs.copied_to = logs.source_end
+    return logs
+
+
+def true_target(logs, wanted):
+    return next((at for at, value in logs.own() if value >= wanted), logs.target_end)
+
+
+def true_source(logs, position):
+    return next((value for at, value in logs.own() if at >= position), logs.copied_to)
+
+
+@given(STEPS, st.data(), st.booleans())
+def test_a_position_translates_to_the_first_record_at_or_above_it(steps, data, indexed):
+    logs = logs_of(steps, repeats=False)
+    wanted = data.draw(st.integers(0, logs.source_end))
+    known = logs.known() if indexed else Known()
+    answer = translate("forward", wanted, known=known, facts=logs.facts(), look=logs.look)
+    assert answer.grade == "exact"
+    assert answer.offset == true_target(logs, wanted)
+    assert answer.probes == logs.looks <= 3
+
+
+@given(STEPS, st.data(), st.booleans())
+def test_a_target_position_translates_back_to_the_first_unread_record(steps, data, indexed):
+    logs = logs_of(steps, repeats=False)
+    position = data.draw(st.integers(0, logs.target_end))
+    known = logs.known() if indexed else Known()
+    answer = translate("backward", position, known=known, facts=logs.facts(), look=logs.look)
+    assert answer.grade == "exact"
+    # Past the last record, what was dropped counts as read; only a checkpoint can say so.
+    assert answer.offset == true_source(logs, position)
+
+
+@given(STEPS, st.data())
+def test_translation_never_goes_back_as_the_position_goes_on(steps, data):
+    logs = logs_of(steps, repeats=False)
+    low = data.draw(st.integers(0, logs.source_end))
+    high = data.draw(st.integers(low, logs.source_end))
+    known = logs.known()
+    first, second = (
+        translate("forward", wanted, known=known, facts=logs.facts(), look=logs.look)
+        for wanted in (low, high)
+    )
+    assert first.offset <= second.offset
+
+
+@given(STEPS, st.data())
+def test_there_and_back_is_the_same_record(steps, data):
+    logs = logs_of(steps, repeats=False)
+    own = logs.own()
+    if not own:
+        return
+    at, value = data.draw(st.sampled_from(own))
+    known = logs.known()
+    there = translate("forward", value, known=known, facts=logs.facts(), look=logs.look)
+    back = translate("backward", there.offset, known=known, facts=logs.facts(), look=logs.look)
+    assert (there.offset, back.offset) == (at, value)
+
+
+@given(STEPS, st.data(), st.booleans(), st.integers(0, 3))
+def test_nothing_is_skipped_whatever_the_lane_repeated_and_however_few_looks(
+    steps, data, tight, probes
+):
+    logs = logs_of(steps, repeats=True)
+    wanted = data.draw(st.integers(0, logs.source_end))
+    answer = translate(
+        "forward", wanted, known=logs.known(), facts=logs.facts(), look=logs.look, tight=tight,
+        limits=Limits(probes=probes, lazy=data.draw(st.booleans())),
+    )  # fmt: skip
+    unread = {value for _, value in logs.own() if value >= wanted}
+    if answer.offset is not None:
+        assert unread <= {value for at, value in logs.own() if at >= answer.offset}
+        assert answer.low <= answer.offset
+
+
+@given(STEPS, st.data(), st.integers(0, 2))
+def test_a_bounded_answer_counts_at_least_what_is_read_again(steps, data, probes):
+    logs = logs_of(steps, repeats=False)
+    wanted = data.draw(st.integers(0, logs.source_end))
+    facts, known, limits = logs.facts(), logs.known(), Limits(probes=probes)
+    answer = translate("forward", wanted, known=known, facts=facts, look=logs.look, limits=limits)
+    if answer.offset is not None:
+        again = [value for at, value in logs.own() if at >= answer.offset and value < wanted]
+        assert len(again) <= answer.records_reread
+        assert answer.offset <= true_target(logs, wanted) or answer.grade == "exact"
+    position = data.draw(st.integers(0, logs.target_end))
+    answer = translate(
+        "backward", position, known=logs.known(), facts=facts, look=logs.look, limits=limits
+    )
+    if answer.offset is not None:
+        assert answer.offset <= true_source(logs, position)
+        again = [value for at, value in logs.own() if at < position and value >= answer.offset]
+        assert len(again) <= answer.records_reread
+
+
+@given(STEPS, st.data())
+def test_a_trimmed_target_is_never_translated_past_what_it_lost(steps, data):
+    logs = logs_of(steps, repeats=False)
+    wanted = data.draw(st.integers(0, logs.source_end))
+    before = logs.own()
+    logs.target_start = data.draw(st.integers(0, logs.target_end))
+    known = logs.known()
+    logs.target = {at: value for at, value in logs.target.items() if at >= logs.target_start}
+    answer = translate("forward", wanted, known=known, facts=logs.facts(), look=logs.look)
+    lost = [value for at, value in before if at < logs.target_start and value >= wanted]
+    if lost:
+        assert answer.grade == "unavailable"
+    elif answer.offset is not None:
+        unread = {value for _, value in logs.own() if value >= wanted}
+        assert unread <= {value for at, value in logs.own() if at >= answer.offset}
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30_000), st.integers(0, 3)), min_size=20, max_size=60),
+    st.data(),
+)
+@settings(max_examples=30, deadline=None)
+def test_straight_lines_of_a_million_records_need_three_looks_at_most(chunks, data):
+    """Chunks are transactions: that many records, then markers; no step is far from the others."""
+    starts, source, target = [], 0, 0
+    for count, markers in chunks:
+        starts.append((source, target, count))
+        source, target = source + count, target + count + 1 + markers
+    index, stored = OffsetIndex("orders", 0), {}
+    for number, (first, at, count) in enumerate(starts):
+        for key, value in index.note(
+            first + count - 1, at + count - 1, now=float(number), at_ms=0
+        ):
+            stored[key] = value
+
+    def look(read):
+        pairs, end = [], read.until
+        for first, at, count in starts:
+            for one in range(max(at, read.start), min(at + count, read.until)):
+                pairs.append(Pair(first + one - at, one))
+                if len(pairs) >= read.records or pairs[-1].source >= read.stop_at:
+                    return Window(read.start, one + 1, joined(pairs))
+        return Window(read.start, end, joined(pairs))
+
+    wanted = data.draw(st.integers(0, source))
+    facts = LineFacts(target_start=0, target_end=target, source_start=0, copied_to=source)
+    known = Known.of(index_pairs(decode_index(stored)[("orders", 0)]))
+    answer = translate("forward", wanted, known=known, facts=facts, look=look)
+    truth = next(
+        (at + wanted - first for first, at, count in starts if wanted < first + count), target
+    )
+    assert (answer.grade, answer.offset) == ("exact", truth)
+    assert answer.probes <= 3
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 5)), max_size=30), st.data())
+def test_two_clusters_that_write_the_same_topic_never_skip_for_a_reader_that_moves(writes, data):
+    """Each side holds its own records and copies of the other's, in an order of its own."""
+    east: list[tuple[str, int]] = []
+    west: list[tuple[str, int]] = []
+    for at_east, count in writes:
+        for _ in range(count):
+            here = east if at_east else west
+            here.append(("own", len(here)))
+        if data.draw(st.booleans()):
+            _copy_over(east, west)
+        if data.draw(st.booleans()):
+            _copy_over(west, east)
+    _copy_over(east, west)
+    _copy_over(west, east)
+    there, back = _logs(east, west), _logs(west, east)
+    wanted = data.draw(st.integers(0, len(east)))
+    own = translate(
+        "forward", wanted, known=Known(), facts=there.facts(), look=there.look, tight=True
+    )
+    theirs = translate(
+        "backward", wanted, known=Known(), facts=back.facts(), look=back.look, tight=True
+    )
+    answer = combine([("east", own), ("west", theirs)])
+    read = {_identity(entry, at, "east", "west") for at, entry in enumerate(east) if at < wanted}
+    left = {
+        _identity(entry, at, "west", "east")
+        for at, entry in enumerate(west)
+        if at >= answer.offset
+    }
+    everything = {_identity(entry, at, "west", "east") for at, entry in enumerate(west)}
+    assert read | left == everything
+    assert len(read & left) <= answer.records_reread
+
+
+def _copy_over(source, target):
+    copied = {value for kind, value in target if kind == "copy"}
+    for at, (kind, _) in enumerate(list(source)):
+        if kind == "own" and at not in copied:
+            target.append(("copy", at))
+
+
+def _logs(source, target):
+    logs = Logs(source_end=len(source), target_end=len(target), copied_to=len(source))
+    logs.target = {
+        at: value if kind == "copy" else FOREIGN for at, (kind, value) in enumerate(target)
+    }
+    return logs
+
+
+def _identity(entry, at, here, other):
+    kind, value = entry
+    return (here, at) if kind == "own" else (other, value)
