@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHAPE ?= active-active
-DEMO_SECONDS ?= 45
+DEMO_SECONDS ?= 15
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help

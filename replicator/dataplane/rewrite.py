@@ -12,7 +12,7 @@ from replicator.dataplane.engine import Outcome
 from replicator.dataplane.source_message import Headers, ProducedHeaders, SourceMessage
 from replicator.errors import InputError, RecordRefusedError
 from replicator.policy.filters import drop_reason
-from replicator.policy.provenance import aliases_in, find_hops, with_hop
+from replicator.policy.provenance import aliases_of, find_hops, with_hop
 from replicator.policy.values import DropRule
 
 
@@ -93,11 +93,9 @@ class Rewriter:
         """The record as it goes to the target, or None when it is dropped (and counted)."""
         found = find_hops(headers)
         outcome.foreign_headers += found.foreign
-        if found.value is not None:
-            seen = aliases_in(found.value)
-            if seen is not None and not self._blocked.isdisjoint(seen):
-                _dropped(outcome, "loop")
-                return None
+        if found.value is not None and not self._blocked.isdisjoint(aliases_of(found.value)):
+            _dropped(outcome, "loop")
+            return None
         key, value_bytes = message.key(), message.value()
         if self._filters:
             reason = drop_reason(self._filters, key, value_bytes, headers)

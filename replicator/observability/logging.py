@@ -68,6 +68,9 @@ def configure_logging(
         library.handlers.clear()
         library.propagate = True
         library.setLevel(logging.NOTSET if debug else logging.WARNING)
+    # The client library tells of every lost connection and every retry. What matters of it becomes
+    # a state with a remedy; the rest would drown it.
+    logging.getLogger("replicator.kafka").setLevel(logging.DEBUG if debug else logging.CRITICAL)
     logging.captureWarnings(capture=True)
     structlog.configure(
         processors=list(_FROM_STRUCTLOG),

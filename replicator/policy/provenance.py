@@ -86,6 +86,11 @@ def aliases_in(value: bytes | None) -> tuple[str, ...] | None:
     """
     if value is None or _HOPS.fullmatch(value) is None:
         return None
+    return aliases_of(value)
+
+
+def aliases_of(value: bytes) -> tuple[str, ...]:
+    """The same for a value known to be well-formed, as ``find_hops`` returns it."""
     text = value.decode("ascii")
     if " " not in text:  # most records have travelled once
         return (text.partition("/")[0],)

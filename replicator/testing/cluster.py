@@ -68,7 +68,8 @@ class LocalCluster:
         self._admin: AdminClient | None = None
 
     def __enter__(self) -> Self:
-        self.start()
+        if self._assembly is None:
+            self.start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -6,6 +6,7 @@ and mount the broker's directory under its own path. Only the image differs, whi
 
 import contextlib
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,8 +148,9 @@ class ContainerBackend:
 
     def __init__(self) -> None:
         try:
+            _knock()
             DockerClient().client.ping()
-        except DockerException as error:
+        except (OSError, DockerException) as error:
             raise InputError(
                 f"no Docker engine answers: {error}",
                 subject="REPLICATOR_TEST_BACKEND=containers",
@@ -174,3 +176,11 @@ class ContainerBackend:
             jvm=jvm,
             heap_megabytes=heap_megabytes,
         )
+
+
+def _knock() -> None:
+    """Tries the engine's socket first: the client leaks its own when nobody answers."""
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if host.startswith("unix://"):
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as probe:
+            probe.connect(host.removeprefix("unix://"))

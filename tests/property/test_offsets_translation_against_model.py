@@ -131,7 +131,11 @@ def test_a_position_translates_to_the_first_record_at_or_above_it(steps, data, i
     known = logs.known() if indexed else Known()
     answer = translate("forward", wanted, known=known, facts=logs.facts(), look=logs.look)
     assert answer.grade == "exact"
-    assert answer.offset == true_target(logs, wanted)
+    truth = true_target(logs, wanted)
+    # The index may name a copy that compaction took since: a reader there goes on at the same one.
+    assert answer.offset <= truth
+    assert all(not answer.offset <= at < truth for at, _ in logs.own())
+    assert indexed or answer.offset == truth
     assert answer.probes == logs.looks <= 3
 
 
@@ -142,8 +146,10 @@ def test_a_target_position_translates_back_to_the_first_unread_record(steps, dat
     known = logs.known() if indexed else Known()
     answer = translate("backward", position, known=known, facts=logs.facts(), look=logs.look)
     assert answer.grade == "exact"
-    # Past the last record, what was dropped counts as read; only a checkpoint can say so.
-    assert answer.offset == true_source(logs, position)
+    truth = true_source(logs, position)
+    assert answer.offset <= truth
+    assert all(not answer.offset <= value < truth for _, value in logs.own())
+    assert indexed or answer.offset == truth
 
 
 @given(STEPS, st.data())
