@@ -1,0 +1,148 @@
+"""Which copies connect a topic of one cluster with a topic of another. Pure.
+
+A **line** is one source partition and its copy on one target. A position on cluster A means
+something on cluster B through every origin whose records stand in both logs: A's own through the
+copy A to B, B's own through the copy B to A, and a third cluster's through its copies on both.
+Under one name for all (same-name active-active) that is several lines at once.
+"""
+
+from dataclasses import dataclass
+
+from replicator.policy.naming import source_name, target_name
+from replicator.policy.selection import select_topics
+from replicator.topology.plan import ClusterPlan, FlowPlan, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One source partition and its copy.
+
+    ``assumed`` lines are not in the plan but may have been: the other direction of a link that can
+    change its direction. They count only where a checkpoint shows that they were used.
+    """
+
+    source: ClusterPlan
+    target: ClusterPlan
+    topic: str
+    target_topic: str
+    partition: int
+    marked: bool = True
+    from_earliest: bool = True
+    cyclic: bool = False
+    assumed: bool = False
+
+    @property
+    def flow(self) -> str:
+        """The flow as people write it."""
+        return f"{self.source.alias}->{self.target.alias}"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """How records of one origin get a position on B from a position on A.
+
+    ``back`` leads from A's log to the origin (None: the origin is A), ``there`` from the origin to
+    B's log (None: the origin is B).
+    """
+
+    origin: str
+    back: Line | None
+    there: Line | None
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A partition of a topic on A, the topic on B that holds the same records, and the ways over."""
+
+    topic: str
+    target_topic: str
+    partition: int
+    components: tuple[Component, ...]
+
+
+def crossings(plan: Plan, here: str, there: str, topic: str, partition: int) -> list[Crossing]:
+    """The topics on ``there`` that hold records of a topic on ``here``; usually one."""
+    ways: dict[str, list[Component]] = {}
+    for flow, assumed in _flows(plan, here, there):
+        if _takes(plan, flow, topic):
+            line = _line(plan, flow, topic, partition, assumed=assumed)
+            _add(ways, line.target_topic, Component(here, None, line))
+    for flow, assumed in _flows(plan, there, here):
+        original = source_name(flow.policy.naming, there, topic)
+        if original is not None and _takes(plan, flow, original):
+            line = _line(plan, flow, original, partition, assumed=assumed)
+            _add(ways, original, Component(there, line, None))
+    for flow in plan.flows:
+        if flow.target != here or flow.source == there:
+            continue
+        original = source_name(flow.policy.naming, flow.source, topic)
+        if original is None or not _takes(plan, flow, original):
+            continue
+        for onward in plan.flows:
+            if (onward.source, onward.target) != (flow.source, there):
+                continue
+            if _takes(plan, onward, original):
+                back = _line(plan, flow, original, partition)
+                over = _line(plan, onward, original, partition)
+                _add(ways, over.target_topic, Component(flow.source, back, over))
+    return [Crossing(topic, name, partition, tuple(parts)) for name, parts in ways.items()]
+
+
+def _add(ways: dict[str, list[Component]], name: str, component: Component) -> None:
+    parts = ways.setdefault(name, [])
+    if all(part.origin != component.origin for part in parts):
+        parts.append(component)
+
+
+def _flows(plan: Plan, source: str, target: str) -> list[tuple[FlowPlan, bool]]:
+    """The flows over an ordered pair; links that may turn around count for their other direction."""
+    found = [(flow, False) for flow in plan.flows if (flow.source, flow.target) == (source, target)]
+    for link in plan.links:
+        if link.shape != "active-passive":
+            continue
+        for flow in link.flows:
+            if (flow.source, flow.target) != (target, source):
+                continue
+            if flow.policy.naming.kind == "identity":
+                turned = FlowPlan(
+                    link=flow.link,
+                    source=flow.target,
+                    target=flow.source,
+                    policy=flow.policy,
+                    blocked=(flow.source,),
+                )
+                found.append((turned, True))
+    return found
+
+
+def _takes(plan: Plan, flow: FlowPlan, topic: str) -> bool:
+    aliases = [cluster.alias for cluster in plan.clusters]
+    return bool(select_topics(flow.policy, [topic], blocked=flow.blocked, aliases=aliases))
+
+
+def _line(plan: Plan, flow: FlowPlan, topic: str, partition: int, *, assumed: bool = False) -> Line:
+    return Line(
+        source=plan.cluster(flow.source),
+        target=plan.cluster(flow.target),
+        topic=topic,
+        target_topic=target_name(flow.policy.naming, flow.source, topic),
+        partition=partition,
+        marked=flow.policy.provenance == "full",
+        from_earliest=flow.policy.start_from.kind == "earliest",
+        cyclic=assumed or _leads_back(plan, flow),
+        assumed=assumed,
+    )
+
+
+def _leads_back(plan: Plan, flow: FlowPlan) -> bool:
+    """Whether records could come back to the flow's source: then every copy keeps its header."""
+    seen: set[str] = set()
+    ahead = [str(flow.target)]
+    while ahead:
+        cluster = ahead.pop()
+        if cluster == flow.source:
+            return True
+        if cluster not in seen:
+            seen.add(cluster)
+            ahead.extend(other.target for other in plan.flows if other.source == cluster)
+    return False

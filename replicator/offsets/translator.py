@@ -1,0 +1,261 @@
+"""Positions of one cluster on another, asked of the real clusters.
+
+Work goes in rounds: ``refresh`` reads checkpoints and index first and the bounds of the logs after
+them, so that a checkpoint never knows less than the end that is looked at. What looks into the
+targets have shown is kept from round to round.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from replicator.clock import Clock, SystemClock
+from replicator.errors import ReplicatorError, TransientBrokerError
+from replicator.kafka.admin import ClusterAdmin
+from replicator.offsets.index import index_pairs
+from replicator.offsets.lines import Component, Crossing, Line
+from replicator.offsets.probe import PartitionProbe
+from replicator.offsets.runs import Known, Pair, Window
+from replicator.offsets.sighting import CopyMark
+from replicator.offsets.stored import CheckpointsView, StoredLine
+from replicator.offsets.translate import Direction, Limits, Read, translate
+from replicator.offsets.translation import LineFacts, Translation, combine, unavailable
+from replicator.topology.plan import ClusterPlan, Plan
+
+CLIENT_ID = "replicator-offsets"
+TIMEOUT_SECONDS = 10.0
+
+Key = tuple[str, int]
+Replayed = Callable[[Line], frozenset[int]]
+"""Source offsets of a line that were put back from quarantine."""
+
+_DEFAULT_LIMITS = Limits()
+
+
+@dataclass(slots=True)
+class _Bounds:
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What looks have shown of one line; void once the source topic or its index began anew."""
+
+    life: tuple[str, Pair | None]
+    known: Known
+    entries: int = 0
+
+
+@dataclass(slots=True)
+class _Round:
+    bounds: dict[tuple[str, str, int], _Bounds | None] = field(default_factory=dict)
+
+
+class Translator:
+    """Translates positions of one topology; for one thread at a time."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        client_id: str = CLIENT_ID,
+        clock: Clock | None = None,
+        replayed: Replayed = lambda _line: frozenset(),
+    ) -> None:
+        self._plan = plan
+        self._client_id = client_id
+        self._clock = clock or SystemClock()
+        self._replayed = replayed
+        self._admins: dict[str, ClusterAdmin] = {}
+        self._probes: dict[str, PartitionProbe] = {}
+        self._views: dict[tuple[str, str], CheckpointsView] = {}
+        self._memory: dict[Line, _Memory] = {}
+        self._round = _Round()
+        self._stored: dict[Line, StoredLine] = {}
+
+    def close(self) -> None:
+        """Gives all connections back."""
+        for view in self._views.values():
+            view.close()
+        for probe in self._probes.values():
+            probe.close()
+        for admin in self._admins.values():
+            admin.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def admin(self, cluster: ClusterPlan) -> ClusterAdmin:
+        """The admin client of a cluster, shared with whoever works with this translator."""
+        if cluster.alias not in self._admins:
+            self._admins[cluster.alias] = ClusterAdmin(
+                cluster, client_id=self._client_id, timeout_seconds=TIMEOUT_SECONDS
+            )
+        return self._admins[cluster.alias]
+
+    def probe(self, cluster: ClusterPlan) -> PartitionProbe:
+        """The reader of a cluster's partitions."""
+        if cluster.alias not in self._probes:
+            self._probes[cluster.alias] = PartitionProbe(
+                cluster, client_id=self._client_id, clock=self._clock
+            )
+        return self._probes[cluster.alias]
+
+    def refresh(self, crossings: Iterable[Crossing]) -> None:
+        """Reads what the translations of a round rest on.
+
+        Raises:
+            ReplicatorError: a cluster that holds copies cannot be read. The origin of a copy may be
+                away: then less is known.
+        """
+        lines = {line for crossing in crossings for line in _lines(crossing)}
+        for pair in {(line.source.alias, line.target.alias) for line in lines}:
+            mine = [one for one in lines if (one.source.alias, one.target.alias) == pair]
+            stored = self._view(mine[0]).refresh()
+            for line in mine:
+                self._stored[line] = stored.of(line.topic, line.partition)
+                self._remember(line)
+        self._round = _Round()
+        needed = {(one.target.alias, one.target_topic, one.partition) for one in lines}
+        wished = {(one.source.alias, one.topic, one.partition) for one in lines}
+        for alias in {alias for alias, _, _ in needed}:
+            self._read_bounds(alias, [(t, p) for a, t, p in needed | wished if a == alias])
+        for alias in {alias for alias, _, _ in wished} - {alias for alias, _, _ in needed}:
+            try:
+                self._read_bounds(alias, [(t, p) for a, t, p in wished if a == alias])
+            except ReplicatorError as error:
+                if not error.retriable:
+                    raise
+
+    def cross(
+        self, crossing: Crossing, position: int, *, limits: Limits = _DEFAULT_LIMITS
+    ) -> Translation:
+        """Where a consumer that has processed everything below ``position`` goes on.
+
+        Raises:
+            ReplicatorError: a cluster cannot be read.
+        """
+        used = [part for part in crossing.components if self._used(part)]
+        if not used:
+            return unavailable("nothing was copied yet")
+        deadline = self._clock.monotonic() + TIMEOUT_SECONDS
+        several = len(used) > 1
+        parts = [
+            (part.origin, self._component(part, position, limits, several, deadline))
+            for part in used
+        ]
+        return combine(parts)
+
+    def _component(
+        self, part: Component, position: int, limits: Limits, several: bool, deadline: float
+    ) -> Translation:
+        looks = 0
+        if part.back is not None:
+            answer = self._line(part.back, "backward", position, limits, several, deadline)
+            if part.there is None or answer.offset is None:
+                return answer
+            position, looks = answer.offset, answer.probes
+        if part.there is None:
+            raise ValueError("a component needs a line")
+        answer = self._line(part.there, "forward", position, limits, several, deadline)
+        return answer.after(answer.probes + looks)
+
+    def _line(
+        self,
+        line: Line,
+        direction: Direction,
+        position: int,
+        limits: Limits,
+        several: bool,
+        deadline: float,
+    ) -> Translation:
+        held = self._round.bounds.get((line.target.alias, line.target_topic, line.partition))
+        if held is None:
+            return unavailable(f"{line.target_topic}/{line.partition} does not exist there")
+        origin = self._round.bounds.get((line.source.alias, line.topic, line.partition))
+        facts = LineFacts(
+            target_start=held.start,
+            target_end=held.end,
+            source_start=None if origin is None else origin.start,
+            source_end=None if origin is None else origin.end,
+            copied_to=self._stored[line].copied_to,
+            from_earliest=line.from_earliest,
+            marked=line.marked,
+            cyclic=line.cyclic or several,
+        )
+        mark = CopyMark(
+            line.source.alias, line.topic, line.partition, replayed=self._replayed(line)
+        )
+
+        def look(read: Read) -> Window:
+            return self.probe(line.target).look(
+                line.target_topic, line.partition, mark, read, keep_unmarked=not facts.cyclic
+            )
+
+        def in_time() -> bool:
+            return self._clock.monotonic() < deadline
+
+        return translate(
+            direction, position, known=self._memory[line].known, facts=facts, look=look,
+            limits=limits, tight=several, in_time=in_time,
+        )  # fmt: skip
+
+    def _used(self, part: Component) -> bool:
+        return all(
+            not line.assumed or self._stored[line].copied_to is not None
+            for line in (part.back, part.there)
+            if line is not None
+        )
+
+    def _remember(self, line: Line) -> None:
+        """Adds new index entries to what is known, or forgets it when its life is over."""
+        stored = self._stored[line]
+        pairs = index_pairs(stored.entries.values())
+        life = (stored.topic_id, pairs[0] if pairs else None)
+        memory = self._memory.get(line)
+        if memory is None or memory.life != life:
+            self._memory[line] = _Memory(life, Known.of(pairs), len(pairs))
+        else:
+            for pair in pairs[-3:]:  # those since the last round; older ones are known
+                memory.known.pair(pair)
+
+    def _view(self, line: Line) -> CheckpointsView:
+        key = (line.source.alias, line.target.alias)
+        if key not in self._views:
+            self._views[key] = CheckpointsView(
+                self._plan.topology,
+                line.source.alias,
+                line.target,
+                admin=self.admin(line.target),
+                client_id=self._client_id,
+            )
+        return self._views[key]
+
+    def _read_bounds(self, alias: str, keys: list[Key]) -> None:
+        admin = self.admin(self._plan.cluster(alias))
+        starts = admin.offsets(keys, "earliest")
+        ends = admin.offsets(keys, "latest")
+        for key in keys:
+            self._round.bounds[alias, *key] = _bounds(starts, ends, key)
+
+
+def _bounds(
+    starts: Mapping[Key, int | ReplicatorError], ends: Mapping[Key, int | ReplicatorError], key: Key
+) -> _Bounds | None:
+    start, end = starts.get(key), ends.get(key)
+    if isinstance(start, int) and isinstance(end, int):
+        return _Bounds(start, max(start, end))
+    for answer in (start, end):
+        if isinstance(answer, TransientBrokerError):
+            raise answer
+    return None
+
+
+def _lines(crossing: Crossing) -> list[Line]:
+    return [
+        line for part in crossing.components for line in (part.back, part.there) if line is not None
+    ]
