@@ -6,6 +6,7 @@ copy A to B, B's own through the copy B to A, and a third cluster's through its 
 Under one name for all (same-name active-active) that is several lines at once.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from replicator.policy.naming import source_name, target_name
@@ -72,6 +73,15 @@ def crossings(plan: Plan, here: str, there: str, topic: str, partition: int) -> 
         if original is not None and _takes(plan, flow, original):
             line = _line(plan, flow, original, partition, assumed=assumed)
             _add(ways, original, Component(there, line, None))
+    for name, component in _third_clusters(plan, here, there, topic, partition):
+        _add(ways, name, component)
+    return [Crossing(topic, name, partition, tuple(parts)) for name, parts in ways.items()]
+
+
+def _third_clusters(
+    plan: Plan, here: str, there: str, topic: str, partition: int
+) -> Iterator[tuple[str, Component]]:
+    """Origins that copy the same topic to both clusters."""
     for flow in plan.flows:
         if flow.target != here or flow.source == there:
             continue
@@ -84,8 +94,7 @@ def crossings(plan: Plan, here: str, there: str, topic: str, partition: int) -> 
             if _takes(plan, onward, original):
                 back = _line(plan, flow, original, partition)
                 over = _line(plan, onward, original, partition)
-                _add(ways, over.target_topic, Component(flow.source, back, over))
-    return [Crossing(topic, name, partition, tuple(parts)) for name, parts in ways.items()]
+                yield over.target_topic, Component(flow.source, back, over)
 
 
 def _add(ways: dict[str, list[Component]], name: str, component: Component) -> None:

@@ -4,8 +4,7 @@ One consumer serves many looks; opening one costs more than a look does. For one
 """
 
 import threading
-from collections.abc import Iterable
-from typing import Self
+from typing import Self, cast
 
 from replicator.clock import Clock, SystemClock
 from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
@@ -225,7 +224,7 @@ class _Seen:
 
     def _source_offset(self, message: Message) -> int:
         try:
-            headers: Iterable[tuple[str, bytes | None]] | None = message.headers()
+            headers = cast("list[tuple[str, bytes | None]] | None", message.headers())
         except SystemError:  # a header name that is no text: the records engine never writes one
             return OTHERS
-        return self._mark.source_offset(list(headers) if headers else None)
+        return self._mark.source_offset(headers)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from replicator.clock import Clock, SystemClock
-from replicator.errors import ReplicatorError, TransientBrokerError
+from replicator.errors import ReplicatorError
 from replicator.kafka.admin import ClusterAdmin
 from replicator.offsets.index import index_pairs
 from replicator.offsets.lines import Component, Crossing, Line
@@ -38,13 +38,22 @@ class _Bounds:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How one position is to be translated."""
+
+    limits: Limits
+    several: bool
+    deadline: float
+
+
 @dataclass(slots=True)
 class _Memory:
     """What looks have shown of one line; void once the source topic or its index began anew."""
 
     life: tuple[str, Pair | None]
     known: Known
-    entries: int = 0
+    newest: int
 
 
 @dataclass(slots=True)
@@ -142,36 +151,23 @@ class Translator:
         used = [part for part in crossing.components if self._used(part)]
         if not used:
             return unavailable("nothing was copied yet")
-        deadline = self._clock.monotonic() + TIMEOUT_SECONDS
-        several = len(used) > 1
-        parts = [
-            (part.origin, self._component(part, position, limits, several, deadline))
-            for part in used
-        ]
-        return combine(parts)
+        asked = _Asked(limits, len(used) > 1, self._clock.monotonic() + TIMEOUT_SECONDS)
+        return combine([(part.origin, self._component(part, position, asked)) for part in used])
 
-    def _component(
-        self, part: Component, position: int, limits: Limits, several: bool, deadline: float
-    ) -> Translation:
+    def _component(self, part: Component, position: int, asked: "_Asked") -> Translation:
         looks = 0
         if part.back is not None:
-            answer = self._line(part.back, "backward", position, limits, several, deadline)
+            answer = self._line(part.back, "backward", position, asked)
             if part.there is None or answer.offset is None:
                 return answer
             position, looks = answer.offset, answer.probes
         if part.there is None:
             raise ValueError("a component needs a line")
-        answer = self._line(part.there, "forward", position, limits, several, deadline)
+        answer = self._line(part.there, "forward", position, asked)
         return answer.after(answer.probes + looks)
 
     def _line(
-        self,
-        line: Line,
-        direction: Direction,
-        position: int,
-        limits: Limits,
-        several: bool,
-        deadline: float,
+        self, line: Line, direction: Direction, position: int, asked: "_Asked"
     ) -> Translation:
         held = self._round.bounds.get((line.target.alias, line.target_topic, line.partition))
         if held is None:
@@ -185,7 +181,7 @@ class Translator:
             copied_to=self._stored[line].copied_to,
             from_earliest=line.from_earliest,
             marked=line.marked,
-            cyclic=line.cyclic or several,
+            cyclic=line.cyclic or asked.several,
         )
         mark = CopyMark(
             line.source.alias, line.topic, line.partition, replayed=self._replayed(line)
@@ -197,11 +193,11 @@ class Translator:
             )
 
         def in_time() -> bool:
-            return self._clock.monotonic() < deadline
+            return self._clock.monotonic() < asked.deadline
 
         return translate(
             direction, position, known=self._memory[line].known, facts=facts, look=look,
-            limits=limits, tight=several, in_time=in_time,
+            limits=asked.limits, tight=asked.several, in_time=in_time,
         )  # fmt: skip
 
     def _used(self, part: Component) -> bool:
@@ -217,11 +213,14 @@ class Translator:
         pairs = index_pairs(stored.entries.values())
         life = (stored.topic_id, pairs[0] if pairs else None)
         memory = self._memory.get(line)
+        newest = pairs[-1].target if pairs else -1
         if memory is None or memory.life != life:
-            self._memory[line] = _Memory(life, Known.of(pairs), len(pairs))
-        else:
-            for pair in pairs[-3:]:  # those since the last round; older ones are known
+            self._memory[line] = _Memory(life, Known.of(pairs), newest)
+            return
+        for pair in pairs:
+            if pair.target > memory.newest:
                 memory.known.pair(pair)
+        memory.newest = newest
 
     def _view(self, line: Line) -> CheckpointsView:
         key = (line.source.alias, line.target.alias)
@@ -250,7 +249,7 @@ def _bounds(
     if isinstance(start, int) and isinstance(end, int):
         return _Bounds(start, max(start, end))
     for answer in (start, end):
-        if isinstance(answer, TransientBrokerError):
+        if isinstance(answer, ReplicatorError) and answer.retriable:
             raise answer
     return None
 
