@@ -69,7 +69,8 @@ def apply(
         say("Nothing was changed.")
         return
     done = apply_plan(wanted, clock=clock, progress=lambda line: say(f"  {line}"))
-    render(done.as_json(), output, text=f"Applied: {len(done.done)} changes.")
+    text = "Applied in part." if done.problems else f"Applied: {len(found.changes)} changes."
+    render(done.as_json(), output, text=text)
     for problem in done.problems:
         say(f"{problem.code} {problem.subject}: {problem.detail}. {problem.remedy}", style="red")
     if done.problems:

@@ -62,8 +62,9 @@ class AttributingProducer:
                 self.failures.setdefault(origin, error)
 
         try:
+            # As `callback`: given as `on_delivery` beside a `callback` of None it is not called.
             self._producer.produce(
-                topic, value, key, partition, None, delivered, timestamp, headers
+                topic, value, key, partition, delivered, None, timestamp, headers
             )
         except KafkaException as error:
             # Once a record of a transaction has failed the client takes no more of them: the

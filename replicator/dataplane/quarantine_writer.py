@@ -74,8 +74,9 @@ class QuarantineWriter:
 
         while True:
             try:
+                # As `callback`: given as `on_delivery` beside a `callback` of None it is not called.
                 producer.produce(
-                    self._topic, record.value, record.key, -1, None, delivered, 0, record.headers
+                    self._topic, record.value, record.key, -1, delivered, None, 0, record.headers
                 )
             except BufferError:
                 producer.poll(0.05)
