@@ -16,7 +16,6 @@ from typing import Annotated, Protocol, runtime_checkable
 
 import typer
 
-from replicator import __version__
 from replicator.cli.output import say
 from replicator.errors import InputError, ReplicatorError
 
@@ -126,6 +125,8 @@ def _usage(error: CommandLineError) -> str:
 
 def _print_version(asked: bool) -> None:
     if asked:
+        from replicator import __version__
+
         sys.stdout.write(f"replicator {__version__}\n")
         raise typer.Exit
 

@@ -74,6 +74,10 @@ class LaneClients:
         self.careful = careful
         self._source_admin = source_admin
 
+    def serves(self, spec: LaneSpec) -> bool:
+        """Whether other work fits this session: its batches fit into the smallest target topic."""
+        return batch_bytes(spec) >= batch_bytes(self.spec)
+
     def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
         """Makes this the only writer of the lane; False when told to stop meanwhile.
 
@@ -203,7 +207,7 @@ def open_clients(
             "queue.buffering.max.messages": QUEUE_RECORDS,
             # The broker decides what is too large, not the client: only then is it a fact.
             "message.max.bytes": LARGEST_RECORD_BYTES,
-            "batch.size": min([BATCH_BYTES, *(work.max_message_bytes for work in spec.work)]),
+            "batch.size": batch_bytes(spec),
             **({"batch.num.messages": 1} if careful else {}),
             "on_delivery": delivered,
             "delivery.report.only.error": True,
@@ -233,7 +237,7 @@ def open_clients(
         commit_interval_seconds=spec.settings.commit_interval_seconds,
         eager=transactional,
         examine=examine,
-        quarantine=lambda refusal: quarantine.handle(refusal, producer),
+        quarantine=lambda refusal: quarantine.handle(refusal, producer, on_failed=delivered),
         on_problem=on_problem,
         give_up=give_up,
         careful=careful,
@@ -292,6 +296,11 @@ def open_clients(
         session=session,
         careful=careful,
     )
+
+
+def batch_bytes(spec: LaneSpec) -> int:
+    """The largest batch that no target topic of the lane refuses for its size."""
+    return min([BATCH_BYTES, *(work.max_message_bytes for work in spec.work)])
 
 
 def _client_id(spec: LaneSpec) -> str:

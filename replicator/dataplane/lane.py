@@ -56,6 +56,7 @@ class Lane(threading.Thread):
         self._stopping = False
         self._stop_token = 0
         self._outdated = False
+        self._reopen = False
         self._give_up_at = float("inf")
         self._figures = Figures()
         self._flow_control = FlowControl(spec.throttle, now=clock.monotonic())
@@ -86,7 +87,10 @@ class Lane(threading.Thread):
     def _apply(self, spec: LaneSpec) -> None:
         self._spec = spec
         self._flow_control.set(spec.throttle, now=self._clock.monotonic())
-        self._known().follow(spec)
+        if self._clients is None or self._clients.serves(spec):
+            self._known().follow(spec)
+        else:
+            self._reopen = True
 
     def _known(self) -> LanePartitions:
         if self._partitions is None:
@@ -155,6 +159,7 @@ class Lane(threading.Thread):
     def _work(self) -> None:
         """One session: take over, loop until told to stop, commit."""
         self._state, self._reason = "starting", "taking over"
+        self._reopen = False
         spec = self._spec
         clients = self._clients = open_clients(
             spec,
@@ -182,6 +187,9 @@ class Lane(threading.Thread):
         while not self._stopping:
             while self._commands:
                 self._commands.popleft()()
+            if self._reopen:
+                session.commit()
+                return  # the next session's clients suit the new work
             session.step()
             if clients.careful and self._past_stretch():
                 session.commit()

@@ -1,5 +1,7 @@
 """Writes refused records into the quarantine topic, or stops their partition, by policy."""
 
+from collections.abc import Callable
+
 from replicator.clock import Clock
 from replicator.dataplane.engine import Refusal
 from replicator.dataplane.quarantine import QuarantineRecord, quarantine_id, quarantine_record
@@ -9,6 +11,8 @@ from replicator.identifiers import quarantine_topic
 from replicator.kafka.client import KafkaError, Producer
 
 _RAW_FETCH_SECONDS = 10.0
+
+OnFailed = Callable[[KafkaError | None, object], None]
 
 
 class QuarantineWriter:
@@ -27,8 +31,11 @@ class QuarantineWriter:
         self._clock = clock
         self._too_large: set[str] = set()
 
-    def handle(self, refusal: Refusal, producer: Producer) -> bool:
-        """Quarantines the record; False when the policy is to stop, and the route now says so."""
+    def handle(self, refusal: Refusal, producer: Producer, *, on_failed: OnFailed) -> bool:
+        """Quarantines the record; False when the policy is to stop, and the route now says so.
+
+        ``on_failed`` hears when the quarantine record itself is refused: its unit must not be stored.
+        """
         route = refusal.route
         offset = refusal.message.offset()
         if self._policy == "stop" and route.tolerated != offset:
@@ -36,7 +43,7 @@ class QuarantineWriter:
             route.detail = f"offset {offset}: {refusal.error}"
             return False
         route.quarantined += 1
-        self._produce(self._record(refusal), refusal, producer)
+        self._produce(self._record(refusal), refusal, producer, on_failed)
         return True
 
     def _record(self, refusal: Refusal) -> QuarantineRecord:
@@ -65,12 +72,15 @@ class QuarantineWriter:
         except ReplicatorError:
             return b""
 
-    def _produce(self, record: QuarantineRecord, refusal: Refusal, producer: Producer) -> None:
+    def _produce(
+        self, record: QuarantineRecord, refusal: Refusal, producer: Producer, on_failed: OnFailed
+    ) -> None:
         identity = self._id(refusal)
 
-        def delivered(error: KafkaError | None, _message: object) -> None:
+        def delivered(error: KafkaError | None, message: object) -> None:
             if error is not None and error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
                 self._too_large.add(identity)
+            on_failed(error, message)
 
         while True:
             try:

@@ -4,8 +4,6 @@ import os
 import platform
 from dataclasses import dataclass
 
-from replicator import __version__
-
 
 @dataclass(frozen=True, slots=True)
 class Build:
@@ -18,6 +16,8 @@ class Build:
 
 def current_build() -> Build:
     """The running build; the image's build sets ``REPLICATOR_REVISION`` to its commit."""
+    from replicator import __version__
+
     return Build(
         version=__version__,
         revision=os.environ.get("REPLICATOR_REVISION", "unknown"),

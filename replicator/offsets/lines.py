@@ -27,6 +27,7 @@ class Line:
     topic: str
     target_topic: str
     partition: int
+    link: str = ""
     marked: bool = True
     from_earliest: bool = True
     cyclic: bool = False
@@ -53,12 +54,26 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """A partition of a topic on A, the topic on B that holds the same records, and the ways over."""
+    """A partition of a topic here, the topic there that holds the same records, the ways over."""
 
+    here: str
+    there: str
     topic: str
     target_topic: str
     partition: int
     components: tuple[Component, ...]
+
+    @property
+    def links(self) -> frozenset[str]:
+        """The links whose copies connect the two."""
+        return frozenset(line.link for line in self.lines)
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Every copy that takes part."""
+        return tuple(
+            line for part in self.components for line in (part.back, part.there) if line is not None
+        )
 
 
 def crossings(plan: Plan, here: str, there: str, topic: str, partition: int) -> list[Crossing]:
@@ -75,7 +90,9 @@ def crossings(plan: Plan, here: str, there: str, topic: str, partition: int) -> 
             _add(ways, original, Component(there, line, None))
     for name, component in _third_clusters(plan, here, there, topic, partition):
         _add(ways, name, component)
-    return [Crossing(topic, name, partition, tuple(parts)) for name, parts in ways.items()]
+    return [
+        Crossing(here, there, topic, name, partition, tuple(parts)) for name, parts in ways.items()
+    ]
 
 
 def _third_clusters(
@@ -136,6 +153,7 @@ def _line(plan: Plan, flow: FlowPlan, topic: str, partition: int, *, assumed: bo
         topic=topic,
         target_topic=target_name(flow.policy.naming, flow.source, topic),
         partition=partition,
+        link=flow.link,
         marked=flow.policy.provenance == "full",
         from_earliest=flow.policy.start_from.kind == "earliest",
         cyclic=assumed or _leads_back(plan, flow),
@@ -155,3 +173,9 @@ def _leads_back(plan: Plan, flow: FlowPlan) -> bool:
             seen.add(cluster)
             ahead.extend(other.target for other in plan.flows if other.source == cluster)
     return False
+
+
+def turned(plan: Plan, crossing: Crossing) -> Crossing | None:
+    """The way back: from the topic over there to the one here."""
+    ways = crossings(plan, crossing.there, crossing.here, crossing.target_topic, crossing.partition)
+    return next((back for back in ways if back.target_topic == crossing.topic), None)

@@ -121,7 +121,7 @@ class Translator:
             ReplicatorError: a cluster that holds copies cannot be read. The origin of a copy may be
                 away: then less is known.
         """
-        lines = {line for crossing in crossings for line in _lines(crossing)}
+        lines = {line for crossing in crossings for line in crossing.lines}
         for pair in {(line.source.alias, line.target.alias) for line in lines}:
             mine = [one for one in lines if (one.source.alias, one.target.alias) == pair]
             stored = self._view(mine[0]).refresh()
@@ -153,6 +153,26 @@ class Translator:
             return unavailable("nothing was copied yet")
         asked = _Asked(limits, len(used) > 1, self._clock.monotonic() + TIMEOUT_SECONDS)
         return combine([(part.origin, self._component(part, position, asked)) for part in used])
+
+    def noted_by(self, line: Line, source: int) -> int | None:
+        """A time, in milliseconds, at which the copy of a source offset was there, from the index."""
+        later = [
+            entry.at_ms
+            for entry in self._stored[line].entries.values()
+            if entry.pair.source >= source
+        ]
+        return min(later, default=None)
+
+    def ends(self, crossing: Crossing) -> tuple[int | None, int | None]:
+        """Next offsets to be read of both topics, as of the last ``refresh``."""
+        held = (
+            self._round.bounds.get((crossing.here, crossing.topic, crossing.partition)),
+            self._round.bounds.get((crossing.there, crossing.target_topic, crossing.partition)),
+        )
+        return (
+            None if held[0] is None else held[0].end,
+            None if held[1] is None else held[1].end,
+        )
 
     def _component(self, part: Component, position: int, asked: "_Asked") -> Translation:
         looks = 0
@@ -252,9 +272,3 @@ def _bounds(
         if isinstance(answer, ReplicatorError) and answer.retriable:
             raise answer
     return None
-
-
-def _lines(crossing: Crossing) -> list[Line]:
-    return [
-        line for part in crossing.components for line in (part.back, part.there) if line is not None
-    ]

@@ -168,10 +168,14 @@ class Scene:
         source, _, target = flow.partition("->")
         group = f"__replicator.{self.name}.{source}"
         admin = self._clusters[target].admin()
-        answers = admin.describe_consumer_groups([group], request_timeout=SCAN_SECONDS)
+        asked = admin.describe_consumer_groups([group], request_timeout=SCAN_SECONDS)
+        try:
+            members = asked[group].result().members
+        except KafkaException:
+            return set()  # a group nobody has joined yet has no coordinator that knows it
         return {
             place.partition
-            for member in answers[group].result().members
+            for member in members
             if f"-{worker.pid}-" in member.client_id
             for place in member.assignment.topic_partitions
         }

@@ -23,6 +23,7 @@ LARGE = throughput.Payload("1 KB", 1_000, 800_000)
 SLOW = latency.Pace("1 k rec/s of 100 B", 1_000, 100)
 FAST = latency.Pace("10 k rec/s of 1 KB", 10_000, 1_000)
 IDLE_PERCENT = 3.0
+STEADY_SECONDS = 5.0
 COLD_START_SECONDS = 2.5
 CAUGHT_UP_SECONDS = 8.0
 SIGKILL_SECONDS = 12.0
@@ -72,6 +73,8 @@ def of_latency(results: Sequence[latency.Result]) -> list[Verdict]:
             if p50 is not None:
                 verdicts.append(_at_most(f"{what}: p50", each.p50_seconds, p50, milli=True))
             verdicts.append(_at_most(f"{what}: p99", each.p99_seconds, p99, milli=True))
+            steady = max(each.settle_seconds, each.steady_after_seconds)
+            verdicts.append(_at_most(f"{what}: steady after", steady, STEADY_SECONDS, milli=False))
     return verdicts
 
 

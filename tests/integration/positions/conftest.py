@@ -1,0 +1,186 @@
+"""Two clusters with a real worker between them, and the naive truth about every position."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from replicator.cli.main import run_command
+from replicator.offsets.lines import crossings
+from replicator.offsets.translator import Translator
+from replicator.topology.load import require_plan
+
+
+class Pair:
+    """East and west, one topic, one topology file; the worker runs only inside ``replicating``."""
+
+    def __init__(self, directory, east, west, name, topic):
+        self.east, self.west, self.name, self.topic = east, west, name, topic
+        self.directory = directory
+        self.file = directory / "topology.yaml"
+
+    def topology(self, **link):
+        link = {
+            "name": "orders", "shape": "active-passive", "active": "east", "passive": "west",
+            "topics": {"include": [self.topic]}, **link,
+        }  # fmt: skip
+        if link["shape"] == "active-active":
+            link = {key: link[key] for key in link if key not in {"active", "passive"}}
+            link["clusters"] = ["east", "west"]
+        clusters = {"east": self.east.topology_entry(), "west": self.west.topology_entry()}
+        self.file.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "replicator/v1", "kind": "Topology",
+                    "metadata": {"name": self.name},
+                    "spec": {
+                        "clusters": clusters, "defaults": {"discoveryInterval": "1s"},
+                        "links": [link],
+                    },
+                }
+            )
+        )  # fmt: skip
+        return require_plan(self.file)
+
+    def write(self, cluster, count, *, partition=0, topic=None, value="v"):
+        producer = Producer(cluster.client_settings())
+        for number in range(count):
+            producer.produce(topic or self.topic, f"{value}-{number}".encode(), partition=partition)
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+    def write_transactions(self, cluster, counts, *, partition=0, topic=None):
+        """One transaction per count; negative ones are aborted."""
+        producer = Producer(
+            {**cluster.client_settings(), "transactional.id": f"{self.name}-writer"}
+        )
+        producer.init_transactions(20)
+        for count in counts:
+            producer.begin_transaction()
+            for number in range(abs(count)):
+                producer.produce(topic or self.topic, f"t-{number}".encode(), partition=partition)
+            producer.flush(20)
+            if count > 0:
+                producer.commit_transaction(20)
+            else:
+                producer.abort_transaction(20)
+
+    def start(self):
+        log = (self.directory / "worker.log").open("ab")
+        return subprocess.Popen(
+            [
+                sys.executable, "-m", "replicator", "run", "-f", self.file, "--processes", "1",
+                "--http", "127.0.0.1:0", "--log-format", "json",
+            ],
+            stdout=log, stderr=log,
+        )  # fmt: skip
+
+    def log_of(self, cluster, topic=None, partition=0):
+        """Every committed record: offset and last hop, None where it has none."""
+        consumer = Consumer(
+            {
+                **cluster.client_settings(), "group.id": "scan", "enable.partition.eof": True,
+                "isolation.level": "read_committed", "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+            }
+        )  # fmt: skip
+        consumer.assign([TopicPartition(topic or self.topic, partition, 0)])
+        found, end = [], 0
+        while True:
+            message = consumer.poll(20)
+            assert message is not None, "the log ends in time"
+            if message.error() is not None:
+                end = message.offset()
+                break
+            hops = dict(message.headers() or []).get("replicator-hops")
+            last = None if hops is None else hops.decode().split(" ")[-1]
+            found.append((message.offset(), last))
+        consumer.close()
+        return found, end
+
+    def commit(self, cluster, group, positions, *, metadata=""):
+        """Sets positions of a group, as a consumer that stopped there left them."""
+        consumer = Consumer({**cluster.client_settings(), "group.id": group})
+        consumer.commit(
+            offsets=[
+                TopicPartition(topic, number, offset, metadata=metadata)
+                for (topic, number), offset in positions.items()
+            ],
+            asynchronous=False,
+        )
+        consumer.close()
+
+    def committed(self, cluster, group, topic=None, partition=0):
+        consumer = Consumer({**cluster.client_settings(), "group.id": group})
+        part = consumer.committed([TopicPartition(topic or self.topic, partition)], timeout=20)[0]
+        consumer.close()
+        return part.offset, part.metadata
+
+
+@pytest.fixture
+def pair(tmp_path, east, west, unique):
+    return Pair(tmp_path, east, west, unique, f"{unique}.orders")
+
+
+@pytest.fixture
+def replicating(pair):
+    """Runs a worker until every flow has caught up, then stops it; returns when it is gone."""
+    started = []
+
+    def until_caught_up(*, expect):
+        worker = pair.start()
+        started.append(worker)
+        _wait(pair, expect)
+        worker.terminate()
+        assert worker.wait(40) == 0
+
+    yield until_caught_up
+    for worker in started:
+        if worker.poll() is None:
+            worker.kill()
+            worker.wait(10)
+
+
+def _wait(pair, expect):
+    """``expect``: for each (cluster, topic, partition) how many copies must stand there."""
+    from replicator.testing import wait_until
+
+    for (cluster, topic, partition), count in expect.items():
+
+        def there(cluster=cluster, topic=topic, partition=partition, count=count):
+            if topic not in cluster.admin().list_topics(timeout=20).topics:
+                return False
+            found, _ = pair.log_of(cluster, topic, partition)
+            return sum(last is not None for _, last in found) >= count
+
+        wait_until(there, timeout_seconds=90, interval_seconds=0.5, describe=f"{count} copies")
+
+
+@pytest.fixture
+def translate():
+    """Translates many positions with one translator."""
+    opened = []
+
+    def positions(plan, here, there, topic, partition, offsets):
+        translator = Translator(plan, client_id="test-offsets")
+        opened.append(translator)
+        way = crossings(plan, here, there, topic, partition)[0]
+        translator.refresh([way])
+        return [translator.cross(way, offset) for offset in offsets]
+
+    yield positions
+    for translator in opened:
+        translator.close()
+
+
+@pytest.fixture
+def run(capsys):
+    def command(*arguments):
+        capsys.readouterr()
+        code = run_command([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
