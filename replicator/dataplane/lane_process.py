@@ -14,6 +14,7 @@ import threading
 from types import FrameType
 
 from replicator.clock import SystemClock
+from replicator.dataplane.events import LaneStats
 from replicator.dataplane.lane import Lane, MayStart
 from replicator.dataplane.messages import (
     Gap,
@@ -101,10 +102,14 @@ class LaneProcess:
 
     def _send_stats(self) -> None:
         pause = threading.Event()
+        sent: dict[tuple[str, int], LaneStats] = {}
         while not pause.wait(STATS_SECONDS):
             with self._lock:
-                lanes = tuple(lane.stats for lane in self._lanes.values())
-            self._send(Stats(lanes))
+                now = {key: lane.stats for key, lane in self._lanes.items()}
+            news = tuple(stats for key, stats in now.items() if sent.get(key) is not stats)
+            sent = now
+            if news:
+                self._send(Stats(news))
 
     def _send(self, event: LaneStopped | Gap | LogLine | Stats) -> None:
         with self._sending:

@@ -52,7 +52,7 @@ class LaneStopped:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Figures of every lane of the process, about once a second."""
+    """Figures of the lanes that have new ones, at most twice a second."""
 
     lanes: tuple[LaneStats, ...]
     kind: Literal["stats"] = "stats"

@@ -10,7 +10,7 @@ source topic was made anew. After such a step back everything from there on was 
 rule "the last record below, and what follows it" never passes over a record.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -86,10 +86,11 @@ def joined(pairs: Iterable[Pair]) -> tuple[Run, ...]:
 class Known:
     """Windows of one target partition, in order, never overlapping, touching ones joined."""
 
-    __slots__ = ("_windows",)
+    __slots__ = ("_size", "_windows")
 
     def __init__(self, windows: Iterable[Window] = ()) -> None:
         self._windows: list[Window] = []
+        self._size = 0
         for window in windows:
             self.add(window)
 
@@ -100,6 +101,7 @@ class Known:
         known._windows = _coalesced(
             Window(run.target, run.target + run.count, (run,)) for run in joined(pairs)
         )
+        known._size = _size(known._windows)
         return known
 
     @property
@@ -111,19 +113,23 @@ class Known:
         """Learns a window; where it overlaps, what was known first stays."""
         if window.end <= window.start:
             return
+        begin = bisect_left(self._windows, window.start, key=lambda one: one.end)
+        end = bisect_right(self._windows, window.end, key=lambda one: one.start)
+        near = self._windows[begin:end]  # those that overlap or touch it
         pieces: list[Window] = []
         at = window.start
-        kept: list[Window] = []
-        for old in self._windows:
-            if old.end > at and old.start < window.end:
-                if old.start > at:
-                    pieces.append(window.cut(at, old.start))
-                at = max(at, old.end)
-            kept.append(old)
+        for old in near:
+            if old.start > at:
+                pieces.append(window.cut(at, old.start))
+            pieces.append(old)
+            at = max(at, old.end)
         if at < window.end:
             pieces.append(window.cut(at, window.end))
-        self._windows = _coalesced(sorted([*kept, *pieces], key=lambda one: one.start))
-        self._bound()
+        merged = _coalesced(pieces)
+        self._size += _size(merged) - _size(near)
+        self._windows[begin:end] = merged
+        while self._size > MAX_RUNS and len(self._windows) > 1:
+            self._size -= _size([self._windows.pop(0)])
 
     def pair(self, pair: Pair) -> None:
         """Learns one record."""
@@ -180,11 +186,9 @@ class Known:
         """Where the windows begin that end above a target offset."""
         return bisect_right(self._windows, target, key=lambda window: window.end)
 
-    def _bound(self) -> None:
-        """Forgets the oldest stretches; they can be read again."""
-        total = sum(max(1, len(window.runs)) for window in self._windows)
-        while total > MAX_RUNS and len(self._windows) > 1:
-            total -= max(1, len(self._windows.pop(0).runs))
+
+def _size(windows: Iterable[Window]) -> int:
+    return sum(max(1, len(window.runs)) for window in windows)
 
 
 def _coalesced(windows: Iterable[Window]) -> list[Window]:

@@ -244,9 +244,7 @@ def test_straight_lines_of_a_million_records_need_three_looks_at_most(chunks, da
         source, target = source + count, target + count + 1 + markers
     index, stored = OffsetIndex("orders", 0), {}
     for number, (first, at, count) in enumerate(starts):
-        for key, value in index.note(
-            first + count - 1, at + count - 1, now=float(number), at_ms=0
-        ):
+        for key, value in index.note(first + count - 1, at + count - 1, now=float(number), at_ms=0):
             stored[key] = value
 
     def look(read):
@@ -295,9 +293,7 @@ def test_two_clusters_that_write_the_same_topic_never_skip_for_a_reader_that_mov
     answer = combine([("east", own), ("west", theirs)])
     read = {_identity(entry, at, "east", "west") for at, entry in enumerate(east) if at < wanted}
     left = {
-        _identity(entry, at, "west", "east")
-        for at, entry in enumerate(west)
-        if at >= answer.offset
+        _identity(entry, at, "west", "east") for at, entry in enumerate(west) if at >= answer.offset
     }
     everything = {_identity(entry, at, "west", "east") for at, entry in enumerate(west)}
     assert read | left == everything

@@ -87,9 +87,7 @@ def test_two_clusters_writing_the_same_topic_skip_nothing(pair, replicating, tra
         pair.write(pair.east, number)
         pair.write(pair.west, number * 2)
     total = 104
-    replicating(
-        expect={(pair.west, pair.topic, 0): total, (pair.east, pair.topic, 0): 2 * total}
-    )
+    replicating(expect={(pair.west, pair.topic, 0): total, (pair.east, pair.topic, 0): 2 * total})
     east, east_end = pair.log_of(pair.east)
     west, _ = pair.log_of(pair.west)
 
@@ -135,9 +133,7 @@ def test_a_record_is_traced_over_both_clusters(pair, replicating, run):
     forward = [(place["cluster"], place["offset"], place["state"])
                for place in json.loads(text)["places"]]  # fmt: skip
     assert forward == [("east", 20, "origin"), ("west", own[20][0], "copy")]
-    code, text, _ = run(
-        "offsets", "trace", "--cluster", "west", "--offset", own[20][0], *options
-    )
+    code, text, _ = run("offsets", "trace", "--cluster", "west", "--offset", own[20][0], *options)
     backward = [(place["cluster"], place["offset"], place["state"])
                 for place in json.loads(text)["places"]]  # fmt: skip
     assert backward == forward
