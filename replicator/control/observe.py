@@ -6,7 +6,7 @@ Settings are read for topics that are new, and for all of them every few rounds.
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from replicator.clock import Clock
 from replicator.control.checkpoint_moves import plan_moves
@@ -18,6 +18,7 @@ from replicator.control.wanted import WantedTopic, wanted_topics
 from replicator.dataplane.events import Problem
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.topics import TopicDescription
 from replicator.kafka.wire_json import decode_key
 from replicator.topology.plan import PairPlan, Plan
 
@@ -27,7 +28,11 @@ CONFIG_ROUNDS = 6
 
 @dataclass(slots=True)
 class Observer:
-    """Takes snapshots of one pair; remembers only when it last read all settings."""
+    """Takes snapshots of one pair; remembers when it last read all settings, and what it described.
+
+    The source's topics are described in every round, because only that shows a recreated one. The
+    target's are described again when their number of partitions changes, and with the settings.
+    """
 
     plan: Plan
     pair: PairPlan
@@ -37,6 +42,7 @@ class Observer:
     client_id: str
     _rounds: int = 0
     _brokers: int = 0
+    _copies: dict[str, TopicDescription] = field(default_factory=dict)
 
     def observe(
         self,
@@ -68,9 +74,9 @@ class Observer:
                 self.source_admin, {one.topic for one in wanted}, {one.topic for one in asked}
             ),
             target_names=frozenset(target_sizes),
-            target_topics=_facts(
+            target_topics=_with_settings(
                 self.target_admin,
-                {one.target for one in wanted} & target_sizes.keys(),
+                self._described_copies({one.target for one in wanted}, target_sizes, full=full),
                 {one.target for one in asked} & target_sizes.keys(),
             ),
             target_brokers=self._brokers,
@@ -81,6 +87,23 @@ class Observer:
         if any(control.topic(one.flow.source, one.flow.link, one.topic) is None for one in wanted):
             return self._with_checkpoints(snapshot, wanted, target_sizes)
         return snapshot
+
+    def _described_copies(
+        self, names: AbstractSet[str], sizes: Mapping[str, int], *, full: bool
+    ) -> dict[str, TopicDescription]:
+        there = names & sizes.keys()
+        stale = {
+            name
+            for name in there
+            if full or name not in self._copies or self._copies[name].partitions != sizes[name]
+        }
+        fresh = self.target_admin.describe_topics(sorted(stale)) if stale else {}
+        self._copies = {
+            name: topic
+            for name, topic in {**self._copies, **fresh}.items()
+            if name in there and (name in fresh or name not in stale)
+        }
+        return dict(self._copies)
 
     def _with_checkpoints(
         self,
@@ -116,9 +139,15 @@ def _is_new(one: WantedTopic, control: ControlState, target_sizes: Mapping[str, 
 def _facts(
     admin: ClusterAdmin, names: AbstractSet[str], with_settings: AbstractSet[str]
 ) -> dict[str, TopicFacts]:
-    if not names:
-        return {}
-    described = admin.describe_topics(sorted(names))
+    described = admin.describe_topics(sorted(names)) if names else {}
+    return _with_settings(admin, described, with_settings)
+
+
+def _with_settings(
+    admin: ClusterAdmin,
+    described: Mapping[str, TopicDescription],
+    with_settings: AbstractSet[str],
+) -> dict[str, TopicFacts]:
     settings = (
         admin.topic_configs(sorted(with_settings & described.keys())) if with_settings else {}
     )

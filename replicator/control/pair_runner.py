@@ -97,6 +97,8 @@ class PairRunner(threading.Thread):
         self._membership: Membership | None = None
         self._controller: ControllerThread | None = None
         self._meter = RateMeter()
+        self._basis: tuple[Plan, PairPlan, ControlState, Lanes] | None = None
+        self._computed: dict[int, LaneSpec] = {}
 
     # What others ask.
 
@@ -298,7 +300,7 @@ class PairRunner(threading.Thread):
                 self._must_verify -= sure
             owned -= doubtful - sure
         self._control_if_owner()
-        wanted = lane_specs(plan=self._plan, pair=self._pair, control=self._control, lanes=owned)
+        wanted = self._specs(owned)
         with self._lock:
             wanted = {
                 lane: spec
@@ -314,6 +316,20 @@ class PairRunner(threading.Thread):
                     self._pool.start(spec)
         if gone:
             self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
+
+    def _specs(self, owned: set[int]) -> dict[int, LaneSpec]:
+        """What the lanes should do; computed again only when something it rests on is another."""
+        basis = (self._plan, self._pair, self._control, frozenset(owned))
+        if (
+            self._basis is None
+            or any(a is not b for a, b in zip(basis[:3], self._basis[:3], strict=True))
+            or basis[3] != self._basis[3]
+        ):
+            self._computed = lane_specs(
+                plan=self._plan, pair=self._pair, control=self._control, lanes=owned
+            )
+            self._basis = basis
+        return self._computed
 
     def _control_if_owner(self) -> None:
         """Runs the controller exactly while this worker owns lane 0."""

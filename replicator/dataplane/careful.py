@@ -17,7 +17,8 @@ from replicator.kafka.client import KafkaError, KafkaException, Producer
 
 CAREFUL_BATCH_RECORDS = 200
 CAREFUL_POLL_SECONDS = 0.1
-_FLUSH_SECONDS = 30.0
+_FLUSH_SECONDS = 0.2
+_FLUSHES = 150
 
 Origin = tuple[str, int, int]
 
@@ -91,8 +92,10 @@ class CarefulCopier:
         refuse: Callable[[Refusal], bool],
         refusals: frozenset[int],
         cyclic: bool,
+        one_by_one: bool,
         on_omitted_header: Callable[[int], None],
     ) -> None:
+        """``one_by_one`` waits for each record: what cannot be taken back must not overtake."""
         self._attributing = AttributingProducer(producer)
         self._engine = engine_for(self._attributing)
         self._producer = producer
@@ -103,6 +106,7 @@ class CarefulCopier:
         self._refuse = refuse
         self._refusals = refusals
         self._cyclic = cyclic
+        self._one_by_one = one_by_one
         self._on_omitted_header = on_omitted_header
 
     def copy(self, messages: Sequence[SourceMessage]) -> None:
@@ -157,13 +161,26 @@ class CarefulCopier:
                 continue
             attributing.current = origin
             self._engine.copy([message])
-        unsent = self._producer.flush(_FLUSH_SECONDS)
+            if self._one_by_one:
+                self._flush()
+                if attributing.failures:
+                    return
+        unsent = self._flush()
         if attributing.failures:
             return
         if attributing.broken is not None:
             raise KafkaException(attributing.broken)
         if unsent > 0:
             raise KafkaException(KafkaError(codes.TIMED_OUT))
+
+    def _flush(self) -> int:
+        """Waits for the target; once a record failed its transaction sends nothing any more."""
+        unsent = 0
+        for _ in range(_FLUSHES):
+            unsent = self._producer.flush(_FLUSH_SECONDS)
+            if not unsent or self._attributing.failures:
+                break
+        return unsent
 
     def _judge(self, failures: dict[Origin, KafkaError], refused: dict[Origin, KafkaError]) -> None:
         for origin, error in failures.items():

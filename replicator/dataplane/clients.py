@@ -209,6 +209,9 @@ def open_clients(
             "message.max.bytes": LARGEST_RECORD_BYTES,
             "batch.size": batch_bytes(spec),
             **({"batch.num.messages": 1} if careful else {}),
+            # Nothing behind a refused batch may be written before the lane has seen the refusal;
+            # inside a transaction nothing is.
+            **({} if careful or transactional else {"enable.gapless.guarantee": True}),
             "on_delivery": delivered,
             "delivery.report.only.error": True,
             "error_cb": lambda error: on_problem("target", error),
@@ -278,6 +281,7 @@ def open_clients(
                 refuse=session.refuse,
                 refusals=RECORD_REFUSALS,
                 cyclic=spec.settings.cyclic,
+                one_by_one=not transactional,
                 on_omitted_header=figures.omitted,
             )
         )

@@ -137,15 +137,15 @@ class Known:
 
     def since(self, target_start: int) -> tuple["Known", Pair | None]:
         """What is known of the log as it is now, and the last record of ours known to be gone."""
-        gone: Pair | None = None
+        if not self._windows or self._windows[0].start >= target_start:
+            return self, None
+        place = self._place(target_start)
+        before = self.last_before(target_start)
         left = Known()
-        for window in self._windows:
-            for run in window.runs:
-                part = run.cut(0, target_start)
-                gone = part.last if part is not None else gone
-            if window.end > target_start:
-                left._windows.append(window.cut(target_start, window.end))
-        return left, gone
+        left._windows = self._windows[place:]
+        if left._windows:
+            left._windows[0] = left._windows[0].cut(target_start, left._windows[0].end)
+        return left, before[0] if before is not None else None
 
     def window_at(self, target: int) -> Window | None:
         """The window that contains a target offset."""

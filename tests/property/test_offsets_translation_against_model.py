@@ -58,8 +58,10 @@ class Logs:
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["copy", "copy", "copy", "copy", "foreign", "target-marker", "source-hole", "aborted",
-             "dropped", "compacted", "restart"]
+            [
+                "copy", "copy", "copy", "copy", "foreign", "marker", "hole", "dropped",
+                "compacted", "restart",
+            ]
         ),
         st.integers(1, 40),
     ),
@@ -67,17 +69,22 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
-def logs_of(steps, *, repeats):
-    """Plays the steps; ``repeats``: a restart copies again what was copied last."""
-    logs = Logs()
-    index = OffsetIndex("orders", 0)
-    now = 0.0
-    backlog: list[int] = []
+class Player:
+    """Plays steps on two logs, as a lane and its surroundings would cause them."""
 
-    def copy(offset):
+    def __init__(self, *, repeats):
+        self.logs = Logs()
+        self.repeats = repeats
+        self.index = OffsetIndex("orders", 0)
+        self.now = 0.0
+        self.copied = []
+
+    def copy_one(self, offset):
+        logs = self.logs
         logs.target[logs.target_end] = offset
         if logs.target_end % 3 == 0:
-            for key, value in index.note(offset, logs.target_end, now=now, at_ms=0):
+            entries = self.index.note(offset, logs.target_end, now=self.now, at_ms=0)
+            for key, value in entries:
                 if value is None:
                     logs.stored.pop(key, None)
                 else:
@@ -85,35 +92,46 @@ def logs_of(steps, *, repeats):
         logs.target_end += 1
         logs.copied_to = max(logs.copied_to, offset + 1)
 
+    def copy(self, count):
+        for _ in range(count):
+            self.logs.source.add(self.logs.source_end)
+            self.copy_one(self.logs.source_end)
+            self.copied.append(self.logs.source_end)
+            self.logs.source_end += 1
+
+    def foreign(self, count):
+        for _ in range(count):
+            self.logs.target[self.logs.target_end] = FOREIGN
+            self.logs.target_end += 1
+
+    def marker(self, count):
+        self.logs.target_end += count
+
+    def hole(self, count):
+        self.logs.source_end += count
+        self.logs.copied_to = self.logs.source_end
+
+    def dropped(self, count):
+        self.logs.source.update(range(self.logs.source_end, self.logs.source_end + count))
+        self.hole(count)
+
+    def compacted(self, count):
+        for at in sorted(self.logs.target)[-count::2]:
+            if self.logs.target[at] != FOREIGN:
+                del self.logs.target[at]
+
+    def restart(self, count):
+        for offset in self.copied[-count:] if self.repeats else ():
+            self.copy_one(offset)
+
+
+def logs_of(steps, *, repeats):
+    """Plays the steps; ``repeats``: a restart copies again what was copied last."""
+    player = Player(repeats=repeats)
     for what, count in steps:
-        now += 0.4 * count
-        if what == "copy":
-            for _ in range(count):
-                logs.source.add(logs.source_end)
-                copy(logs.source_end)
-                backlog.append(logs.source_end)
-                logs.source_end += 1
-        elif what == "foreign":
-            for _ in range(count):
-                logs.target[logs.target_end] = FOREIGN
-                logs.target_end += 1
-        elif what in {"target-marker", "aborted"}:
-            logs.target_end += count
-        elif what == "source-hole":
-            logs.source_end += count
-        elif what == "dropped":
-            logs.source.update(range(logs.source_end, logs.source_end + count))
-            logs.source_end += count
-        elif what == "compacted":
-            for at in sorted(logs.target)[-count::2]:
-                if logs.target[at] != FOREIGN:
-                    del logs.target[at]
-        elif repeats:
-            for offset in backlog[-count:]:
-                copy(offset)
-        if what in {"source-hole", "dropped"}:
-            logs.copied_to = logs.source_end
-    return logs
+        player.now += 0.4 * count
+        getattr(player, what)(count)
+    return player.logs
 
 
 def true_target(logs, wanted):
@@ -244,8 +262,8 @@ def test_straight_lines_of_a_million_records_need_three_looks_at_most(chunks, da
         source, target = source + count, target + count + 1 + markers
     index, stored = OffsetIndex("orders", 0), {}
     for number, (first, at, count) in enumerate(starts):
-        for key, value in index.note(first + count - 1, at + count - 1, now=float(number), at_ms=0):
-            stored[key] = value
+        entries = index.note(first + count - 1, at + count - 1, now=float(number), at_ms=0)
+        stored.update(entries)
 
     def look(read):
         pairs, end = [], read.until

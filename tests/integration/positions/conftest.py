@@ -163,7 +163,7 @@ def translate():
     """Translates many positions with one translator."""
     opened = []
 
-    def positions(plan, here, there, topic, partition, offsets):
+    def positions(plan, here, there, topic, *offsets, partition=0):
         translator = Translator(plan, client_id="test-offsets")
         opened.append(translator)
         way = crossings(plan, here, there, topic, partition)[0]

@@ -30,13 +30,13 @@ def test_every_position_is_exact_both_ways_across_markers_and_aborted_ranges(
     assert len(own) == total
     _, source_end = pair.log_of(pair.east)
     wanted = [*range(0, source_end + 1, 7), source_end - 1, source_end]
-    answers = translate(plan, "east", "west", pair.topic, 0, wanted)
+    answers = translate(plan, "east", "west", pair.topic, *wanted)
     for offset, answer in zip(wanted, answers, strict=True):
         truth = next((at for at, source in own if source >= offset), end)
         assert (answer.grade, answer.offset, answer.records_reread) == ("exact", truth, 0), offset
     assert max(answer.probes for answer in answers) <= 3
     places = [*range(0, end + 1, 11), end]
-    back = translate(plan, "west", "east", pair.topic, 0, places)
+    back = translate(plan, "west", "east", pair.topic, *places)
     for offset, answer in zip(places, back, strict=True):
         truth = next((source for at, source in own if at >= offset), None)
         assert answer.grade == "exact"
@@ -72,7 +72,7 @@ def test_a_target_that_lost_its_oldest_records_says_so(pair, replicating, transl
     pair.west.admin().delete_records([TopicPartition(pair.topic, 0, trimmed)])[
         TopicPartition(pair.topic, 0)
     ].result(20)
-    lost, first, later = translate(plan, "east", "west", pair.topic, 0, [50, 100, 250])
+    lost, first, later = translate(plan, "east", "west", pair.topic, 50, 100, 250)
     assert (lost.grade, lost.offset) == ("unavailable", None)
     assert "older than" in lost.reason
     assert (first.grade, first.offset) == ("exact", trimmed)
@@ -99,7 +99,7 @@ def test_two_clusters_writing_the_same_topic_skip_nothing(pair, replicating, tra
 
     wanted = sorted(random.Random(7).sample(range(east_end + 1), 40))
     for offset, answer in zip(
-        wanted, translate(plan, "east", "west", pair.topic, 0, wanted), strict=True
+        wanted, translate(plan, "east", "west", pair.topic, *wanted), strict=True
     ):
         assert answer.grade in {"exact", "bounded"}
         read = {identity("east", at, last) for at, last in east if at < offset}
@@ -115,9 +115,9 @@ def test_prefixed_copies_translate_both_ways_and_back_to_their_origin(pair, repl
     copy = f"east.{pair.topic}"
     replicating(expect={(pair.west, copy, 0): 120})
     own = copies(pair.log_of(pair.west, copy)[0], "east")
-    (there,) = translate(plan, "east", "west", pair.topic, 0, [77])
+    (there,) = translate(plan, "east", "west", pair.topic, 77)
     assert (there.grade, there.offset) == ("exact", own[77][0])
-    (back,) = translate(plan, "west", "east", copy, 0, [there.offset])
+    (back,) = translate(plan, "west", "east", copy, there.offset)
     assert (back.grade, back.offset) == ("exact", 77)
 
 
