@@ -12,8 +12,10 @@ from replicator.errors import ReplicatorError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from replicator.clock import Clock
+    from replicator.offsets.group_report import PartitionOutcome
     from replicator.offsets.translator import Translator
-    from replicator.topology.plan import PairPlan, Plan
+    from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 FAILED = 1
 
@@ -99,10 +101,39 @@ def _survey(
                 if synced_ms is None or group.group in failed
                 else max(0.0, clock.now() - synced_ms / 1000)
             ),
-            "partitions": [partition.as_json() for partition in group.partitions],
+            "partitions": [
+                {**partition.as_json(), **_seconds(partition, pair, translator, clock)}
+                for partition in group.partitions
+            ],
         }
         for group in report.groups
     ]
+
+
+def _seconds(
+    part: "PartitionOutcome", pair: "PairPlan", translator: "Translator", clock: "Clock"
+) -> dict[str, object]:
+    """How old the first unread record is on each side; None where that cannot be told."""
+
+    def age(cluster: "ClusterPlan", topic: str, at: int | None, lag: int | None) -> float | None:
+        if at is None or lag is None:
+            return None
+        if lag == 0:
+            return 0.0
+        try:
+            record = translator.probe(cluster).record(topic, part.partition, at, or_next=True)
+        except ReplicatorError:
+            return None
+        if record is None:  # nothing but markers is left
+            return 0.0
+        return max(0.0, clock.now() - record.timestamp()[1] / 1000)
+
+    return {
+        "sourceLagSeconds": age(pair.source, part.topic, part.source_offset, part.source_lag),
+        "targetLagSeconds": age(
+            pair.target, part.target_topic, part.target_offset, part.target_lag
+        ),
+    }
 
 
 def _table(found: list[dict[str, Any]]) -> "RenderableType":

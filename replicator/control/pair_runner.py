@@ -38,7 +38,8 @@ DRAIN_SECONDS = 5.0
 
 RECORD_SECONDS = 5.0
 MAX_RETRY_SECONDS = 10.0
-TAIL_SECONDS = 0.25
+TAIL_SECONDS = 1.0
+"""How long to wait for something to happen; whatever happens ends the wait."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ class CarefulCopier:
         dirty: set[Route],
         begin: Callable[[], None],
         abort: Callable[[], None],
+        commit: Callable[[], None],
         refuse: Callable[[Refusal], bool],
         refusals: frozenset[int],
         cyclic: bool,
@@ -103,6 +104,7 @@ class CarefulCopier:
         self._dirty = dirty
         self._begin = begin
         self._abort = abort
+        self._commit = commit
         self._refuse = refuse
         self._refusals = refusals
         self._cyclic = cyclic
@@ -110,35 +112,42 @@ class CarefulCopier:
         self._on_omitted_header = on_omitted_header
 
     def copy(self, messages: Sequence[SourceMessage]) -> None:
-        """Produces the batch inside the open unit; the caller commits it.
+        """Copies the batch in units that end behind a refused record; the last one stays open.
 
         Raises:
             KafkaException: for an error that is not a record's fault.
         """
+        rest = messages
+        while rest:
+            rest = rest[self._copy_unit(rest) :]
+            if rest:
+                self._commit()
+
+    def _copy_unit(self, messages: Sequence[SourceMessage]) -> int:
+        """Produces the first messages inside the open unit; returns how many."""
         refused: dict[Origin, KafkaError] = {}
         self._attributing.bare = set()
         before = {
-            route: (
-                route.position, route.records, route.bytes, route.dropped, route.quarantined,
-                route.problem, route.detail,
-            )
+            route: _state(route)
             for by_partition in self._table.values()
             for route in by_partition.values()
         }
+        unit = messages
         while True:
             self._begin()
-            self._attempt(messages, refused)
+            self._attempt(unit, refused)
             failures = self._attributing.failures
             if not failures:
                 self._on_omitted_header(len(self._attributing.bare - refused.keys()))
-                return
+                return len(unit)
             self._abort()
             for route, state in before.items():
-                (
-                    route.position, route.records, route.bytes, route.dropped, route.quarantined,
-                    route.problem, route.detail,
-                ) = state  # fmt: skip
+                _restore(route, state)
             self._judge(failures, refused)
+            # What comes behind waits: otherwise many refusals would copy the batch many times over.
+            unit = unit[: 1 + next(
+                place for place, message in enumerate(unit) if _origin(message) in failures
+            )]  # fmt: skip
 
     def _attempt(
         self, messages: Sequence[SourceMessage], refused: dict[Origin, KafkaError]
@@ -195,6 +204,23 @@ class CarefulCopier:
                 self._attributing.bare.add(origin)
             else:
                 refused[origin] = error
+
+
+_State = tuple[int, int, int, int, int, str, str]
+
+
+def _state(route: Route) -> _State:
+    return (
+        route.position, route.records, route.bytes, route.dropped, route.quarantined,
+        route.problem, route.detail,
+    )  # fmt: skip
+
+
+def _restore(route: Route, state: _State) -> None:
+    (
+        route.position, route.records, route.bytes, route.dropped, route.quarantined,
+        route.problem, route.detail,
+    ) = state  # fmt: skip
 
 
 def _origin(message: SourceMessage) -> Origin | None:

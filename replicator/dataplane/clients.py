@@ -49,7 +49,12 @@ FETCH_AHEAD_RECORDS = 20_000
 FETCH_BYTES = 2 * 1024 * 1024
 """What a lane may hold on each side: as fast as larger queues, at half the memory (measured)."""
 
+FETCH_WAIT_SECONDS = 2.0
+"""How long a broker holds a fetch that finds nothing; records end the wait at once. Longer costs less
+while idle, and delays a partition that is added to an idle lane by as much."""
+
 LARGEST_RECORD_BYTES = 1_000_000_000
+_IN_FLIGHT = "max.in.flight.requests.per.connection"
 BATCH_BYTES = 1_000_000
 """Batches stay below the smallest limit of the lane's target topics, or they would be refused."""
 
@@ -184,7 +189,7 @@ def open_clients(
             group_id=progress_group(spec.topology, spec.target.alias),
             partition_fetch_bytes=FETCH_BYTES,
             queue_bytes=QUEUE_BYTES,
-            fetch_wait_seconds=0.5,
+            fetch_wait_seconds=FETCH_WAIT_SECONDS,
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
         "error_cb": lambda error: on_problem("source", error),
@@ -208,7 +213,8 @@ def open_clients(
             # The broker decides what is too large, not the client: only then is it a fact.
             "message.max.bytes": LARGEST_RECORD_BYTES,
             "batch.size": batch_bytes(spec),
-            **({"batch.num.messages": 1} if careful else {}),
+            # One record a request and one request at a time: a refusal then breaks nothing else.
+            **({"batch.num.messages": 1, _IN_FLIGHT: 1} if careful else {}),
             # Nothing behind a refused batch may be written before the lane has seen the refusal;
             # inside a transaction nothing is.
             **({} if careful or transactional else {"enable.gapless.guarantee": True}),
@@ -278,6 +284,7 @@ def open_clients(
                 dirty=session.dirty,
                 begin=session.begin,
                 abort=session.take_back,
+                commit=session.commit,
                 refuse=session.refuse,
                 refusals=RECORD_REFUSALS,
                 cyclic=spec.settings.cyclic,

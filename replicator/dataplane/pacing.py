@@ -13,7 +13,7 @@ from replicator.policy.values import PRIORITIES, Priority
 MIN_COMMIT_SECONDS = 0.02
 """A commit costs the target's coordinator three writes; 50 a second per lane is the most."""
 
-IDLE_POLL_SECONDS = 0.25
+IDLE_POLL_SECONDS = 0.5
 """How long an idle lane sleeps in the client; bounds how late it notices a command."""
 
 LAZY_COMMIT_SECONDS = 1.0

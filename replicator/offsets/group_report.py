@@ -24,7 +24,7 @@ class PartitionOutcome:
 
     ``target_offset`` is the group's position there after the sync, ``right_offset`` the one that
     stands for ``source_offset``. ``records_reread`` is what a consumer that moves over now would
-    read again, at most.
+    read again at most, ``least_reread`` what it would once the right position is committed.
     """
 
     topic: str
@@ -35,6 +35,7 @@ class PartitionOutcome:
     right_offset: int | None
     grade: Grade
     records_reread: int
+    least_reread: int
     source_lag: int | None
     target_lag: int | None
     outcome: Outcome

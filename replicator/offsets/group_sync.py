@@ -15,20 +15,9 @@ from replicator.clock import Clock
 from replicator.errors import ReplicatorError
 from replicator.identifiers import RESERVED_PREFIX
 from replicator.kafka.groups import CommittedOffset, GroupDescription
-from replicator.offsets.group_decision import (
-    Facts,
-    Outcome,
-    Position,
-    Synced,
-    decide,
-    needs_back,
-)
-from replicator.offsets.group_report import (
-    GroupOutcome,
-    GroupState,
-    PartitionOutcome,
-    SyncReport,
-)
+from replicator.offsets.group_decision import Outcome, Synced
+from replicator.offsets.group_evaluation import committed, evaluate, state_of
+from replicator.offsets.group_report import GroupOutcome, PartitionOutcome, SyncReport
 from replicator.offsets.lines import Crossing, crossings, turned
 from replicator.offsets.translator import Translator
 from replicator.policy.selection import select_groups
@@ -53,6 +42,11 @@ class _Work:
     ways: dict[Key, Crossing] = field(default_factory=dict)
     failure: str = ""
 
+    @property
+    def active(self) -> bool:
+        """Whether anybody is in the group on the target."""
+        return self.description is not None and self.description.active
+
 
 class GroupSync:
     """Syncs the groups of one ordered pair of clusters; remembers what it left there."""
@@ -74,6 +68,7 @@ class GroupSync:
         self._last: dict[tuple[str, str, int], Synced] = {}
         self._seen: set[tuple[str, str]] = set()
         self._ways: dict[Key, tuple[Crossing, ...]] = {}
+        self._backs: dict[Crossing, Crossing | None] = {}
 
     async def run_once(self, *, commit: bool = True, groups: Iterable[str] = ()) -> SyncReport:
         """One round over every group the policies select.
@@ -176,42 +171,19 @@ class GroupSync:
                 found = await self._commit(work, found)
         except ReplicatorError as error:
             return GroupOutcome(work.group, link, "failed", reason=error.message)
-        state = _state(found, work, committed=commit)
+        state = state_of(found, active=work.active, done=commit)
         return GroupOutcome(work.group, link, state, tuple(found))
 
     def _evaluate(self, work: _Work, key: Key, crossing: Crossing) -> PartitionOutcome:
-        """Translates one position and decides about it; nothing is changed."""
-        here = work.here[key]
-        held = work.there.get((crossing.target_topic, crossing.partition))
-        facts = Facts(
-            here=Position(here.offset, here.metadata),
-            there=None if held is None else Position(held.offset, held.metadata),
-            there_active=work.description is not None and work.description.active,
-            translation=self._translator.cross(crossing, here.offset),
+        return evaluate(
+            self._translator,
+            crossing,
+            self._back(crossing),
+            here=work.here[key],
+            there=work.there.get((crossing.target_topic, crossing.partition)),
+            there_active=work.active,
             last=self._last.get((work.group, *key)),
-        )
-        back = self._back(crossing)
-        if needs_back(facts) and held is not None and back is not None:
-            facts = replace(facts, back=self._translator.cross(back, held.offset))
-        outcome = decide(facts, rewind=work.flow.policy.sync_groups.rewind)
-        translation = facts.translation
-        if translation is None:
-            raise AssertionError("every position is translated")
-        ends = self._translator.ends(crossing)
-        at = None if held is None else held.offset
-        return PartitionOutcome(
-            topic=crossing.topic,
-            target_topic=crossing.target_topic,
-            partition=crossing.partition,
-            source_offset=here.offset,
-            target_offset=at,
-            right_offset=translation.offset,
-            grade=translation.grade,
-            records_reread=_reread(translation.offset, at, translation.records_reread, outcome),
-            source_lag=_lag(ends[0], here.offset),
-            target_lag=_lag(ends[1], at),
-            outcome=outcome,
-            reason=translation.reason,
+            rewind=work.flow.policy.sync_groups.rewind,
         )
 
     async def _commit(self, work: _Work, found: list[PartitionOutcome]) -> list[PartitionOutcome]:
@@ -235,7 +207,7 @@ class GroupSync:
                 done.append(replace(one, outcome=outcome))
                 continue
             if place in positions:
-                one = _committed(one)  # noqa: PLW2901  the same partition, as it is now
+                one = committed(one)  # noqa: PLW2901  the same partition, as it is now
             if one.target_offset is not None and one.outcome.action != "refuse":
                 self._last[work.group, one.topic, one.partition] = Synced(
                     one.source_offset, one.target_offset
@@ -254,38 +226,9 @@ class GroupSync:
         ]
 
     def _back(self, crossing: Crossing) -> Crossing | None:
-        return turned(self._plan, crossing)
+        if crossing not in self._backs:
+            self._backs[crossing] = turned(self._plan, crossing)
+        return self._backs[crossing]
 
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(function, *args, **kwargs)
-
-
-def _committed(one: PartitionOutcome) -> PartitionOutcome:
-    moved, lag = one.outcome.offset, one.target_lag
-    if moved is None:
-        return one
-    if lag is not None and one.target_offset is not None:
-        lag = max(0, lag - (moved - one.target_offset))
-    return replace(one, target_offset=moved, target_lag=lag)
-
-
-def _state(found: Iterable[PartitionOutcome], work: _Work, *, committed: bool) -> GroupState:
-    found = list(found)
-    if work.description is not None and work.description.active:
-        return "active-on-target"
-    if any(one.outcome.action == "refuse" for one in found):
-        return "refused"
-    if not committed and any(one.outcome.action == "commit" for one in found):
-        return "pending"
-    return "synced"
-
-
-def _reread(right: int | None, at: int | None, bounded: int, outcome: Outcome) -> int:
-    """What a move now reads again: from the position there up to the right one, at most."""
-    if right is None or at is None or outcome.action == "commit":
-        return bounded
-    return max(bounded, right - at) if outcome.reason != "stands for the same records" else bounded
-
-
-def _lag(end: int | None, at: int | None) -> int | None:
-    return None if end is None or at is None else max(0, end - at)

@@ -93,9 +93,15 @@ class PartitionProbe:
         return seen.window()
 
     def record(
-        self, topic: str, partition: int, offset: int, *, timeout_seconds: float = 10.0
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        or_next: bool = False,
+        timeout_seconds: float = 10.0,
     ) -> Message | None:
-        """The record at an offset; None when there is none, or it was aborted.
+        """The record at an offset, or the next one; None when there is none, or it was aborted.
 
         Raises:
             UnreachableError: no answer in time.
@@ -112,7 +118,7 @@ class PartitionProbe:
                         continue
                     error = message.error()
                     if error is None:
-                        return message if message.offset() == offset else None
+                        return message if or_next or message.offset() == offset else None
                     if error.code() == codes.PARTITION_EOF or error.code() in _MOVED:
                         return None
                     raise self._failure(error, topic)

@@ -188,7 +188,7 @@ class Known:
 
 
 def _size(windows: Iterable[Window]) -> int:
-    return sum(max(1, len(window.runs)) for window in windows)
+    return sum(1 + len(window.runs) + len(window.unmarked) // 8 for window in windows)
 
 
 def _coalesced(windows: Iterable[Window]) -> list[Window]:

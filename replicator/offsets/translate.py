@@ -39,8 +39,6 @@ class Limits:
 
     probes: int = 3
     scan_records: int = 100_000
-    lazy: bool = False
-    """Take an exact answer that needs no look, also when it is not the canonical one."""
 
 
 Look = Callable[[Read], Window]
@@ -83,8 +81,8 @@ def translate(
         if isinstance(found, Translation):
             return found.after(probes)
         why = _why_not(probes, limits, facts, in_time)
-        settled: Translation = rules.settle(found, position, facts, why or "")
-        if why or (limits.lazy and settled.grade == "exact"):
+        if why:
+            settled: Translation = rules.settle(found, position, facts, why)
             return settled.after(probes)
         read = (
             _forward_read(found, position, facts, probes, limits)

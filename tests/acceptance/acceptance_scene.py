@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from acceptance_worker import WorkerProcess
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from acceptance_worker import WorkerProcess
 from replicator.testing import (
     Anomaly,
     LocalCluster,
@@ -61,7 +61,9 @@ class Scene:
         for cluster in topic_on:
             cluster.create_topic(self.topic, partitions=PARTITIONS)
 
-    def link(self, shape: str, *, flows: Iterable[str], relay: bool = False, **fields: object) -> None:
+    def link(
+        self, shape: str, *, flows: Iterable[str], relay: bool = False, **fields: object
+    ) -> None:
         """Adds a link; ``flows`` says in words of the checker what it must do."""
         name = f"link-{len(self._links)}"
         topics = {"include": [self.topic]}
@@ -72,9 +74,7 @@ class Scene:
         """The plain case: one topic on one cluster, copied to another under the same name."""
         self.clusters(source, target, topic_on=[source])
         flow = f"{source.name}->{target.name}"
-        self.link(
-            "active-passive", active=source.name, passive=target.name, flows=[flow], **fields
-        )
+        self.link("active-passive", active=source.name, passive=target.name, flows=[flow], **fields)
 
     def topology(self) -> Path:
         """The topology file (YAML reads JSON)."""

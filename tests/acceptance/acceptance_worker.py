@@ -109,7 +109,8 @@ class WorkerProcess:
     def get(self, path: str) -> Any:
         """JSON of a GET; an answer such as 503 is an answer."""
         try:
-            with urllib.request.urlopen(f"{self.url()}{path}", timeout=HTTP_SECONDS) as answer:
+            asked = f"{self.url()}{path}"  # the worker's own loopback address
+            with urllib.request.urlopen(asked, timeout=HTTP_SECONDS) as answer:  # noqa: S310
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
             with refused:
@@ -131,11 +132,12 @@ class WorkerProcess:
 
     def log_lines(self) -> list[dict[str, Any]]:
         """The structured lines of its log; anything else in there is left out."""
-        found = []
-        for line in self.log.read_text(errors="replace").splitlines():
-            if line.startswith("{") and line.endswith("}"):
-                found.append(json.loads(line))
-        return found
+        text = self.log.read_text(errors="replace")
+        return [
+            json.loads(line)
+            for line in text.splitlines()
+            if line.startswith("{") and line.endswith("}")
+        ]
 
     def log_tail(self, lines: int = 40) -> str:
         """The last lines of its log."""

@@ -1,5 +1,6 @@
 """Two workers share the lanes; whatever happens to one, the other goes on with all of them."""
 
+import pytest
 from acceptance_worker import GRACE_SECONDS
 
 from replicator.testing import wait_until
@@ -50,8 +51,10 @@ def test_the_only_worker_drains_and_the_next_goes_on_where_it_ended(east, west, 
     scene.settled()
 
 
-def test_a_worker_that_wakes_up_after_it_was_replaced_does_no_harm(east, west, scene):
-    scene.active_passive(east, west)
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_worker_that_wakes_up_after_it_was_replaced_does_no_harm(east, west, scene, delivery):
+    scene.active_passive(east, west, delivery=delivery)
+    scene.guarantee = delivery
     zombie, survivor = two_workers_sharing(scene)
     scene.writer(east, rate=1_000)
     scene.copying(FLOW)

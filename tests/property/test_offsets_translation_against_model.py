@@ -204,7 +204,7 @@ def test_nothing_is_skipped_whatever_the_lane_repeated_and_however_few_looks(
     wanted = data.draw(st.integers(0, logs.source_end))
     answer = translate(
         "forward", wanted, known=logs.known(), facts=logs.facts(), look=logs.look, tight=tight,
-        limits=Limits(probes=probes, lazy=data.draw(st.booleans())),
+        limits=Limits(probes=probes),
     )  # fmt: skip
     unread = {value for _, value in logs.own() if value >= wanted}
     if answer.offset is not None:

@@ -100,7 +100,7 @@ def test_back_is_asked_for_only_before_a_position_moves_forward():
 def test_a_report_counts_grades_names_refusals_and_is_read_back():
     outcome = decide(facts(translation=unavailable("too old")))
     part = PartitionOutcome(
-        "orders", "orders", 0, 50, 40, None, "unavailable", 0, 5, 6, outcome, "too old"
+        "orders", "orders", 0, 50, 40, None, "unavailable", 0, 0, 5, 6, outcome, "too old"
     )
     report = SyncReport(
         "east", "east->west", 1234,

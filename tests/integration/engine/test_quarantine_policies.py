@@ -4,8 +4,11 @@ import time
 from collections import Counter
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from replicator.identifiers import HOPS_HEADER, quarantine_topic
+from replicator.wire.produce_one import produce_record
+from replicator.wire.record_batch import RawRecord
 
 BOTH = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 SMALL = {"max.message.bytes": "3000"}
@@ -120,7 +123,10 @@ def test_a_value_too_large_even_for_the_quarantine_topic_is_named_there_without_
     lab.prepare(quarantine={"max.message.bytes": "2000"})
     topic, zero = lab.topic(target=SMALL), lab.topic()
     lab.produce(topic, {"value": b"0"}, {"value": BIG, "key": b"k"}, {"value": b"1"})
-    lab.produce(zero, {"value": b"0"}, {"value": BIG, "timestamp": 0}, {"value": b"1"})
+    at_zero = RawRecord(0, 0, "CreateTime", None, BIG)
+    lab.produce(zero, {"value": b"0"})
+    produce_record(lab.plan(lab.source, "east"), zero, 0, at_zero)
+    lab.produce(zero, {"value": b"1"})
 
     lab.copied(topic, zero)
 
@@ -197,13 +203,6 @@ def test_an_accepted_record_that_fits_by_now_is_copied_after_all(lab):
 
 
 def set_limit(lab, topic: str, size: int) -> None:
-    from confluent_kafka.admin import (
-        AlterConfigOpType,
-        ConfigEntry,
-        ConfigResource,
-        ResourceType,
-    )
-
     change = ConfigResource(
         ResourceType.TOPIC,
         topic,

@@ -77,7 +77,7 @@ def test_positions_are_never_taken_back_unless_the_policy_says_so(pair, replicat
     pair.east.create_topic(pair.topic)
     pair.write(pair.east, 100)
     replicating(expect={(pair.west, pair.topic, 0): 100})
-    own = dict((source, at) for at, source in copies(pair.log_of(pair.west)[0]))
+    own = {source: at for at, source in copies(pair.log_of(pair.west)[0])}
     follow, never = syncing(plan), syncing(group_plan(pair))
     group = f"{pair.name}-billing"
     pair.commit(pair.east, group, {(pair.topic, 0): 80})
@@ -89,6 +89,7 @@ def test_positions_are_never_taken_back_unless_the_policy_says_so(pair, replicat
     assert "rewind is 'never'" in refused.partitions[0].refused
     assert pair.committed(pair.west, group)[0] == own[80]
     follow("east->west")
+    assert pair.committed(pair.west, group)[0] == own[30]
 
 
 def test_an_active_group_is_left_alone_and_a_deleted_one_is_named(pair, replicating, syncing):
