@@ -27,6 +27,8 @@ VERBS = (
     "run",
     "status",
     "topics",
+    "groups",
+    "offsets",
     "pause",
     "quarantine",
 )

@@ -7,6 +7,7 @@ record in its place and in the same transaction. Then the lane goes back to full
 """
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from replicator.dataplane.engine import Engine, Refusal
 from replicator.dataplane.route import Route, RouteTable
@@ -17,8 +18,11 @@ from replicator.kafka.client import KafkaError, KafkaException, Producer
 
 CAREFUL_BATCH_RECORDS = 200
 CAREFUL_POLL_SECONDS = 0.1
-_FLUSH_SECONDS = 0.2
-_FLUSHES = 150
+_FLUSH_SECONDS = 30.0
+_REPORT_SECONDS = 0.2
+_UNEXPLAINED = 5
+"""How often a unit is tried again without a culprit. librdkafka (2.16) goes on counting behind a
+refused record after the abort, so that the next transaction can fail once for its sequence numbers."""
 
 Origin = tuple[str, int, int]
 
@@ -112,7 +116,7 @@ class CarefulCopier:
         self._on_omitted_header = on_omitted_header
 
     def copy(self, messages: Sequence[SourceMessage]) -> None:
-        """Copies the batch in units that end behind a refused record; the last one stays open.
+        """Copies and commits the batch in units that end behind a refused record.
 
         Raises:
             KafkaException: for an error that is not a record's fault.
@@ -120,11 +124,9 @@ class CarefulCopier:
         rest = messages
         while rest:
             rest = rest[self._copy_unit(rest) :]
-            if rest:
-                self._commit()
 
     def _copy_unit(self, messages: Sequence[SourceMessage]) -> int:
-        """Produces the first messages inside the open unit; returns how many."""
+        """Copies and commits the first messages; returns how many."""
         refused: dict[Origin, KafkaError] = {}
         self._attributing.bare = set()
         before = {
@@ -133,63 +135,61 @@ class CarefulCopier:
             for route in by_partition.values()
         }
         unit = messages
+        unexplained = 0
         while True:
-            self._begin()
-            self._attempt(unit, refused)
-            failures = self._attributing.failures
-            if not failures:
+            error = self._attempt(unit, refused)
+            if error is None:
                 self._on_omitted_header(len(self._attributing.bare - refused.keys()))
                 return len(unit)
+            failures = self._attributing.failures
+            if not failures:
+                unexplained += 1
+                if unexplained > _UNEXPLAINED or not error.txn_requires_abort():
+                    raise KafkaException(error)
             self._abort()
             for route, state in before.items():
                 _restore(route, state)
             self._judge(failures, refused)
-            # What comes behind waits: otherwise many refusals would copy the batch many times over.
-            unit = unit[: 1 + next(
-                place for place, message in enumerate(unit) if _origin(message) in failures
-            )]  # fmt: skip
+            for place, message in enumerate(unit):
+                if _origin(message) in failures:
+                    # What comes behind waits, or many refusals would copy the batch many times.
+                    unit = unit[: place + 1]
+                    break
 
     def _attempt(
         self, messages: Sequence[SourceMessage], refused: dict[Origin, KafkaError]
-    ) -> None:
+    ) -> KafkaError | None:
+        """Writes and commits; None when that was done, else what the client said."""
         attributing = self._attributing
         attributing.failures = {}
         attributing.broken = None
+        self._begin()
         for message in messages:
-            if attributing.broken is not None:
-                break
             origin = _origin(message)
-            error = refused.get(origin) if origin is not None else None
-            if error is not None and origin is not None:
-                route = self._table.get(origin[0], {}).get(origin[1])
-                if route is None or route.problem or route.suspect:
-                    continue
-                if self._refuse(Refusal(route, message, error.name(), error.str())):
-                    route.position = origin[2] + 1
-                    self._dirty.add(route)
-                continue
-            attributing.current = origin
-            self._engine.copy([message])
+            if origin is not None and origin in refused:
+                self._set_aside(message, origin, refused[origin])
+            else:
+                attributing.current = origin
+                self._engine.copy([message])
             if self._one_by_one:
-                self._flush()
-                if attributing.failures:
-                    return
-        unsent = self._flush()
-        if attributing.failures:
-            return
-        if attributing.broken is not None:
-            raise KafkaException(attributing.broken)
-        if unsent > 0:
-            raise KafkaException(KafkaError(codes.TIMED_OUT))
+                self._producer.flush(_FLUSH_SECONDS)
+                attributing.broken = next(iter(attributing.failures.values()), None)
+            if attributing.broken is not None:
+                self._producer.poll(_REPORT_SECONDS)
+                return attributing.broken
+        try:
+            self._commit()
+        except KafkaException as error:
+            return cast("KafkaError", error.args[0])
+        return None
 
-    def _flush(self) -> int:
-        """Waits for the target; once a record failed its transaction sends nothing any more."""
-        unsent = 0
-        for _ in range(_FLUSHES):
-            unsent = self._producer.flush(_FLUSH_SECONDS)
-            if not unsent or self._attributing.failures:
-                break
-        return unsent
+    def _set_aside(self, message: SourceMessage, origin: Origin, error: KafkaError) -> None:
+        route = self._table.get(origin[0], {}).get(origin[1])
+        if route is None or route.problem or route.suspect:
+            return
+        if self._refuse(Refusal(route, message, error.name(), error.str())):
+            route.position = origin[2] + 1
+            self._dirty.add(route)
 
     def _judge(self, failures: dict[Origin, KafkaError], refused: dict[Origin, KafkaError]) -> None:
         for origin, error in failures.items():

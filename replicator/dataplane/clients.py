@@ -54,7 +54,6 @@ FETCH_WAIT_SECONDS = 2.0
 while idle, and delays a partition that is added to an idle lane by as much."""
 
 LARGEST_RECORD_BYTES = 1_000_000_000
-_IN_FLIGHT = "max.in.flight.requests.per.connection"
 BATCH_BYTES = 1_000_000
 """Batches stay below the smallest limit of the lane's target topics, or they would be refused."""
 
@@ -213,8 +212,7 @@ def open_clients(
             # The broker decides what is too large, not the client: only then is it a fact.
             "message.max.bytes": LARGEST_RECORD_BYTES,
             "batch.size": batch_bytes(spec),
-            # One record a request and one request at a time: a refusal then breaks nothing else.
-            **({"batch.num.messages": 1, _IN_FLIGHT: 1} if careful else {}),
+            **({"batch.num.messages": 1} if careful else {}),
             # Nothing behind a refused batch may be written before the lane has seen the refusal;
             # inside a transaction nothing is.
             **({} if careful or transactional else {"enable.gapless.guarantee": True}),

@@ -6,6 +6,7 @@ processes. However the worker ends, the socket closes, and then this process end
 not committed is taken back by the next owner.
 """
 
+import contextlib
 import gc
 import os
 import signal
@@ -149,6 +150,7 @@ def run_lane_process(descriptor: int, *, may_start: MayStart) -> None:
     gc.set_threshold(100_000, 50, 50)
     signal.signal(signal.SIGINT, _ignore)
     signal.signal(signal.SIGTERM, _ignore)
-    LaneProcess(socket.socket(fileno=descriptor), may_start=may_start).serve()
+    with contextlib.suppress(OSError):  # a worker killed before it read our last words resets
+        LaneProcess(socket.socket(fileno=descriptor), may_start=may_start).serve()
     # The worker ended, by itself or not: leave at once, without waiting for any broker.
     os._exit(0)

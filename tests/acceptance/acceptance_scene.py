@@ -219,6 +219,8 @@ class Scene:
         report = self.judged()
         assert report.clean, report.paragraph()
         assert report.counts["acknowledged"] > 100, report.paragraph()
+        for worker in self.workers:
+            assert not worker.surprises()
         return report
 
     def _judged_when(self, good: Callable[[Report], bool], timeout_seconds: float) -> Report:

@@ -139,6 +139,12 @@ class WorkerProcess:
             if line.startswith("{") and line.endswith("}")
         ]
 
+    def surprises(self) -> list[str]:
+        """Lines that no fault excuses: errors nobody had thought of."""
+        text = self.log.read_text(errors="replace")
+        signs = ("Traceback", "unexpectedly", "Fatal Python error")
+        return [line for line in text.splitlines() if any(sign in line for sign in signs)]
+
     def log_tail(self, lines: int = 40) -> str:
         """The last lines of its log."""
         text = self.log.read_text(errors="replace").splitlines()

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from replicator.testing import wait_until
 
 FLOW = "east->west"
@@ -9,6 +11,7 @@ DARK_SECONDS = 20.0
 SHORTER_DARK_SECONDS = 8.0
 
 
+@pytest.mark.slow
 def test_brokers_that_were_killed_under_load_cost_nothing(clusters, scene):
     east, west = clusters("east", "west")
     scene.active_passive(east, west)
@@ -25,6 +28,7 @@ def test_brokers_that_were_killed_under_load_cost_nothing(clusters, scene):
     scene.settled()
 
 
+@pytest.mark.slow
 def test_a_network_that_swallows_everything_is_survived(clusters, scene):
     east, west = clusters("east", "west", proxied=True)
     scene.active_passive(east, west)

@@ -1,6 +1,9 @@
-"""Measures the product against MirrorMaker 2 on the same brokers and writes docs/benchmarks.md.
+"""Measures the product against MirrorMaker 2 on the same brokers.
 
 ``python tests/bench/run.py [--quick] [--only throughput,latency,startup,idle] [--out FILE]``
+
+Figures are printed as markdown, or with ``--out`` written between the markers of that file
+(``make bench`` writes docs/benchmarks.md).
 
 The program boots its own brokers (see replicator.testing) and ends every process it started. Run it
 on a machine that does nothing else; the report states the load average it began with.
@@ -35,7 +38,6 @@ from mm2 import MirrorMaker2
 
 from replicator.testing import LocalCluster, start_all
 
-_ROOT = Path(__file__).resolve().parents[2]
 _SECTIONS = ("throughput", "latency", "startup", "idle")
 _BROKER_HEAP_MEGABYTES = 1024
 _MM2_DEFAULT = MirrorMaker2("default")
@@ -136,7 +138,7 @@ def main() -> int:
         LocalCluster(name, jvm="throughput", heap_megabytes=_BROKER_HEAP_MEGABYTES)
         for name in ("bench-source", "bench-target")
     )
-    out: Path = arguments.out
+    out: Path | None = arguments.out
     machine = facts(command=command_line(), full=not arguments.quick)
     start_all([source, target])
     try:
@@ -150,12 +152,15 @@ def main() -> int:
         for name in chosen:
             _say(f"{name}:")
             body = f"{sections[name]()}\n\n{machine}"
-            document = out.read_text() if out.exists() else ""
-            out.write_text(report.put_section(document, name=name, body=body))
+            if out is None:
+                _say(f"\n{body}\n")
+            else:
+                document = out.read_text() if out.exists() else ""
+                out.write_text(report.put_section(document, name=name, body=body))
+                _say(f"written: {name} in {out}")
     finally:
         source.stop()
         target.stop()
-    _say(f"written: {out}")
     return 0
 
 
@@ -163,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Measures the product against MirrorMaker 2.")
     parser.add_argument("--quick", action="store_true", help="about six minutes, noisier")
     parser.add_argument("--only", default=",".join(_SECTIONS), help="sections, comma-separated")
-    parser.add_argument("--out", type=Path, default=_ROOT / "docs" / "benchmarks.md")
+    parser.add_argument("--out", type=Path, help="markdown file; default: print only")
     return parser
 
 

@@ -68,14 +68,14 @@ class Pair:
                 producer.abort_transaction(20)
 
     def start(self):
-        log = (self.directory / "worker.log").open("ab")
-        return subprocess.Popen(
-            [
-                sys.executable, "-m", "replicator", "run", "-f", self.file, "--processes", "1",
-                "--http", "127.0.0.1:0", "--log-format", "json",
-            ],
-            stdout=log, stderr=log,
-        )  # fmt: skip
+        with (self.directory / "worker.log").open("ab") as log:
+            return subprocess.Popen(
+                [
+                    sys.executable, "-m", "replicator", "run", "-f", self.file,
+                    "--processes", "1", "--http", "127.0.0.1:0", "--log-format", "json",
+                ],
+                stdout=log, stderr=log,
+            )  # fmt: skip
 
     def log_of(self, cluster, topic=None, partition=0):
         """Every committed record: offset and last hop, None where it has none."""
