@@ -74,6 +74,11 @@ def lane_transactional_id(
     return f"{RESERVED_PREFIX}{topology}.{source}.{target}.lane-{lane}"
 
 
+def worker_client_id(topology: str, worker: str) -> str:
+    """Client id of a worker; what follows the prefix is how the worker is known."""
+    return f"replicator-{topology}-{worker}"
+
+
 def controller_transactional_id(
     topology: str, source: ClusterAlias, target: ClusterAlias
 ) -> str:

@@ -106,7 +106,7 @@ def _flow(flow: Any, *, detail: bool) -> "list[RenderableType]":  # noqa: ANN401
         (flow["flow"], "bold"), f"  {flow['link']}  ", (flow["state"], style), f"  {flow['reason']}"
     )
     figures = Text(
-        f"  lag {flow['lagRecords']:,} records, {_seconds(flow['lagSeconds'])}   "
+        f"  lag {_number(flow['lagRecords'])} records, {_seconds(flow['lagSeconds'])}   "
         f"{flow['recordsPerSecond']:,.0f} records/s, {_rate(flow['bytesPerSecond'])}   "
         f"{len(flow['workers'])} workers"
     )

@@ -24,7 +24,12 @@ from replicator.dataplane.messages import LaneStopped
 from replicator.dataplane.pool import LanePool
 from replicator.dataplane.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError
-from replicator.identifiers import checkpoints_topic, control_topic, membership_group
+from replicator.identifiers import (
+    checkpoints_topic,
+    control_topic,
+    membership_group,
+    worker_client_id,
+)
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import KafkaError
 from replicator.kafka.compacted_log import LogTail
@@ -85,7 +90,7 @@ class PairRunner(threading.Thread):
         self._identity = identity
         self._clock = clock
         self._beat = beat
-        self._client_id = f"replicator-{plan.topology}-{identity.id}"
+        self._client_id = worker_client_id(plan.topology, identity.id)
         self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._lock = threading.Lock()

@@ -14,7 +14,12 @@ from replicator.control.status_report import JsonObject, status_report
 from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
 from replicator.dataplane.events import Problem
 from replicator.errors import ReplicatorError
-from replicator.identifiers import checkpoints_topic, control_topic, membership_group
+from replicator.identifiers import (
+    checkpoints_topic,
+    control_topic,
+    membership_group,
+    worker_client_id,
+)
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import TopicPartition, open_consumer
 from replicator.kafka.errors import kafka_errors
@@ -151,9 +156,10 @@ def _copied(control: ControlState, pair: PairPlan) -> set[tuple[str, str, int]]:
 
 def _members(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> tuple[GroupMember, ...]:
     group = admin.describe_group(membership_group(plan.topology, pair.source.alias))
+    prefix = worker_client_id(plan.topology, "")
     return tuple(
         GroupMember(
-            member.instance_id or member.client_id or member.id,
+            member.client_id.removeprefix(prefix) or member.id,
             tuple(sorted(number for _, number in member.partitions)),
         )
         for member in group.members

@@ -86,7 +86,7 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
         "target": flow.target,
         "state": state,
         "reason": reason,
-        "lagRecords": sum(partition.lag_records or 0 for partition in partitions),
+        "lagRecords": _lag_records(facts, block, partitions),
         "lagSeconds": None if unknown and not any(lags) else max(lags, default=0.0),
         "recordsPerSecond": round(sum(rate.records_per_second for rate in rates), 1),
         "bytesPerSecond": round(sum(rate.bytes_per_second for rate in rates), 1),
@@ -226,21 +226,34 @@ def _quarantined(flow: FlowPlan, facts: PairFacts, topic: TopicRecord) -> int:
     return max(0, kept - facts.control.quarantine_settled(flow.source, topic.topic))
 
 
+def _lag_records(
+    facts: PairFacts, block: Block | None, partitions: Sequence[PartitionStatus]
+) -> int | None:
+    """Records still to copy; None while that is not known, so that nobody waits for a false 0."""
+    if facts.source_problem is not None or facts.target_problem is not None:
+        return None
+    if not facts.applied or block is None:
+        return None
+    known = [partition.lag_records for partition in partitions if partition.lag_records is not None]
+    return sum(known) if len(known) == len(partitions) else None
+
+
 def _workers(
     facts: PairFacts, workers: Sequence[WorkerRecord], block: Block | None
 ) -> list[JsonObject]:
-    """Workers with their lanes of this flow: by their own word, else by the group's."""
+    """Workers with their lanes of this flow: by the group's word, else by their own.
+
+    A worker writes its lanes down every few seconds and a dead one not at all: the group knows now.
+    """
     mine = (
         frozenset(range(block.first, block.first + block.count))
         if block is not None
         else frozenset()
     )
-    told = {worker.id: mine.intersection(worker.lanes) for worker in workers}
-    known = frozenset(lane for lanes in told.values() for lane in lanes)
-    for member in facts.members:
-        lanes = mine.intersection(member.lanes) - known
-        if lanes:
-            told[member.id] = told.get(member.id, frozenset()) | lanes
+    if facts.members:
+        told = {member.id: mine.intersection(member.lanes) for member in facts.members}
+    else:
+        told = {worker.id: mine.intersection(worker.lanes) for worker in workers}
     return [
         {"id": worker_id, "lanes": sorted(lanes)}
         for worker_id, lanes in sorted(told.items())

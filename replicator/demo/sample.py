@@ -22,7 +22,7 @@ class FlowSample:
     Attributes:
         flow: ``source->target``.
         state: as `status` says it.
-        lag_records: offsets of the source that are not on the target yet.
+        lag_records: offsets of the source that are not on the target yet; None while unknown.
         lag_seconds: age of the oldest record that waits; None when not known.
         copied: records copied since the flow exists.
         lanes: by worker, as the group on the target has them.
@@ -30,7 +30,7 @@ class FlowSample:
 
     flow: str
     state: str
-    lag_records: int
+    lag_records: int | None
     lag_seconds: float | None
     copied: int
     lanes: Mapping[str, tuple[int, ...]]

@@ -109,7 +109,7 @@ def flow_table(
             flow.flow,
             flow.state,
             f"{rates.get(flow.flow, 0.0):.0f}",
-            str(flow.lag_records),
+            "?" if flow.lag_records is None else str(flow.lag_records),
             seconds(flow.lag_seconds),
             lanes_by_worker(flow, dead=dead),
         )
@@ -122,7 +122,7 @@ def flow_lines(
     """The same as plain lines; those without any lane say nothing yet."""
     return [
         f"  {flow.flow} {flow.state} {rates.get(flow.flow, 0.0):.0f}/s, "
-        f"lag {flow.lag_records} ({seconds(flow.lag_seconds)} s), "
+        f"lag {'?' if flow.lag_records is None else flow.lag_records} ({seconds(flow.lag_seconds)} s), "
         f"{lanes_by_worker(flow, dead=dead)}"
         for flow in flows
         if flow.lanes
