@@ -9,6 +9,7 @@ record in its place and in the same transaction. Then the lane goes back to full
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from replicator.dataplane.deliveries import PURGED
 from replicator.dataplane.engine import Engine, Refusal
 from replicator.dataplane.route import Route, RouteTable
 from replicator.dataplane.source_message import ProducedHeaders, RecordSink, SourceMessage
@@ -23,6 +24,8 @@ _REPORT_SECONDS = 0.2
 _UNEXPLAINED = 5
 """How often a unit is tried again without a culprit. librdkafka (2.16) goes on counting behind a
 refused record after the abort, so that the next transaction can fail once for its sequence numbers."""
+
+_NOT_AT_FAULT = PURGED | {codes.INVALID_DIFFERENT_RECORD}
 
 Origin = tuple[str, int, int]
 
@@ -63,7 +66,7 @@ class AttributingProducer:
             headers = [pair for pair in pairs if pair[0] != HOPS_HEADER] or None
 
         def delivered(error: KafkaError | None, _message: object) -> None:
-            if error is not None and origin is not None and error.code() not in PURGED:
+            if error is not None and origin is not None and error.code() not in _NOT_AT_FAULT:
                 self.failures.setdefault(origin, error)
 
         try:
@@ -75,10 +78,6 @@ class AttributingProducer:
             # Once a record of a transaction has failed the client takes no more of them: the
             # failure itself is still to be reported.
             self.broken = error.args[0]
-
-
-PURGED = frozenset({codes.PURGE_QUEUE, codes.PURGE_INFLIGHT, codes.INVALID_DIFFERENT_RECORD})
-"""What happens to records that are not at fault when a unit is taken back."""
 
 
 class CarefulCopier:

@@ -6,6 +6,7 @@ from replicator.clock import Clock
 from replicator.dataplane.careful import CarefulCopier
 from replicator.dataplane.checkpoint import Checkpoint
 from replicator.dataplane.commit import AcknowledgedCommitter, TransactionalCommitter
+from replicator.dataplane.deliveries import RECORD_REFUSALS
 from replicator.dataplane.engine import Engine
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
@@ -14,7 +15,7 @@ from replicator.dataplane.quarantine_writer import QuarantineWriter
 from replicator.dataplane.records_engine import RecordsEngine
 from replicator.dataplane.rewrite import Rewriter, load_transforms
 from replicator.dataplane.route import Route
-from replicator.dataplane.session import RECORD_REFUSALS, Session
+from replicator.dataplane.session import Session
 from replicator.dataplane.source_message import RecordSink
 from replicator.dataplane.spec import LaneSpec
 from replicator.dataplane.takeover import decide_starts, read_lane_checkpoints
@@ -171,12 +172,17 @@ def open_clients(
         ReplicatorError: for settings or secrets that cannot be used.
     """
     client_id = _client_id(spec)
+    rewriter = Rewriter(
+        blocked=spec.settings.blocked,
+        filters=spec.settings.filters,
+        transforms=load_transforms(spec.settings.transforms),
+    )
     careful = bool(careful_until)
     transactional = spec.settings.delivery == "exactly-once"
     sessions: list[Session] = []
 
     def delivered(error: KafkaError | None, message: object) -> None:
-        sessions[0].on_delivery(error, message)
+        sessions[0].deliveries.report(error, message)
 
     def learned_topic_id(topic: str, topic_id: str) -> None:
         sessions[0].on_topic_id(topic, topic_id)
@@ -230,7 +236,7 @@ def open_clients(
     else:
         committer = AcknowledgedCommitter(
             producer=producer, topic=topic, lane=spec.lane, clock=clock, give_up=give_up,
-            failed=lambda: bool(sessions[0].delivery_errors),
+            failed=lambda: sessions[0].deliveries.failed,
         )  # fmt: skip
     session = Session(
         consumer=consumer,
@@ -250,11 +256,6 @@ def open_clients(
         careful=careful,
     )
     sessions.append(session)
-    rewriter = Rewriter(
-        blocked=spec.settings.blocked,
-        filters=spec.settings.filters,
-        transforms=load_transforms(spec.settings.transforms),
-    )
 
     def records_engine(sink: RecordSink) -> Engine:
         return RecordsEngine(

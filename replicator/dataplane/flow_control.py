@@ -8,6 +8,8 @@ from replicator.kafka.client import Consumer, TopicPartition
 from replicator.policy.throttling import TokenBucket
 from replicator.policy.values import Priority, Throttle
 
+_FIRST_BATCH_RECORDS = 10
+
 
 class FlowControl:
     """Used by the lane's thread only; a new share is set in place without a restart."""
@@ -16,6 +18,7 @@ class FlowControl:
         self._throttle = throttle
         self._bucket: TokenBucket | None = None
         self._held: frozenset[tuple[str, int]] = frozenset()
+        self._mean_bytes = 0.0
         self.set(throttle, now=now)
 
     @property
@@ -36,6 +39,9 @@ class FlowControl:
 
     def spent(self, records: int, size: int, now: float) -> None:
         """Takes what was copied from the bucket; it may go into debt."""
+        if records > 0:
+            mean = size / records
+            self._mean_bytes = (self._mean_bytes + mean) / 2 if self._mean_bytes else mean
         if self._bucket is not None:
             self._bucket.take(size_bytes=size, records=records, now=now)
 
@@ -44,9 +50,18 @@ class FlowControl:
         return 0.0 if self._bucket is None else self._bucket.wait_seconds(now=now)
 
     def batch_records(self, most: int) -> int:
-        """A batch no larger than a tenth of a second of the budget, so that debt stays small."""
-        limit = self._throttle.records_per_second
-        return most if limit is None else max(1, min(most, limit // 10))
+        """A batch no larger than a tenth of a second of the budget, so that debt stays small.
+
+        How large records are is known from those before; the first batch of all is a small one.
+        """
+        records = self._throttle.records_per_second
+        if records is not None:
+            most = min(most, records // 10)
+        size = self._throttle.bytes_per_second
+        if size is not None:
+            fitting = size / 10 / self._mean_bytes if self._mean_bytes else _FIRST_BATCH_RECORDS
+            most = min(most, int(fitting))
+        return max(1, most)
 
     def hold(self, consumer: Consumer, routes: Sequence[Route]) -> None:
         """While short, pauses partitions of lower priority as long as higher ones have a backlog."""

@@ -127,9 +127,7 @@ class RecordsEngine:
             run.timestamp = timestamp
         return None, None
 
-    def _copy_special(
-        self, message: SourceMessage, headers: Headers | None, run: "_Run"
-    ) -> None:
+    def _copy_special(self, message: SourceMessage, headers: Headers | None, run: "_Run") -> None:
         """Everything a plain record does not need; also opens the next run."""
         if message.error() is not None:
             self._close(run)  # the event may move the very route that this run belongs to

@@ -131,14 +131,36 @@ class Rewriter:
 
 
 def _applied(transform: Transform, record: Record) -> Record | None:
+    name = getattr(transform, "__qualname__", repr(transform))
     try:
-        return transform(record)
+        result = transform(record)
     except Exception as error:
-        name = getattr(transform, "__qualname__", repr(transform))
         raise RecordRefusedError(
-            f"transform {name} raised {type(error).__name__}: {error}",
-            remedy="Mend the transform, then replay the record from quarantine.",
+            f"transform {name} raised {type(error).__name__}: {error}", remedy=_MEND
         ) from error
+    wrong = None if result is None else _not_a_record(result)
+    if wrong is not None:
+        raise RecordRefusedError(f"transform {name} returned {wrong}", remedy=_MEND)
+    return result
+
+
+def _not_a_record(result: object) -> str | None:
+    """What is wrong with a user's result; the client would stop at it, or write something else."""
+    if not isinstance(result, Record):
+        return f"{type(result).__name__}, neither a Record nor None"
+    for part, content in (("key", result.key), ("value", result.value)):
+        if content is not None and not isinstance(content, bytes):
+            return f"a {part} of type {type(content).__name__}, not bytes"
+    for header in result.headers:
+        match header:
+            case (str(), bytes() | None):
+                continue
+            case _:
+                return "headers that are not pairs of text and bytes"
+    return None
+
+
+_MEND = "Mend the transform, then replay the record from quarantine."
 
 
 def _dropped(outcome: Outcome, reason: str) -> None:

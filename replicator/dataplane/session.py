@@ -12,13 +12,14 @@ from typing import cast
 from replicator.clock import Clock
 from replicator.dataplane.careful import CAREFUL_BATCH_RECORDS, CAREFUL_POLL_SECONDS
 from replicator.dataplane.commit import Committer, TransactionalCommitter
+from replicator.dataplane.deliveries import Deliveries
 from replicator.dataplane.engine import Engine, Refusal
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
 from replicator.dataplane.pacing import decide_pace
 from replicator.dataplane.route import Route, RouteTable
 from replicator.dataplane.source_message import SourceMessage
-from replicator.errors import RecordRefusedError, UnknownOutcomeError
+from replicator.errors import UnknownOutcomeError
 from replicator.kafka import codes
 from replicator.kafka.client import (
     Consumer,
@@ -34,19 +35,6 @@ record at 500, 0.52 at 3000)."""
 
 PROGRESS_SECONDS = 5.0
 """How often positions are shown in the source's own group, for ordinary lag tools."""
-
-RECORD_REFUSALS = frozenset(
-    {
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.INVALID_MSG,
-        KafkaError.INVALID_TIMESTAMP,
-        KafkaError.INVALID_RECORD,
-        KafkaError.RECORD_LIST_TOO_LARGE,
-        codes.INVALID_DIFFERENT_RECORD,
-        KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-    }
-)
-"""Errors of a produced batch that retrying does not mend: some record in it is at fault."""
 
 _SUSPICIOUS = frozenset(
     {
@@ -110,7 +98,7 @@ class Session:
         self._progress_at = clock.monotonic()
         self._progress_sent: dict[tuple[str, int], int] = {}
         self._topic_ids: dict[str, str] = {}
-        self.delivery_errors: list[KafkaError] = []
+        self.deliveries = Deliveries(transactional=eager)
 
     def use(self, engine: Engine) -> None:
         """Gives the session its engine; an engine calls back into its session."""
@@ -131,7 +119,7 @@ class Session:
     def wait_for_room(self) -> None:
         """The producer's queue is full: serve deliveries until there is room, or raise."""
         self.producer.poll(0.05)
-        self._check_deliveries()
+        self.deliveries.check()
         if self._give_up():
             raise UnknownOutcomeError("the target took no more records before the lane had to stop")
 
@@ -148,13 +136,8 @@ class Session:
         if isinstance(self.committer, TransactionalCommitter):
             self.committer.abort()
         self.dirty.clear()
-        self.delivery_errors.clear()
+        self.deliveries.forget()
         self._figures.roll_back()
-
-    def on_delivery(self, error: KafkaError | None, _message: object) -> None:
-        """Error-only delivery report; kept until the owner thread looks."""
-        if error is not None:
-            self.delivery_errors.append(error)
 
     def on_event(self, message: SourceMessage) -> None:
         """The end of a partition, or an error about one."""
@@ -217,7 +200,7 @@ class Session:
             messages = [message]
         self._copy(engine, messages)
         self.producer.poll(0)
-        self._check_deliveries()
+        self.deliveries.check()
         if self._ended:
             self._end_partitions()
         if self.suspects:
@@ -234,7 +217,7 @@ class Session:
         try:
             engine.copy(messages)
         except KafkaException:
-            self._find_culprit()
+            self.deliveries.find_culprit(self.producer)
             raise
         if outcome.copied != copied:
             self._flow_control.spent(
@@ -260,7 +243,7 @@ class Session:
             return None
         if self.committer.opened_at is None and not self._eager:
             self.producer.poll(0)
-        self._check_deliveries()
+        self.deliveries.check()
         self._show_progress(now)
         self._flow_control.release_all(self.consumer, self.routes())
         return cast("SourceMessage | None", self.consumer.poll(pace.wait_seconds))
@@ -288,7 +271,7 @@ class Session:
         try:
             self.committer.commit(stored)
         except (KafkaException, UnknownOutcomeError):
-            self._find_culprit()
+            self.deliveries.find_culprit(self.producer)
             raise
         self.dirty.clear()
         self._lazy.clear()
@@ -296,27 +279,6 @@ class Session:
         self._last_commit_at = self._clock.monotonic()
         self._figures.committed(now=self._clock.now(), seconds=self._last_commit_at - started)
         self._show_progress(self._last_commit_at)
-
-    def _find_culprit(self) -> None:
-        """After a failure: if a record is at fault, its delivery report says so, and that counts.
-
-        The client only says that the transaction is broken; the reports may still be queued.
-        """
-        self.producer.poll(0)
-        self._check_deliveries()
-
-    def _check_deliveries(self) -> None:
-        """Raises for failed records, telling apart what the record and what the broker is to blame.
-
-        Errors that follow from an abort (purged queues) say nothing by themselves.
-        """
-        if not self.delivery_errors:
-            return
-        errors, self.delivery_errors = self.delivery_errors, []
-        for error in errors:
-            if error.code() in RECORD_REFUSALS:
-                raise RecordRefusedError(error.str(), subject=error.name())
-        raise KafkaException(errors[0])
 
     def _end_partitions(self) -> None:
         """Stops reading partitions that reached a record which policy does not let them pass."""

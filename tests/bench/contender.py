@@ -74,9 +74,11 @@ class Running:
 
     def log_tail(self) -> str:
         """The end of its output."""
-        if not self._log.exists():
-            return "(no output)"
-        return "\n".join(self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+        return "\n".join(self.output().splitlines()[-_LOG_LINES:]) or "(no output)"
+
+    def output(self) -> str:
+        """All of its output."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def stop(self) -> float:
         """SIGTERM, then SIGKILL if it does not end; returns the seconds it took."""

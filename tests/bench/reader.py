@@ -5,9 +5,9 @@ It runs in a thread of this process, which otherwise sleeps while something is m
 
 import threading
 import time
-from dataclasses import dataclass
+from bisect import bisect_left
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from confluent_kafka import Consumer
 from load import PARTITIONS, tail
@@ -18,8 +18,7 @@ from replicator.testing import LocalCluster
 _POLL_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     """One record: when it was read, how old it was then, and from where."""
 
     at_seconds: float
@@ -55,12 +54,12 @@ class Reader:
 
     def arrivals(self, *, since: float = 0.0) -> list[Arrival]:
         """Everything read at or after a time; in order."""
-        return [arrival for arrival in self._arrivals if arrival.at_seconds >= since]
+        return self._arrivals[bisect_left(self._arrivals, (since,)) :]
 
     def first_written_after(self, moment: float) -> dict[int, float]:
         """For each partition: when the first record was read that had been written after then."""
         found: dict[int, float] = {}
-        for arrival in self._arrivals:
+        for arrival in self.arrivals(since=moment):
             if arrival.at_seconds - arrival.age_seconds >= moment:
                 found.setdefault(arrival.partition, arrival.at_seconds)
         return found

@@ -1,5 +1,6 @@
 """Time to the first record, time to catch up after SIGKILL, time until a dead worker's lanes move."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,12 @@ from replicator.testing import LocalCluster, wait_until
 
 _TIMEOUT_SECONDS = 180.0
 _INTERVAL_SECONDS = 0.02
+_LOOK_SECONDS = 0.25
 _CAUGHT_UP_AGE_SECONDS = 0.5
 _CAUGHT_UP_FOR_SECONDS = 2.0
 _RATE_PER_SECOND = 20_000
 _WARM_UP_SECONDS = 10.0
-_JOIN_SECONDS = 12.0
+_LANES_ASSIGNED = re.compile(r'"lanes assigned".*"lanes": \[\d')
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def _killed(source: LocalCluster, target: LocalCluster, contender: Contender) ->
         try:
             with traffic.reader(running) as reader:
                 _until_fresh(reader, since=time.time(), running=running)
-                _pass(_WARM_UP_SECONDS)
+                time.sleep(_WARM_UP_SECONDS)
                 running.kill()
                 began = time.time()
                 running = contender.start(traffic.job)
@@ -122,14 +124,16 @@ def _killed(source: LocalCluster, target: LocalCluster, contender: Contender) ->
 
 
 def _taken_over(source: LocalCluster, target: LocalCluster, contender: Contender, by: str) -> float:
+    """The worker that was there first leaves: it is sure to own lanes until then."""
     with _Traffic(source, target) as traffic:
-        stays = contender.start(traffic.job)
-        leaves = None
+        leaves = contender.start(traffic.job)
+        stays = None
         try:
-            with traffic.reader(stays) as reader:
-                _until_fresh(reader, since=time.time(), running=stays)
-                leaves = contender.start(traffic.job)
-                _pass(_JOIN_SECONDS)
+            with traffic.reader(leaves) as reader:
+                _until_fresh(reader, since=time.time(), running=leaves)
+                stays = contender.start(traffic.job)
+                joined = partial(_owns_lanes, stays)
+                wait_until(joined, timeout_seconds=_TIMEOUT_SECONDS, describe=stays.log_tail)
                 _until_fresh(reader, since=time.time(), running=stays)
                 began = time.time()
                 if by == "SIGKILL":
@@ -143,9 +147,14 @@ def _taken_over(source: LocalCluster, target: LocalCluster, contender: Contender
                 )
                 return max(reader.first_written_after(began).values()) - began
         finally:
-            stays.stop()
-            if leaves is not None:
-                leaves.stop()
+            leaves.stop()
+            if stays is not None:
+                stays.stop()
+
+
+def _owns_lanes(worker: Running) -> bool:
+    """Whether a worker says that it got lanes."""
+    return _LANES_ASSIGNED.search(worker.output()) is not None
 
 
 class _Traffic:
@@ -217,8 +226,9 @@ def _until_fresh(reader: Reader, *, since: float, running: Running) -> float:
             return 0.0
         return recent[0].at_seconds
 
-    return wait_until(fresh, timeout_seconds=_TIMEOUT_SECONDS, describe=running.log_tail)
-
-
-def _pass(seconds: float) -> None:
-    time.sleep(seconds)
+    return wait_until(
+        fresh,
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe=running.log_tail,
+        interval_seconds=_LOOK_SECONDS,  # a look at 40,000 arrivals must not slow their reader
+    )

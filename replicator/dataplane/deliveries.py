@@ -1,0 +1,84 @@
+"""What the target said about records that did not arrive, kept until the lane looks.
+
+Most of what a broken transaction reports follows from something else: purged records, records that
+shared a batch with a bad one. Only two things count: a record that the target will never take, and
+else the client's own word for what went wrong, which may be that another owner fenced us.
+"""
+
+from replicator.errors import RecordRefusedError
+from replicator.kafka import codes
+from replicator.kafka.client import KafkaError, KafkaException, Producer
+
+RECORD_REFUSALS = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.INVALID_RECORD,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        codes.INVALID_DIFFERENT_RECORD,
+        KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    }
+)
+"""Errors of a produced batch that retrying does not mend: some record in it is at fault."""
+
+PURGED = frozenset({codes.PURGE_QUEUE, codes.PURGE_INFLIGHT})
+"""What happens to records that are not at fault when a unit is taken back."""
+
+
+class Deliveries:
+    """The failed deliveries of one session; used by the lane's thread only."""
+
+    def __init__(self, *, transactional: bool) -> None:
+        self._transactional = transactional
+        self._errors: list[KafkaError] = []
+
+    @property
+    def failed(self) -> bool:
+        """Whether any record failed since the lane last looked."""
+        return bool(self._errors)
+
+    def report(self, error: KafkaError | None, _message: object) -> None:
+        """The client's delivery report; called from inside its ``poll`` and ``flush``."""
+        if error is not None:
+            self._errors.append(error)
+
+    def forget(self) -> None:
+        """The unit was taken back, and with it whatever failed in it."""
+        self._errors.clear()
+
+    def check(self) -> None:
+        """Raises for failed records, telling apart what the record and what the broker is to blame.
+
+        Purged records alone are passed over in a transaction: it cannot be committed any more, and
+        the commit will say why. Without transactions nothing else would.
+
+        Raises:
+            RecordRefusedError: the target will never take one of the records.
+            KafkaException: anything else.
+        """
+        if not self._errors:
+            return
+        errors, self._errors = self._errors, []
+        _raise_refusal(errors)
+        telling = [error for error in errors if error.code() not in PURGED]
+        if telling or not self._transactional:
+            raise KafkaException((telling or errors)[0])
+
+    def find_culprit(self, producer: Producer) -> None:
+        """After the client failed: if a record is at fault, a report says so, and that counts.
+
+        Where none does, what the client said stands; so this returns.
+
+        Raises:
+            RecordRefusedError: the target will never take one of the records.
+        """
+        producer.poll(0)  # the reports may still be queued
+        errors, self._errors = self._errors, []
+        _raise_refusal(errors)
+
+
+def _raise_refusal(errors: list[KafkaError]) -> None:
+    for error in errors:
+        if error.code() in RECORD_REFUSALS:
+            raise RecordRefusedError(error.str(), subject=error.name())

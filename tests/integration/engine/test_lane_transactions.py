@@ -1,0 +1,103 @@
+"""Transactions whose outcome nobody heard of, and owners that were replaced."""
+
+import random
+import threading
+
+import pytest
+from confluent_kafka import Producer
+from lane_lab import LaneLab
+
+from replicator.identifiers import lane_transactional_id
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def test_commits_cut_off_at_any_instant_lose_nothing_and_repeat_nothing(lab, clusters, unique):
+    (west,) = clusters("west", proxied=True)
+    cut = LaneLab(lab.source, west, name=unique)
+    topic = cut.topic()
+    cut.prepare()
+    lane = cut.lane(topic, commit_interval_seconds=0.05)
+    draw = random.Random(7)
+    pause = threading.Event()
+    written = 0
+    for _ in range(12):
+        cut.numbered(topic, range(written, written + 500))
+        written += 500
+        pause.wait(draw.random() * 0.3)  # any instant is as good as another
+        west.proxy.cut()
+        pause.wait(draw.random() * 0.2)
+        west.proxy.heal()
+    try:
+        cut.caught_up(lane)
+        assert cut.values(topic) == numbers(written)
+    finally:
+        cut.close()
+
+
+def test_answers_that_get_lost_leave_an_outcome_that_is_looked_up(lab, clusters, unique):
+    """Commits arrive and their answers do not: neither done nor failed until somebody reads."""
+    (west,) = clusters("west", proxied=True)
+    cut = LaneLab(lab.source, west, name=unique)
+    topic = cut.topic()
+    cut.prepare()
+    lane = cut.lane(topic, commit_interval_seconds=0.05)
+    cut.numbered(topic, range(500))
+    cut.caught_up(lane)
+    cut.numbered(topic, range(500, 3000))
+    west.proxy.black_hole("to-client")
+    threading.Event().wait(1.0)
+    lane.lane.stop(1)  # gives up on the silent target in its drain time
+    lane.lane.join(30)
+    assert not lane.lane.is_alive()
+    west.proxy.heal()
+    lane = cut.lane(topic)
+    try:
+        cut.caught_up(lane)
+        assert cut.values(topic) == numbers(3000)
+    finally:
+        cut.close()
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_the_older_of_two_owners_is_fenced_and_writes_nothing_more(lab, busy):
+    topic = lab.topic()
+    lab.numbered(topic, range(2000))
+    older = lab.lane(topic)
+    if not busy:
+        lab.caught_up(older)
+    newer = lab.lane(topic)
+    lab.caught_up(newer)
+    lab.numbered(topic, range(2000, 4000))
+    lab.caught_up(newer)
+
+    lab.until(lambda: older.ended is not None, "the older one to end", older)
+    assert older.ended.fenced
+    assert older.stats.state == "failed"
+    assert "replaced" in older.ended.reason
+    assert newer.ended is None
+    assert lab.values(topic) == numbers(4000)
+
+
+def test_a_transaction_that_the_broker_takes_away_ends_the_lane_and_a_new_one_goes_on(lab):
+    topic = lab.topic()
+    lab.numbered(topic, range(10))
+    lane = lab.lane(topic)
+    lab.caught_up(lane)
+    # What the coordinator does when a transaction takes too long: it takes the next epoch.
+    thief = Producer(
+        {
+            **lab.target.client_settings(),
+            "transactional.id": lane_transactional_id(lab.name, "east", "west", 0),
+        }
+    )
+    thief.init_transactions(30)
+    lab.numbered(topic, range(10, 20))
+
+    lab.until(lambda: lane.ended is not None, "the lane to end", lane)
+    assert lane.ended.fenced
+    lane = lab.lane(topic)
+    lab.caught_up(lane)
+    assert lab.values(topic) == numbers(20)
