@@ -79,8 +79,6 @@ def worker_client_id(topology: str, worker: str) -> str:
     return f"replicator-{topology}-{worker}"
 
 
-def controller_transactional_id(
-    topology: str, source: ClusterAlias, target: ClusterAlias
-) -> str:
+def controller_transactional_id(topology: str, source: ClusterAlias, target: ClusterAlias) -> str:
     """Transactional id of a flow's controller; fences a controller that was replaced."""
     return f"{RESERVED_PREFIX}{topology}.{source}.{target}.controller"

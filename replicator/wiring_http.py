@@ -1,12 +1,14 @@
 """Joins a worker to its HTTP face: what the endpoints are told."""
 
 import asyncio
+from dataclasses import asdict
 
 from replicator.api.provider import JsonObject, PauseTarget
 from replicator.api.topology_view import topology_view
 from replicator.control.pause import pause_flow, resume_flow
 from replicator.control.status import collect_status
-from replicator.dataplane.events import LaneStats
+from replicator.control.worker_record import lane_problems
+from replicator.dataplane.events import LaneStats, Problem
 from replicator.observability.figures import FlowFigures, MetricsSnapshot
 from replicator.observability.health import (
     ClusterHealth,
@@ -76,9 +78,25 @@ class WorkerProvider:
         clock = self._worker.clock
         async with self._asking:  # one question to the clusters, however many pages are open
             if clock.monotonic() - self._status_at >= STATUS_SECONDS:
-                self._status = await asyncio.to_thread(collect_status, self._worker.plan)
+                status = await asyncio.to_thread(collect_status, self._worker.plan)
+                self._add_own_trouble(status)
+                self._status = status
                 self._status_at = clock.monotonic()
             return self._status
+
+    def _add_own_trouble(self, status: JsonObject) -> None:
+        """Adds what only this worker knows: a cluster that refuses us takes no record of it either."""
+        found = {view.pair: list(view.problems) for view in self._worker.views()}
+        for stats in self._worker.pool.stats():
+            for part in lane_problems(stats):
+                problem = Problem(part.code, part.subject, part.detail, part.remedy)
+                found.setdefault(stats.pair, []).append(problem)
+        for flow in status["flows"]:
+            known = {(each["code"], each["subject"]) for each in flow["problems"]}
+            for problem in found.get(flow["flow"], ()):
+                if (problem.code, problem.subject) not in known:
+                    known.add((problem.code, problem.subject))
+                    flow["problems"].append(asdict(problem))
 
     async def topology(self) -> JsonObject:
         """The plan in force, without secrets."""
@@ -140,4 +158,4 @@ class WorkerProvider:
 def _lane_trouble(stats: LaneStats) -> dict[str, str]:
     source, _, target = stats.pair.partition("->")
     sides = ((source, stats.source_problem), (target, stats.target_problem))
-    return {alias: text.partition(" ")[2] for alias, text in sides if text}
+    return {alias: text.partition(" ")[2].partition("\n")[0] for alias, text in sides if text}

@@ -5,6 +5,7 @@ is missing.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from replicator.clock import Clock
@@ -57,32 +58,34 @@ def bootstrap_pair(
     """
     from replicator.wire.broker_versions import require_supported
 
-    require_supported(pair.source)
-    require_supported(pair.target)
-    ids = {
-        str(pair.source.alias): source_admin.cluster_id(),
-        str(pair.target.alias): target_admin.cluster_id(),
-    }
-    for conflict in binding_conflicts((), ids):
-        raise conflict
+    sides = ((pair.source, source_admin), (pair.target, target_admin))
     at_ms = round(clock.now() * 1000)
-    states = {
-        cluster.alias: _bind(plan, cluster, admin, ids, at_ms=at_ms, client_id=client_id)
-        for cluster, admin in ((pair.source, source_admin), (pair.target, target_admin))
-    }
-    control = states[pair.target.alias]
-    layout = decide_layout(
-        pair, control.layout(pair.source.alias),
-        partitions=_partitions(plan, pair, source_admin),
-    ).layout  # fmt: skip
-    # As many partitions as lanes from the start: members of a group see growth only when their
-    # metadata grows old.
-    ensure_compacted_topic(
-        target_admin,
-        checkpoints_topic(plan.topology, pair.source.alias),
-        partitions=layout.total,
-    )
-    _ensure_quarantine(plan, pair, target_admin)
+    # Both clusters at once: a first start is mostly waiting for brokers.
+    with ThreadPoolExecutor(2, thread_name_prefix="bootstrap") as pool:
+        for _ in pool.map(require_supported, (pair.source, pair.target)):
+            pass
+        known = pool.map(lambda side: (str(side[0].alias), side[1].cluster_id()), sides)
+        ids = dict(known)
+        for conflict in binding_conflicts((), ids):
+            raise conflict
+        bound = pool.map(
+            lambda side: _bind(plan, side[0], side[1], ids, at_ms=at_ms, client_id=client_id),
+            sides,
+        )
+        _, control = tuple(bound)
+        layout = decide_layout(
+            pair, control.layout(pair.source.alias),
+            partitions=_partitions(plan, pair, source_admin),
+        ).layout  # fmt: skip
+        quarantine = pool.submit(_ensure_quarantine, plan, pair, target_admin)
+        # As many partitions as lanes from the start: members of a group see growth only when their
+        # metadata grows old.
+        ensure_compacted_topic(
+            target_admin,
+            checkpoints_topic(plan.topology, pair.source.alias),
+            partitions=layout.total,
+        )
+        quarantine.result()
     return Bootstrapped(ids[pair.source.alias], ids[pair.target.alias], control)
 
 

@@ -242,13 +242,17 @@ class PairRunner(threading.Thread):
     def _follow(self, tail: LogTail) -> None:
         """Follows the control topic until the pair leaves."""
         membership = self._membership
+        noted = ""
         while not self._stopping.is_set() and membership is self._membership:
             try:
                 entries = tail.poll(TAIL_SECONDS)
             except ReplicatorError as error:
-                self._note(error)
+                noted = self._note(error)
                 self._stopping.wait(TAIL_SECONDS)
                 continue
+            if noted:
+                self._trouble.pop(noted, None)
+                noted = ""
             if entries:
                 self._events.put(lambda entries=entries: self._fold(entries))  # type: ignore[misc]  # bound now, called once
 
@@ -374,13 +378,14 @@ class PairRunner(threading.Thread):
             self._trouble.pop(key, None)
             return
         subject = f"cluster:{self._pair.target.alias}"
-        mapped = map_kafka_error(error, subject=subject, doing="belonging to the worker group")
+        mapped = map_kafka_error(error, subject=subject, doing="belong to the worker group")
         self._trouble[key] = Problem(mapped.code, subject, mapped.message, mapped.remedy)
 
-    def _note(self, error: ReplicatorError) -> None:
-        self._trouble[error.subject or "flow"] = Problem(
-            error.code, error.subject or "flow", error.message, error.remedy
-        )
+    def _note(self, error: ReplicatorError) -> str:
+        """Keeps what is wrong, as a problem of the pair; returns under which name."""
+        subject = error.subject or "flow"
+        self._trouble[subject] = Problem(error.code, subject, error.message, error.remedy)
+        return subject
 
     def _leave(self, records: WorkerRecordWriter) -> None:
         """Drains the lanes by leaving the group, then takes this worker's record back."""

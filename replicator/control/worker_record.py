@@ -79,10 +79,11 @@ def lane_problems(stats: LaneStats) -> list[ProblemPart]:
     source, _, target = stats.pair.partition("->")
     found = []
     for alias, text in ((source, stats.source_problem), (target, stats.target_problem)):
-        code, _, detail = text.partition(" ")
+        code, _, told = text.partition(" ")
+        detail, _, remedy = told.partition("\n")
         if code:
             found.append(
-                ProblemPart(code=code, subject=f"cluster:{alias}", detail=detail, remedy="")
+                ProblemPart(code=code, subject=f"cluster:{alias}", detail=detail, remedy=remedy)
             )
     if stats.foreign_headers:
         found.append(

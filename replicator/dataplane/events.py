@@ -36,7 +36,8 @@ class PartitionStats:
 class LaneStats:
     """One lane's figures. Counters count since the lane process took the lane.
 
-    ``latency_buckets`` are cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for
+    ``source_problem`` and ``target_problem`` are a problem code, a blank, the detail, and on a second
+    line the remedy. ``latency_buckets`` are cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for
     everything above; ``latency_sum_seconds`` is their sum. ``commit_buckets`` likewise for commit
     duration.
     """

@@ -255,7 +255,7 @@ class Lane(threading.Thread):
 
     def _mapped(self, error: KafkaException) -> ReplicatorError:
         return map_kafka_error(
-            error.args[0], subject=f"cluster:{self._spec.target.alias}", doing="writing records"
+            error.args[0], subject=f"cluster:{self._spec.target.alias}", doing="write records"
         )
 
     def _recovering(self, error: ReplicatorError | KafkaException) -> None:
@@ -266,9 +266,9 @@ class Lane(threading.Thread):
             self._figures.aborts += 1
         self._state, self._reason = "recovering", mapped.message
         if mapped.subject == f"cluster:{self._spec.source.alias}":
-            self._source_problem = f"{mapped.code} {mapped.message}"
+            self._source_problem = _told(mapped)
         else:
-            self._target_problem = f"{mapped.code} {mapped.message}"
+            self._target_problem = _told(mapped)
         self.stats = self._collect()
         self._log("warning", "lane recovers from its checkpoints", error=mapped.message)
 
@@ -277,8 +277,7 @@ class Lane(threading.Thread):
         alias = self._spec.source.alias if side == "source" else self._spec.target.alias
         text = ""
         if error is not None:
-            mapped = map_kafka_error(error, subject=f"cluster:{alias}", doing="connecting")
-            text = f"{mapped.code} {mapped.message}"
+            text = _told(map_kafka_error(error, subject=f"cluster:{alias}", doing="connect"))
         if side == "source":
             self._source_problem = text
         elif side == "target":
@@ -328,3 +327,8 @@ class Lane(threading.Thread):
             target_problem=self._target_problem,
             checkpoint_at_ms=max((route.committed_at_ms for route in self._all()), default=0),
         )
+
+
+def _told(error: ReplicatorError) -> str:
+    """A side's problem in the lane's figures: code, message, and the remedy on a second line."""
+    return f"{error.code} {error.message}\n{error.remedy}"

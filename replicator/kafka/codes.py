@@ -2,6 +2,7 @@
 
 from confluent_kafka import KafkaError
 
+AUTHENTICATION: int = KafkaError._AUTHENTICATION
 AUTO_OFFSET_RESET: int = KafkaError._AUTO_OFFSET_RESET
 INVALID_DIFFERENT_RECORD: int = KafkaError._INVALID_DIFFERENT_RECORD
 LOG_TRUNCATION: int = KafkaError._LOG_TRUNCATION

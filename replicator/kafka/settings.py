@@ -18,6 +18,9 @@ Config = dict[str, Any]
 Isolation = Literal["read_committed", "read_uncommitted"]
 Role = Literal["consumer", "producer", "admin"]
 
+CLUSTER = "replicator.cluster"
+"""Stands among the settings until the client is made: where its secrets are read again."""
+
 LOGGER = logging.getLogger("replicator.kafka")
 LOGGER.addHandler(logging.NullHandler())  # without one, the library's chatter would reach stderr
 
@@ -60,6 +63,7 @@ def client_config(
     if on_error is not None:
         config["error_cb"] = on_error
     config.update(_security(cluster, resolve_security(cluster)))
+    config[CLUSTER] = cluster
     return config
 
 
@@ -190,6 +194,8 @@ def redact(config: Mapping[str, Any]) -> dict[str, str]:
     """The settings as text that may be shown: secrets and certificates replaced, callbacks named."""
     shown: dict[str, str] = {}
     for name, value in sorted(config.items()):
+        if name == CLUSTER:
+            continue
         if any(word in name for word in ("password", "secret", ".pem", "sasl.jaas", "token")):
             shown[name] = "***"
         elif callable(value) or isinstance(value, logging.Logger):

@@ -191,7 +191,7 @@ class _Connection:
             # Accepted by nobody: the peer hears nothing until the network heals.
             self.lost_bytes = True
             await asyncio.Event().wait()
-        reader, writer = await asyncio.open_connection("127.0.0.1", target_port, limit=_CHUNK_BYTES)
+        reader, writer = await self._connect(target_port)
         self._writers.append(writer)
         async with asyncio.TaskGroup() as pumps:
             up = _Pump(self, self._client[0], writer, lambda: faults_of("to-broker"), draw)
@@ -199,6 +199,18 @@ class _Connection:
             for pump in (up, down):
                 pumps.create_task(pump.receive())
                 pumps.create_task(pump.deliver())
+
+    @staticmethod
+    async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connects to the broker; a reset meanwhile must not leave a socket that nobody closes."""
+        connecting = asyncio.ensure_future(
+            asyncio.open_connection("127.0.0.1", port, limit=_CHUNK_BYTES)
+        )
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            connecting.add_done_callback(_close_late)
+            raise
 
     def reset(self) -> "asyncio.Task[None]":
         """Ends both sides with RST; the returned task is done when that has happened."""
@@ -214,6 +226,13 @@ class _Connection:
                 with contextlib.suppress(OSError):
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             writer.transport.abort()
+
+
+def _close_late(
+    connected: "asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]",
+) -> None:
+    if not connected.cancelled() and connected.exception() is None:
+        connected.result()[1].transport.abort()
 
 
 class _Pump:

@@ -12,6 +12,7 @@ SHORTER_DARK_SECONDS = 8.0
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_brokers_that_were_killed_under_load_cost_nothing(clusters, scene):
     east, west = clusters("east", "west")
     scene.active_passive(east, west)
@@ -29,6 +30,7 @@ def test_brokers_that_were_killed_under_load_cost_nothing(clusters, scene):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_network_that_swallows_everything_is_survived(clusters, scene):
     east, west = clusters("east", "west", proxied=True)
     scene.active_passive(east, west)

@@ -11,6 +11,7 @@ FLOW = "east->west"
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("delivery", "kills"), [("exactly-once", 5), ("at-least-once", 3)])
 def test_a_worker_killed_again_and_again_keeps_its_promise(east, west, scene, delivery, kills):
     scene.active_passive(east, west, delivery=delivery)

@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from lane_lab import LaneLab
+from worker_lab import WorkerLab
 
 
 @pytest.fixture
@@ -18,3 +19,11 @@ def lab(east, west, unique: str) -> Iterator[LaneLab]:
     lab = LaneLab(east, west, name=unique)
     yield lab
     lab.close()
+
+
+@pytest.fixture
+def worker(tmp_path: Path, unique: str) -> Iterator[WorkerLab]:
+    """A worker that is not started yet; killed after the test."""
+    worker = WorkerLab(tmp_path, unique)
+    yield worker
+    worker.stop()

@@ -73,9 +73,7 @@ class RunningLane:
 
     def __init__(self, spec: LaneSpec) -> None:
         self.said: list[LaneStopped | Gap | LogLine] = []
-        self.lane = Lane(
-            spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock()
-        )
+        self.lane = Lane(spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock())
         self.lane.start()
 
     @property
@@ -111,8 +109,14 @@ class RunningLane:
         return "" if found is None else found.problem
 
     def update(self, **changes: Any) -> None:
-        """Goes on with a changed spec."""
-        self.lane.update(replace(self.lane.spec, **changes))
+        """Goes on with a changed spec; returns when the lane has taken it."""
+        spec = replace(self.lane.spec, **changes)
+        self.lane.update(spec)
+        wait_until(
+            lambda: self.lane.spec is spec and not self.lane._commands,
+            timeout_seconds=PATIENCE_SECONDS,
+            describe=lambda: f"the lane to take its new spec: {self.stats}",
+        )
 
     def stop(self) -> LaneStopped:
         """Stops in order."""
@@ -163,7 +167,8 @@ class LaneLab:
             config={"cleanup.policy": "compact"},
         )
         self.target.create_topic(
-            quarantine_topic(self.name, "east"), config=quarantine or {"max.message.bytes": "4000000"}
+            quarantine_topic(self.name, "east"),
+            config=quarantine or {"max.message.bytes": "4000000"},
         )
 
     def plan(self, cluster: LocalCluster, alias: str) -> ClusterPlan:
@@ -235,7 +240,9 @@ class LaneLab:
         """Writes records whose value is their number."""
         self.produce(topic, *({"value": b"%d" % n, "partition": partition} for n in numbers))
 
-    def read(self, cluster: LocalCluster, topic: str, *, isolation: str = "read_committed") -> list[Seen]:
+    def read(
+        self, cluster: LocalCluster, topic: str, *, isolation: str = "read_committed"
+    ) -> list[Seen]:
         """Everything in a topic now, by partition and offset."""
         consumer = Consumer(
             {
@@ -329,7 +336,9 @@ class LaneLab:
         return wait_until(
             condition,
             timeout_seconds=PATIENCE_SECONDS,
-            describe=lambda: f"{describe}; {running.stats if running else ''} {running.log if running else ''}",
+            describe=lambda: (
+                f"{describe}; {running.stats if running else ''} {running.log if running else ''}"
+            ),
         )
 
 

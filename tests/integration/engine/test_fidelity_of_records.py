@@ -33,7 +33,10 @@ def test_keys_values_headers_times_and_partitions_arrive_byte_for_byte(lab):
             "value": b"headers",
             "headers": [("b", b"1"), ("a", b"2"), ("b", b"1"), ("a", None), ("a", b"")],
         },
-        {"value": b"names", "headers": [("größe", "é".encode()), ("", b"x"), ("\u4e2d", b"\xff\x00")]},
+        {
+            "value": b"names",
+            "headers": [("größe", "é".encode()), ("", b"x"), ("\u4e2d", b"\xff\x00")],
+        },
         {"value": b"many", "headers": [(f"h{n}", os.urandom(8)) for n in range(100)]},
     )
 

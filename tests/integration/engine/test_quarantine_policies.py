@@ -175,7 +175,7 @@ def test_a_partition_that_may_not_lose_a_record_stops_alone_and_stays_so_until_a
     assert lane.problem(topic, 0) == lane.problem(topic, 1) == "TARGET_REFUSES"
     assert lab.quarantined() == []
 
-    first, second = lab.work(topic)
+    _, second = lab.work(topic)
     lane.update(work=(*lab.work(topic, partition=0, accept_gap="t1"), second, *lab.work(other)))
     lab.until(lambda: lab.checkpoints()[topic, 0].offset == 7, "the rest of the partition", lane)
     assert arrived(0) == numbered(*range(6))
