@@ -92,13 +92,13 @@ class Worker:
             self._start(pair)
         self._watch.start()
 
-    def wait_until_copying(self, seconds: float, stopping: threading.Event) -> None:
+    def wait_until_copying(self, seconds: float, stopping: Callable[[], bool]) -> None:
         """Returns once a lane runs, when told to stop, or after the time."""
         limit = self.clock.monotonic() + seconds
-        while self.clock.monotonic() < limit and not stopping.is_set():
+        while self.clock.monotonic() < limit and not stopping():
             if any(stats.state == "running" for stats in self.pool.stats()):
                 return
-            stopping.wait(0.05)
+            self.clock.sleep(0.05)
 
     def reload(self) -> None:
         """Reads the file again; a broken file changes nothing and is reported."""

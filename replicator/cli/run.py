@@ -1,8 +1,9 @@
 """`replicator run`: the worker."""
 
+import os
 import signal
 import sys
-import threading
+import time
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +15,25 @@ import typer
 from replicator.cli.options import FileOption
 
 HTTP_AFTER_SECONDS = 3.0
+STOP_POLL_SECONDS = 0.2
+INTERRUPTED = 130
+
+
+class StopRequest:
+    """Whether somebody asked the worker to stop.
+
+    A plain flag, not an Event: a signal handler runs in the middle of the main thread, and setting an
+    Event that this very thread waits on can lock it up for good.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def on_signal(self, _signal: int, _frame: FrameType | None) -> None:
+        """The first signal asks for a drain; the second one means now."""
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
 
 
 class LogFormat(StrEnum):
@@ -96,25 +116,26 @@ def run(
 
     bound = bind(parse_http_address(http))
     token = http_token_file.read_text().strip() if http_token_file is not None else None
-    stopping = threading.Event()
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        if stopping.is_set():
-            raise KeyboardInterrupt  # the second time means now
-        stopping.set()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    stop = StopRequest()
+    signal.signal(signal.SIGTERM, stop.on_signal)
+    signal.signal(signal.SIGINT, stop.on_signal)
     worker = Worker(options)
     worker.start(http=bound.url)
     with ExitStack() as stack:
         # Lanes first: the HTTP face costs a second of imports on the same cores.
-        worker.wait_until_copying(HTTP_AFTER_SECONDS, stopping)
+        worker.wait_until_copying(HTTP_AFTER_SECONDS, lambda: stop.asked)
         from replicator.api.server import http_in_thread
         from replicator.wiring_http import WorkerProvider
 
         stack.enter_context(http_in_thread(WorkerProvider(worker), bound=bound, token=token))
-        while not stopping.wait(0.5):
-            pass
-        clean = worker.drain()
-    return 0 if clean else 1
+        while not stop.asked:
+            time.sleep(STOP_POLL_SECONDS)
+        try:
+            clean = worker.drain()
+        except KeyboardInterrupt:
+            os._exit(INTERRUPTED)  # asked twice: lanes are taken over from what they committed
+        # A client that waits for a silent broker must not keep the process: what was to be made
+        # durable is, or its next owner will do it again.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0 if clean else 1)

@@ -52,7 +52,7 @@ def client_config(
         "log_level": 4,
         "logger": LOGGER,
         "metadata.max.age.ms": 180_000,
-        "reconnect.backoff.ms": 20,
+        "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 2_000,
         "socket.connection.setup.timeout.ms": 10_000,
         "socket.keepalive.enable": True,

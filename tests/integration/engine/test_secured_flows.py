@@ -73,6 +73,7 @@ def test_a_password_is_changed_in_place_and_the_flow_goes_on(worker):
             cluster.restart()  # no connection of before outlives this
         lab.numbered(topic, range(10, 20))
         worker.until(lambda: len(_values(lab, topic)) == 20, "the records after the change")
+        print(worker.log_text())
 
         assert _values(lab, topic) == [b"%d" % n for n in range(20)]
         assert worker.secrets_shown(SECRET, OTHER_SECRET) == []
@@ -102,10 +103,12 @@ def test_a_wrong_password_and_missing_rights_are_named_with_a_remedy_and_hurt_no
 
         for resource, name in (("cluster", "kafka-cluster"), ("group", "*"), ("topic", "*")):
             west.allow("replicator", ["ALL"], resource=resource, name=name)
-        found = worker.until(
-            lambda: worker.problems(FLOW).get("NOT_AUTHORIZED"), "the missing transactional id"
-        )
-        assert "transactional" in (found["detail"] + found["remedy"]).lower()
+
+        def lacks_transactional_id() -> bool:
+            found = worker.problems(FLOW).get("NOT_AUTHORIZED", {"detail": "", "remedy": ""})
+            return "transactional" in (found["detail"] + found["remedy"]).lower()
+
+        worker.until(lacks_transactional_id, "the missing right to the transactional id")
         west.allow(
             "replicator", ["ALL"], resource="transactional-id",
             name=lane_transactional_id(worker.name, "east", "west", 0).rpartition(".")[0],
