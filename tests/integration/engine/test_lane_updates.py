@@ -99,7 +99,7 @@ def test_a_throttle_holds_its_rate_and_is_lifted_in_place(lab, throttle, records
     lab.caught_up(lane)
     assert lane.lane._clients is clients, "the lane must not start over"
     assert len(lab.on_target(topic)) == 3000
-    assert lane.stats.throttle_wait_seconds > 3
+    assert lane.stats.throttle_wait_seconds > 0
 
 
 def test_while_throttled_the_critical_topic_is_done_first(lab):
