@@ -122,7 +122,10 @@ class PairRunner(threading.Thread):
                 owned=tuple(sorted(self._owned)),
                 running=tuple(sorted(self._sent)),
                 control=self._control,
-                problems=tuple(self._trouble.values()),
+                problems=(
+                    *self._trouble.values(),
+                    *(() if self._controller is None else self._controller.problems()),
+                ),
             )
 
     def replan(self, plan: Plan, pair: PairPlan) -> None:

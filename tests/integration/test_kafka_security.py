@@ -7,11 +7,11 @@ import pytest
 
 from replicator.errors import AuthenticationFailedError, NotAuthorizedError, UnreachableError
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import open_producer, renew_credentials
+from replicator.kafka.client import KafkaException, open_producer
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.settings import producer_config
-from replicator.testing import LocalCluster, SecuritySetup
+from replicator.testing import LocalCluster, SecuritySetup, wait_until
 from replicator.topology.plan import ClusterPlan, SecretRef, SecurityPlan
 from replicator.wire.broker_versions import require_supported
 from replicator.wire.fetch_one import fetch_record
@@ -104,9 +104,19 @@ def test_sasl_logins(clusters, tmp_path, mechanism, tls):
     wrong.write_text("replicator-secret\n")
     assert admin.cluster_id() == one.cluster_id
 
-    producer = open_producer(producer_config(at, client_id="test"))
-    assert renew_credentials(producer, at)
-    assert producer.list_topics(timeout=10).topics["log"].error is None
+    wrong.write_text("not-it")
+    producer = open_producer(producer_config(bad, client_id="test"))
+
+    def looks() -> bool:
+        producer.poll(0.1)
+        try:
+            return producer.list_topics("log", timeout=1).topics["log"].error is None
+        except KafkaException:
+            return False
+
+    assert not looks()
+    wrong.write_text("replicator-secret")
+    wait_until(looks, timeout_seconds=20, describe="the producer to use the changed password")
 
 
 def test_a_missing_right_is_named(clusters):

@@ -73,7 +73,6 @@ def test_a_password_is_changed_in_place_and_the_flow_goes_on(worker):
             cluster.restart()  # no connection of before outlives this
         lab.numbered(topic, range(10, 20))
         worker.until(lambda: len(_values(lab, topic)) == 20, "the records after the change")
-        print(worker.log_text())
 
         assert _values(lab, topic) == [b"%d" % n for n in range(20)]
         assert worker.secrets_shown(SECRET, OTHER_SECRET) == []

@@ -1,0 +1,50 @@
+"""Checkpoints on the wire: stable keys, nothing guessed."""
+
+import orjson
+import pytest
+
+from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoint, decode_checkpoints
+from replicator.errors import StoredFormatError
+
+ONE = Checkpoint("orders", 3, 42, topic_id="A", records=7)
+
+
+def test_the_key_is_the_same_for_every_state_of_a_partition():
+    assert ONE.key() == Checkpoint("orders", 3, 99).key()
+    assert ONE.key() != Checkpoint("orders", 4, 42).key()
+    assert orjson.loads(ONE.key()) == {
+        "kind": "checkpoint", "partition": 3, "topic": "orders", "v": 1,
+    }  # fmt: skip
+
+
+def test_records_of_another_kind_in_the_same_partition_are_passed_over():
+    other = orjson.dumps({"kind": "index", "topic": "orders", "partition": 3, "v": 1})
+
+    assert decode_checkpoint(other, b"{}") is None
+    assert decode_checkpoints({other: b"{}", ONE.key(): ONE.value()}) == {("orders", 3): ONE}
+
+
+def test_a_checkpoint_of_an_older_release_without_the_later_fields_is_read():
+    value = orjson.loads(ONE.value())
+    del value["quarantined"], value["leaderEpoch"]
+
+    found = decode_checkpoint(ONE.key(), orjson.dumps(value))
+
+    assert (found.offset, found.quarantined, found.leader_epoch) == (42, 0, -1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (b"not json", ONE.value()),
+        (ONE.key(), b"not json"),
+        (ONE.key(), b"{}"),
+        (ONE.key(), ONE.value().replace(b'"v":1', b'"v":2')),
+        (b"[]", ONE.value()),
+        (ONE.key(), b"[]"),
+    ],
+    ids=["key", "value", "empty", "newer version", "key is a list", "value is a list"],
+)
+def test_what_is_not_ours_is_refused_and_never_guessed(key, value):
+    with pytest.raises(StoredFormatError):
+        decode_checkpoint(key, value)
