@@ -40,7 +40,8 @@ def render(result: Result, output: Output, *, text: RenderableType | None = None
     elif output is Output.YAML or text is None:
         sys.stdout.write(to_yaml(result))
     else:
-        out().print(text, markup=False)
+        # Sentences are left to the terminal to fold, so that paths in them can be copied whole.
+        out().print(text, markup=False, soft_wrap=isinstance(text, str))
 
 
 def to_yaml(result: Result) -> str:

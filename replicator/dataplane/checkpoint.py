@@ -24,6 +24,8 @@ class Checkpoint:
     ``offset`` is the next source offset to copy. ``timestamp_ms`` is the source timestamp of the
     last record that was read (-1 when none was). ``at_ms`` is when the checkpoint was made.
     ``problem`` is empty unless the partition is stopped, then it is a problem code, with ``detail``.
+    ``position_epoch`` is the leader epoch of the record before ``offset`` (-1 when not known): with it
+    the source can tell whether its log was cut there and written anew.
     ``accepted_gap`` is the last operator decision this partition acted on. ``records``, ``bytes``
     and ``dropped`` count over the life of the flow. ``extra`` keeps fields of newer versions.
     """
@@ -42,6 +44,7 @@ class Checkpoint:
     dropped: int = 0
     quarantined: int = 0
     leader_epoch: int = -1
+    position_epoch: int = -1
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self) -> builtins.bytes:
@@ -66,6 +69,7 @@ class Checkpoint:
                 "dropped": self.dropped,
                 "quarantined": self.quarantined,
                 "leaderEpoch": self.leader_epoch,
+                "positionEpoch": self.position_epoch,
             },
             option=orjson.OPT_SORT_KEYS,
         )
@@ -73,8 +77,8 @@ class Checkpoint:
 
 _KNOWN = frozenset(
     {
-        "acceptedGap", "at", "bytes", "detail", "dropped", "leaderEpoch", "offset", "problem",
-        "quarantined", "records", "timestamp", "topicId", "v",
+        "acceptedGap", "at", "bytes", "detail", "dropped", "leaderEpoch", "offset", "positionEpoch",
+        "problem", "quarantined", "records", "timestamp", "topicId", "v",
     }
 )  # fmt: skip
 
@@ -119,6 +123,7 @@ def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
             dropped=what["dropped"],
             quarantined=what.get("quarantined", 0),
             leader_epoch=what.get("leaderEpoch", -1),
+            position_epoch=what.get("positionEpoch", -1),
             extra={name: item for name, item in what.items() if name not in _KNOWN},
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -10,6 +10,7 @@ from replicator.dataplane.checkpoint import Checkpoint
 from replicator.dataplane.clients import LaneClients
 from replicator.dataplane.messages import Gap, LogLine
 from replicator.dataplane.positions import StartDecision
+from replicator.dataplane.reading import read_from
 from replicator.dataplane.route import Route, route_table
 from replicator.dataplane.spec import LaneSpec, PartitionWork
 from replicator.kafka.client import TopicPartition
@@ -66,7 +67,7 @@ class LanePartitions:
         for route in routes:
             if route.position >= 0:
                 stored[route.key] = route.checkpoint(at_ms=route.committed_at_ms)
-        start = []
+        start: list[Route] = []
         decisions = self._clients.decide(self._spec, routes, stored)
         self._clients.learn_leaders({route.topic for route in decisions if not route.problem})
         for route, decision in decisions.items():
@@ -78,9 +79,9 @@ class LanePartitions:
             if self._clients.session.reads_another_topic(route):
                 route.suspect = True  # admin and consumer do not see the same topic yet: ask again
             else:
-                start.append(TopicPartition(route.topic, route.partition, route.position))
+                start.append(route)
         if start:
-            self._clients.consumer.incremental_assign(start)
+            read_from(self._clients.consumer, start)
 
     def _add(self, work: list[PartitionWork]) -> None:
         if not work:

@@ -18,12 +18,14 @@ class SourceFacts:
 
     ``earliest`` and ``latest`` are log start and last stable offset; ``at_timestamp`` is the first
     offset at or after the policy's start time (None when not asked or none is that new).
+    ``diverged`` says that the client found the log cut below the position and written anew.
     """
 
     topic_id: str
     earliest: int
     latest: int
     at_timestamp: int | None = None
+    diverged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +73,9 @@ def decide_start(
                 lost=(checkpoint.offset, checkpoint.offset),
             )
         return _stopped(checkpoint, "RECREATED", detail)
-    if checkpoint.offset < facts.earliest:
-        detail = (
-            f"offsets {checkpoint.offset} to {facts.earliest - 1} vanished at the source before "
-            f"they were copied; its log now starts at {facts.earliest}"
-        )
-        return _gap(
-            checkpoint, detail, resume_at=facts.earliest, policy=on_truncation, token=token,
-            lost=(checkpoint.offset, facts.earliest),
-        )  # fmt: skip
-    if checkpoint.offset > facts.latest:
-        detail = (
-            f"the source log ends at {facts.latest}, below the position {checkpoint.offset}: "
-            f"the source lost records that were already copied"
-        )
-        return _gap(
-            checkpoint, detail, resume_at=facts.latest, policy=on_truncation, token=token,
-            lost=(facts.latest, facts.latest),
-        )  # fmt: skip
+    loss = _loss(checkpoint, facts)
+    if loss is not None:
+        return _gap(checkpoint, loss, policy=on_truncation, token=token)
     if checkpoint.problem == "TARGET_REFUSES":
         # Nothing is missing. Accepted, the record is tried once more, else given to quarantine; that
         # is stored with the progress past it and not before, or a restart in between would forget it.
@@ -122,24 +109,51 @@ def _first_start(facts: SourceFacts, start_from: StartFrom) -> StartDecision:
     return StartDecision(facts.earliest, "first start, from the beginning", store=True)
 
 
-def _gap(
-    checkpoint: Checkpoint,
-    detail: str,
-    *,
-    resume_at: int,
-    policy: OnTruncation,
-    token: str,
-    lost: tuple[int, int],
-) -> StartDecision:
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """What is missing at the source, and where its log goes on."""
+
+    detail: str
+    resume_at: int
+    lost: tuple[int, int]
+
+
+def _loss(checkpoint: Checkpoint, facts: SourceFacts) -> _Loss | None:
+    position = checkpoint.offset
+    if position < facts.earliest:
+        return _Loss(
+            f"offsets {position} to {facts.earliest - 1} vanished at the source before they were "
+            f"copied; its log now starts at {facts.earliest}",
+            facts.earliest,
+            (position, facts.earliest),
+        )
+    if position > facts.latest:
+        return _Loss(
+            f"the source log ends at {facts.latest}, below the position {position}: the source "
+            f"lost records that were already copied",
+            facts.latest,
+            (facts.latest, facts.latest),
+        )
+    if facts.diverged and not checkpoint.problem:
+        return _Loss(
+            f"the source log was cut below the position {position} and written anew, as an unclean "
+            f"leader election does: what it holds before that position was not copied",
+            position,
+            (position, position),
+        )
+    return None
+
+
+def _gap(checkpoint: Checkpoint, loss: _Loss, *, policy: OnTruncation, token: str) -> StartDecision:
     if policy == "stop" and not token:
-        return _stopped(checkpoint, "TRUNCATED", detail)
+        return _stopped(checkpoint, "TRUNCATED", loss.detail)
     return StartDecision(
-        resume_at,
+        loss.resume_at,
         "source data lost, gap on record",
-        detail=f"gap accepted: {detail}",
+        detail=f"gap accepted: {loss.detail}",
         store=True,
         accepted_gap=token or checkpoint.accepted_gap,
-        lost=lost,
+        lost=loss.lost,
     )
 
 

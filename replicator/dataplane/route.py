@@ -25,6 +25,7 @@ class Route:
         "committed",
         "committed_at_ms",
         "detail",
+        "diverged",
         "dropped",
         "extra",
         "hop_prefix",
@@ -32,6 +33,7 @@ class Route:
         "needs_store",
         "partition",
         "position",
+        "position_epoch",
         "problem",
         "quarantined",
         "records",
@@ -57,6 +59,7 @@ class Route:
             f"{source_alias}/{work.topic}/{work.partition}/" if provenance == "full" else ""
         )
         self.position = -1
+        self.position_epoch = -1
         self.committed = -1
         self.committed_at_ms = 0
         self.timestamp_ms = -1
@@ -73,6 +76,7 @@ class Route:
         self.reported_bytes = 0
         self.needs_store = False
         self.suspect = False
+        self.diverged = False
         self.tolerated = -1
         self.extra: dict[str, object] = {}
 
@@ -111,6 +115,7 @@ class Route:
             dropped=self.dropped,
             quarantined=self.quarantined,
             leader_epoch=self.leader_epoch,
+            position_epoch=self.position_epoch,
             extra=self.extra,
         )
 

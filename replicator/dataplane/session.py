@@ -147,7 +147,9 @@ class Session:
         if code == codes.PARTITION_EOF:
             if route is not None and not route.problem and not route.suspect:
                 self._reached_end(route, message.offset())
-        elif route is not None and code in _SUSPICIOUS:
+        elif route is not None and error is not None and code in _SUSPICIOUS:
+            # The client puts its finding into words only.
+            route.diverged = route.diverged or "truncation" in error.str().lower()
             route.suspect = True
             self.suspects.add(route)
         elif error is not None and error.fatal():
@@ -173,6 +175,7 @@ class Session:
         route.source_end = max(route.source_end, end)
         if end > route.position:
             route.position = end
+            route.position_epoch = -1  # whose epoch the marker has is not told
             self._lazy.add(route)
             if self._lazy_since is None:
                 self._lazy_since = self._clock.monotonic()
@@ -268,6 +271,7 @@ class Session:
         if not stored and self.committer.opened_at is None:
             return
         started = self._clock.monotonic()
+        self._note_epochs()
         try:
             self.committer.commit(stored)
         except (KafkaException, UnknownOutcomeError):
@@ -279,6 +283,15 @@ class Session:
         self._last_commit_at = self._clock.monotonic()
         self._figures.committed(now=self._clock.now(), seconds=self._last_commit_at - started)
         self._show_progress(self._last_commit_at)
+
+    def _note_epochs(self) -> None:
+        """The epoch of the last record read, where exactly that is what will be stored."""
+        moved = [TopicPartition(route.topic, route.partition) for route in self.dirty]
+        for item in self.consumer.position(moved) if moved else ():
+            route = self.table.get(item.topic, {}).get(item.partition)
+            if route is not None:
+                here = item.offset == route.position and item.leader_epoch is not None
+                route.position_epoch = item.leader_epoch if here else -1
 
     def _end_partitions(self) -> None:
         """Stops reading partitions that reached a record which policy does not let them pass."""

@@ -63,6 +63,7 @@ def decide_starts(
             earliest=low,
             latest=max(low, high),
             at_timestamp=at_timestamp if at_timestamp is not None and at_timestamp >= 0 else None,
+            diverged=route.diverged,
         )
         decision = decide_start(
             checkpoints.get(route.key),
@@ -83,6 +84,12 @@ def apply_decision(
     if checkpoint is not None and route.position < 0:
         route.restore(checkpoint)  # a fresh route; one under examination keeps its own figures
     route.position = decision.offset
+    same_place = checkpoint is not None and checkpoint.offset == decision.offset
+    route.position_epoch = (
+        checkpoint.position_epoch
+        if checkpoint is not None and same_place and decision.lost is None
+        else -1
+    )
     route.committed = (
         decision.offset if checkpoint is None else min(decision.offset, max(checkpoint.offset, 0))
     )
@@ -92,6 +99,7 @@ def apply_decision(
     route.accepted_gap = decision.accepted_gap
     route.source_end = max(facts.latest, decision.offset)
     route.suspect = False
+    route.diverged = False
     route.needs_store = decision.store
     if checkpoint is not None and checkpoint.problem == "TARGET_REFUSES":
         accepted = decision.accepted_gap != checkpoint.accepted_gap

@@ -116,9 +116,14 @@ class Player:
         self.hole(count)
 
     def compacted(self, count):
-        for at in sorted(self.logs.target)[-count::2]:
-            if self.logs.target[at] != FOREIGN:
-                del self.logs.target[at]
+        """Compaction takes the older record of a key, so never the later of two copies alone."""
+        target = self.logs.target
+        for newest in sorted(target)[-count::2]:
+            source = target.get(newest, FOREIGN)
+            if source == FOREIGN:
+                continue
+            for at in [at for at, value in target.items() if value == source and at <= newest]:
+                del target[at]
 
     def restart(self, count):
         for offset in self.copied[-count:] if self.repeats else ():

@@ -133,9 +133,7 @@ def test_wrong_usage_is_one_paragraph_and_exit_code_2(arguments, words, capsys):
 def test_validate_says_what_a_good_file_holds(capsys):
     assert run_command(["validate", "-f", GOOD]) == 0
     captured = capsys.readouterr()
-    assert "three-regions.yaml is valid: 3 clusters, 3 links, 9 flows" in captured.out.replace(
-        "\n", " "
-    )
+    assert captured.out.endswith("three-regions.yaml is valid: 3 clusters, 3 links, 9 flows\n")
     assert captured.err == ""
 
 

@@ -86,6 +86,16 @@ def test_a_log_that_ends_below_the_position_stops_and_goes_on_at_its_end_when_ac
     assert decide(at(60), policy="report").offset == 50
 
 
+def test_a_log_that_was_cut_and_written_anew_stops_though_it_is_long_enough():
+    facts = SourceFacts("A", 10, 50, diverged=True)
+
+    assert decide(at(30), facts).problem == "TRUNCATED"
+    passed = decide(at(30), facts, policy="report")
+    assert (passed.problem, passed.offset, passed.lost) == ("", 30, (30, 30))
+    stopped = at(30, problem="TRUNCATED", detail="d")
+    assert decide(stopped, token="t").problem == ""
+
+
 def test_another_topic_id_is_another_topic_wherever_the_position_is():
     for offset in (4, 30, 60):
         assert decide(at(offset, topic_id="OLD")).problem == "RECREATED"

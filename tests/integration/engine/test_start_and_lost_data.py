@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
+from lane_lab import LaneLab
 
 from replicator.identifiers import checkpoints_topic
 from replicator.policy.values import StartFrom
@@ -154,6 +155,38 @@ def test_a_topic_recreated_again_and_again_under_load_loses_nothing_of_the_last(
     values = lab.values(topic)
     assert len(values) == len(set(values))
     assert values[:50] == numbers(range(50))
+
+
+def test_an_unclean_election_under_a_running_lane_stops_it_though_the_log_is_longer_again(
+    west, clusters, unique
+):
+    (east,) = clusters("east", brokers=3)
+    lab = LaneLab(east, west, name=unique)
+    topic = f"t.{unique}"
+    leader, follower = 0, 1
+    west.create_topic(topic)
+    new = NewTopic(
+        topic,
+        num_partitions=1,
+        replica_assignment=[[leader, follower]],
+        config={"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
+    )
+    east.admin().create_topics([new])[topic].result(30)
+    lab.numbered(topic, range(10))
+    lane = lab.lane(topic)
+    lab.caught_up(lane)
+    try:
+        east.kill(follower)
+        lab.numbered(topic, range(10, 20))  # known to the leader alone
+        lab.caught_up(lane)
+        east.kill(leader)
+        east.restart(follower)
+        lab.numbered(topic, range(100, 140))  # the log is longer again, and another one
+        lab.until(lambda: lane.problem(topic) == "TRUNCATED", "the stop", lane)
+
+        assert lab.values(topic) == numbers(range(20))
+    finally:
+        lab.close()
 
 
 def test_a_source_that_lost_its_tail_stops_the_partition_and_says_so(lab):
