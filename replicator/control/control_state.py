@@ -19,6 +19,9 @@ from replicator.control.records import (
     decode_record,
 )
 
+_NEWS = frozenset({WorkerRecord.KIND, ProblemRecord.KIND, QuarantineOutcome.KIND})
+"""Kinds that tell people something and ask nothing of a lane."""
+
 R = TypeVar("R", bound=Record)
 
 
@@ -47,6 +50,13 @@ class ControlState:
             else:
                 changed[identity] = record
         return self if changed is None else ControlState(changed)
+
+    def asks_the_same(self, other: "ControlState") -> bool:
+        """Whether lanes have the same orders; who works and what is wrong may differ."""
+        mine, others = _orders(self.records), _orders(other.records)
+        return len(mine) == len(others) and all(
+            others.get(identity) is record for identity, record in mine.items()
+        )
 
     def layout(self, source: str) -> Layout | None:
         """The lane layout of the pair that ends here and begins at ``source``."""
@@ -119,6 +129,10 @@ class ControlState:
 
     def _all(self, kind: type[R]) -> Iterable[R]:
         return (record for record in self.records.values() if isinstance(record, kind))
+
+
+def _orders(records: Mapping[Identity, Record]) -> dict[Identity, Record]:
+    return {identity: record for identity, record in records.items() if identity[0] not in _NEWS}
 
 
 EMPTY = ControlState()

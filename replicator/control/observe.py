@@ -22,16 +22,19 @@ from replicator.kafka.topics import TopicDescription
 from replicator.kafka.wire_json import decode_key
 from replicator.topology.plan import PairPlan, Plan
 
-CONFIG_ROUNDS = 6
-"""Settings of all topics are read every so many rounds: every 30 s at the default interval."""
+CONFIG_ROUNDS = 12
+"""Settings of all topics are read every so many rounds: every minute at the default interval."""
+
+SOURCE_ROUNDS = 3
+"""Within so many rounds each source topic is described anew; lanes notice a recreated one at once."""
 
 
 @dataclass(slots=True)
 class Observer:
     """Takes snapshots of one pair; remembers when it last read all settings, and what it described.
 
-    The source's topics are described in every round, because only that shows a recreated one. The
-    target's are described again when their number of partitions changes, and with the settings.
+    Topics are described again when their number of partitions changes, and with the settings; those
+    of the source also in turn, because only that shows a recreated one.
     """
 
     plan: Plan
@@ -42,6 +45,7 @@ class Observer:
     client_id: str
     _rounds: int = 0
     _brokers: int = 0
+    _sources: dict[str, TopicDescription] = field(default_factory=dict)
     _copies: dict[str, TopicDescription] = field(default_factory=dict)
 
     def observe(
@@ -70,8 +74,10 @@ class Observer:
             at_ms=round(self.clock.now() * 1000),
             aliases=aliases,
             source_names=frozenset(source_sizes),
-            source_topics=_facts(
-                self.source_admin, {one.topic for one in wanted}, {one.topic for one in asked}
+            source_topics=_with_settings(
+                self.source_admin,
+                self._described_sources({one.topic for one in wanted}, source_sizes, full=full),
+                {one.topic for one in asked},
             ),
             target_names=frozenset(target_sizes),
             target_topics=_with_settings(
@@ -92,18 +98,20 @@ class Observer:
         self, names: AbstractSet[str], sizes: Mapping[str, int], *, full: bool
     ) -> dict[str, TopicDescription]:
         there = names & sizes.keys()
-        stale = {
-            name
-            for name in there
-            if full or name not in self._copies or self._copies[name].partitions != sizes[name]
+        stale = _stale(self._copies, there, sizes) if not full else there
+        self._copies = _renewed(self.target_admin, self._copies, there, stale)
+        return self._copies
+
+    def _described_sources(
+        self, names: AbstractSet[str], sizes: Mapping[str, int], *, full: bool
+    ) -> dict[str, TopicDescription]:
+        turn = self._rounds % SOURCE_ROUNDS
+        in_turn = {
+            name for place, name in enumerate(sorted(names)) if place % SOURCE_ROUNDS == turn
         }
-        fresh = self.target_admin.describe_topics(sorted(stale)) if stale else {}
-        self._copies = {
-            name: topic
-            for name, topic in {**self._copies, **fresh}.items()
-            if name in there and (name in fresh or name not in stale)
-        }
-        return dict(self._copies)
+        stale = names if full else _stale(self._sources, names, sizes) | in_turn
+        self._sources = _renewed(self.source_admin, self._sources, names, stale)
+        return self._sources
 
     def _with_checkpoints(
         self,
@@ -136,11 +144,27 @@ def _is_new(one: WantedTopic, control: ControlState, target_sizes: Mapping[str, 
     return held is None or held.state != "active" or one.target not in target_sizes
 
 
-def _facts(
-    admin: ClusterAdmin, names: AbstractSet[str], with_settings: AbstractSet[str]
-) -> dict[str, TopicFacts]:
-    described = admin.describe_topics(sorted(names)) if names else {}
-    return _with_settings(admin, described, with_settings)
+def _stale(
+    known: Mapping[str, TopicDescription], names: AbstractSet[str], sizes: Mapping[str, int]
+) -> set[str]:
+    return {
+        name for name in names if name not in known or known[name].partitions != sizes.get(name)
+    }
+
+
+def _renewed(
+    admin: ClusterAdmin,
+    known: Mapping[str, TopicDescription],
+    names: AbstractSet[str],
+    stale: AbstractSet[str],
+) -> dict[str, TopicDescription]:
+    """What is known of the names, with the stale ones described anew; those that are gone are not."""
+    fresh = admin.describe_topics(sorted(stale)) if stale else {}
+    return {
+        name: topic
+        for name, topic in {**known, **fresh}.items()
+        if name in names and (name in fresh or name not in stale)
+    }
 
 
 def _with_settings(

@@ -47,6 +47,10 @@ TAIL_SECONDS = 1.0
 """How long to wait for something to happen; whatever happens ends the wait."""
 
 
+Basis = tuple[Plan, PairPlan, ControlState, Lanes]
+"""What the orders of this worker's lanes rest on."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerIdentity:
     """Who this worker is, as others see it; ``instance_id`` makes its membership static."""
@@ -103,7 +107,7 @@ class PairRunner(threading.Thread):
         self._membership: Membership | None = None
         self._controller: ControllerThread | None = None
         self._meter = RateMeter()
-        self._basis: tuple[Plan, PairPlan, ControlState, Lanes] | None = None
+        self._basis: Basis | None = None
         self._computed: dict[int, LaneSpec] = {}
 
     # What others ask.
@@ -191,10 +195,10 @@ class PairRunner(threading.Thread):
                 clock=self._clock,
                 client_id=self._client_id,
             )
+            self._join()  # the group answers while the control topic is read
             entries = tail.load(timeout_seconds=30.0)
             self._fold(list(entries[0].items()))
             self._trouble.clear()
-            self._join()
             following = threading.Thread(
                 target=self._follow, args=(tail,), name=f"control-{self._pair.id}", daemon=True
             )
@@ -333,15 +337,11 @@ class PairRunner(threading.Thread):
     def _specs(self, owned: set[int]) -> dict[int, LaneSpec]:
         """What the lanes should do; computed again only when something it rests on is another."""
         basis = (self._plan, self._pair, self._control, frozenset(owned))
-        if (
-            self._basis is None
-            or any(a is not b for a, b in zip(basis[:3], self._basis[:3], strict=True))
-            or basis[3] != self._basis[3]
-        ):
+        if self._basis is None or not _same_orders(basis, self._basis):
             self._computed = lane_specs(
                 plan=self._plan, pair=self._pair, control=self._control, lanes=owned
             )
-            self._basis = basis
+        self._basis = basis
         return self._computed
 
     def _control_if_owner(self) -> None:
@@ -406,6 +406,11 @@ class PairRunner(threading.Thread):
             self._owned.clear()
             self._joined = False
         records.close()
+
+
+def _same_orders(new: Basis, old: Basis) -> bool:
+    plan, pair, control, lanes = new
+    return plan is old[0] and pair is old[1] and lanes == old[3] and control.asks_the_same(old[2])
 
 
 def with_http(identity: WorkerIdentity, http: str) -> WorkerIdentity:

@@ -76,6 +76,12 @@ class LogWriter:
         )
         # Nobody waits longer than this for a write, and a late one must not overtake a newer one.
         config["message.timeout.ms"] = round(seconds * 1000)
+        if self._transactional_id is None:
+            # An idempotent producer asks for its id first, and finding no broker yet it asks again
+            # after half a second. One request at a time keeps order as well, and a repeated entry
+            # of a compacted topic is the same entry.
+            config["enable.idempotence"] = False
+            config["max.in.flight.requests.per.connection"] = 1
         config["topic.metadata.propagation.max.ms"] = min(3000, round(seconds * 1000))
         producer = open_producer(config, subject=self._subject)
         deadline = time.monotonic() + seconds

@@ -5,7 +5,7 @@ more about another machine than either figure alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import idle
 import latency
@@ -17,6 +17,7 @@ from replicator_run import Replicator
 YARDSTICK = MirrorMaker2("tuned")
 EXACTLY_ONCE = Replicator("exactly-once", lanes=1)
 EXACTLY_ONCE_AUTO = Replicator("exactly-once", lanes="auto")
+NAMED = replace(EXACTLY_ONCE, worker_id="bench-0")
 AT_LEAST_ONCE = Replicator("at-least-once", lanes=1)
 SMALL = throughput.Payload("100 B", 100, 4_000_000)
 LARGE = throughput.Payload("1 KB", 1_000, 800_000)

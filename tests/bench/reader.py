@@ -56,13 +56,14 @@ class Reader:
         """Everything read at or after a time; in order."""
         return self._arrivals[bisect_left(self._arrivals, (since,)) :]
 
-    def first_written_after(self, moment: float) -> dict[int, float]:
-        """For each partition: when the first record was read that had been written after then."""
-        found: dict[int, float] = {}
-        for arrival in self.arrivals(since=moment):
-            if arrival.at_seconds - arrival.age_seconds >= moment:
-                found.setdefault(arrival.partition, arrival.at_seconds)
-        return found
+    def longest_silence(self, *, since: float) -> float:
+        """The longest time, in seconds, in which nothing came from some partition."""
+        last = dict.fromkeys(range(PARTITIONS), since)
+        longest = 0.0
+        for arrival in self.arrivals(since=since):
+            longest = max(longest, arrival.at_seconds - last[arrival.partition])
+            last[arrival.partition] = arrival.at_seconds
+        return longest
 
     @property
     def newest(self) -> Arrival | None:

@@ -21,12 +21,15 @@ class Replicator:
     delivery: Delivery = "exactly-once"
     lanes: int | Literal["auto"] = 1
     engine: EngineName = "records"
+    worker_id: str = ""
+    """A stable name, as every pod of a StatefulSet has: a restarted worker has its lanes at once."""
 
     @property
     def name(self) -> str:
         """For tables."""
         lanes = f"{self.lanes} lane{'' if self.lanes == 1 else 's'}"
-        return f"replicator {self.engine}, {self.delivery}, {lanes}"
+        named = ", --worker-id" if self.worker_id else ""
+        return f"replicator {self.engine}, {self.delivery}, {lanes}{named}"
 
     def start(self, job: Job) -> Running:
         """Starts a worker; a second call for the same job adds another worker."""
@@ -35,6 +38,8 @@ class Replicator:
         path.write_text(json.dumps(self.topology(job), indent=2))  # YAML reads JSON
         command = [sys.executable, "-m", "replicator", "run", "-f", str(path)]
         command += ["--http", f"127.0.0.1:{port}"]
+        if self.worker_id:
+            command += ["--worker-id", self.worker_id]
         return launch(command, directory=job.directory, label=f"replicator-{port}")
 
     def topology(self, job: Job) -> dict[str, object]:

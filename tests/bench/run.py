@@ -29,12 +29,14 @@ from judging import (
     EXACTLY_ONCE_AUTO,
     FAST,
     LARGE,
+    NAMED,
     SLOW,
     SMALL,
     YARDSTICK,
 )
 from machine import command_line, facts
 from mm2 import MirrorMaker2
+from warm_up import warm_up
 
 from replicator.testing import LocalCluster, start_all
 
@@ -106,6 +108,7 @@ class Bench:
             source=self.source,
             target=self.target,
             contenders=(EXACTLY_ONCE, *others),
+            restarted=(NAMED, *others),
             workers=(EXACTLY_ONCE_AUTO,),
             say=_say,
         )
@@ -141,6 +144,8 @@ def main() -> int:
     out: Path | None = arguments.out
     machine = facts(command=command_line(), full=not arguments.quick)
     start_all([source, target])
+    warm_up(source)
+    warm_up(target)
     try:
         bench = Bench(source, target, quick=arguments.quick)
         sections: dict[str, Callable[[], str]] = {

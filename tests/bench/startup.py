@@ -21,6 +21,7 @@ _INTERVAL_SECONDS = 0.02
 _LOOK_SECONDS = 0.25
 _CAUGHT_UP_AGE_SECONDS = 0.5
 _CAUGHT_UP_FOR_SECONDS = 2.0
+_NOTICED_SECONDS = 8.0
 _RATE_PER_SECOND = 20_000
 _WARM_UP_SECONDS = 10.0
 _LANES_ASSIGNED = re.compile(r'"lanes assigned".*"lanes": \[\d')
@@ -41,10 +42,11 @@ def measure(
     source: LocalCluster,
     target: LocalCluster,
     contenders: Sequence[Contender],
+    restarted: Sequence[Contender],
     workers: Sequence[Contender],
     say: Say,
 ) -> list[Result]:
-    """All figures; ``workers`` are those of which two can share the lanes."""
+    """All figures; ``restarted`` are those that come back after SIGKILL, ``workers`` those of which two can share the lanes."""
     results: list[Result] = []
 
     def note(name: str, what: str, action: Callable[[], float]) -> None:
@@ -60,6 +62,7 @@ def measure(
         cold, warm = _starts(source, target, contender)
         note(contender.name, "first record after a cold start", cold)
         note(contender.name, "first new record after a clean restart", warm)
+    for contender in restarted:
         note(
             contender.name,
             "SIGKILL, restart, caught up at 20 k rec/s",
@@ -86,6 +89,7 @@ def _starts(
     def cold() -> float:
         source.create_topic(topic, partitions=PARTITIONS)
         writer = _writer(job, topic, rate_per_second=100)
+        _until_written(source, topic)
         running = contender.start(job)
         try:
             return _until_more_than(0, target, target_topic, running)
@@ -96,6 +100,7 @@ def _starts(
     def warm() -> float:
         already = end_offsets(target, target_topic, committed=True)
         writer = _writer(job, topic, rate_per_second=100)
+        _until_written(source, topic)
         running = contender.start(job)
         try:
             return _until_more_than(already, target, target_topic, running)
@@ -140,16 +145,23 @@ def _taken_over(source: LocalCluster, target: LocalCluster, contender: Contender
                     leaves.kill()
                 else:
                     leaves.stop()
-                wait_until(
-                    lambda: len(reader.first_written_after(began)) == PARTITIONS,
-                    timeout_seconds=_TIMEOUT_SECONDS,
-                    describe=stays.log_tail,
-                )
-                return max(reader.first_written_after(began).values()) - began
+                # Fresh for longer than it takes the group to notice that a member is gone.
+                _until_fresh(reader, since=began + _NOTICED_SECONDS, running=stays)
+                return reader.longest_silence(since=began)
         finally:
             leaves.stop()
             if stays is not None:
                 stays.stop()
+
+
+def _until_written(source: LocalCluster, topic: str) -> None:
+    """The writer's own start is not the copier's: it has to be over before."""
+    before = end_offsets(source, topic, committed=True)
+    wait_until(
+        lambda: end_offsets(source, topic, committed=True) > before,
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe="the writer's first records",
+    )
 
 
 def _owns_lanes(worker: Running) -> bool:
