@@ -7,7 +7,7 @@ time, because the last one to open the pen fences all others.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -26,7 +26,7 @@ from replicator.control.share_keeper import SHARE_SECONDS, ShareKeeper
 from replicator.control.topic_decision import problem_part
 from replicator.control.writer import ControllerWriter, Placed
 from replicator.dataplane.events import Problem
-from replicator.errors import FencedError, ReplicatorError
+from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import control_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.topology.plan import PairPlan, Plan
@@ -91,6 +91,7 @@ class PairController:
         self._wake = asyncio.Event()
         self._refusals: dict[str, tuple[float, Problem]] = {}
         self._created: dict[str, float] = {}
+        self._writing = asyncio.Lock()
 
     def wake(self) -> None:
         """Asks for a round now rather than at the next interval."""
@@ -116,6 +117,28 @@ class PairController:
         finally:
             self.close()
 
+    async def store(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Writes records of duties into the control topic, as the controller.
+
+        The pen is never taken up for it: only a round that read the control topic afterwards may.
+
+        Raises:
+            ClusterError: nothing was written, or it is unknown; also before the first round.
+            FencedError: another controller took over.
+        """
+        writer = self._writer
+        if writer is None or writer.spent:
+            raise UnreachableError(
+                "the controller has not begun its round yet", subject=self.pair.id
+            )
+        placed = [Placed(self._control_topic, 0, key, value) for key, value in entries]
+        await self._alone(writer.write, placed)
+
+    async def _alone(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Runs a write to its end while no other one runs."""
+        async with self._writing:
+            return await _finished(call, *arguments, **named)
+
     async def share_once(self) -> tuple[Record, ...]:
         """Splits throttles anew by what lanes still have to copy; returns the records written.
 
@@ -127,7 +150,7 @@ class PairController:
         control = await asyncio.to_thread(self._read_control)
         shares = await asyncio.to_thread(self._keeper.shares, control)
         placed = [Placed(self._control_topic, 0, *share.encode()) for share in shares]
-        await _finished(writer.write, placed)
+        await self._alone(writer.write, placed)
         return shares
 
     async def run_once(self, *, all_settings: bool = False) -> Done:
@@ -160,14 +183,14 @@ class PairController:
             self._soon()
         for action in decision.actions:
             if isinstance(action, ArrangeLanes):
-                control = await _finished(self._arrange, writer, action, control)
+                control = await self._alone(self._arrange, writer, action, control)
                 actions.append(action)
                 self._progress(action.reason)
         writes = [
             action for action in decision.actions if isinstance(action, WriteRecord | EraseRecord)
         ]
         if writes:
-            control = await _finished(self._write, writer, writes, control)
+            control = await self._alone(self._write, writer, writes, control)
             actions.extend(writes)
             for write in writes:
                 self._progress(write.reason)
@@ -297,7 +320,7 @@ class PairController:
                     )
                 )
         placed = [Placed(self._control_topic, 0, *record.encode()) for record in records]
-        await _finished(writer.write, placed)
+        await self._alone(writer.write, placed)
 
     def _soon(self) -> None:
         """A created topic is not visible yet: look again in a moment, not at the next interval."""

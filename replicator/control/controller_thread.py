@@ -7,15 +7,22 @@ from collections.abc import Callable
 
 from replicator.clock import Clock
 from replicator.control.controller import PairController
+from replicator.control.duties import duties_of
+from replicator.control.duty import DutyDesk, DutyRunner
 from replicator.dataplane.events import Problem
 from replicator.kafka.admin import ClusterAdmin
+from replicator.observability.figures import DutyFigures
 from replicator.topology.plan import PairPlan, Plan
 
 STOP_SECONDS = 5.0
 
 
 class ControllerThread(threading.Thread):
-    """Owns an event loop and the controller's clients; public methods are thread-safe."""
+    """Owns an event loop and the controller's clients; public methods are thread-safe.
+
+    Attributes:
+        figures: what the duties counted, by link.
+    """
 
     def __init__(self, *, plan: Plan, pair: PairPlan, clock: Clock, client_id: str) -> None:
         super().__init__(name=f"controller-{pair.id}", daemon=True)
@@ -26,7 +33,9 @@ class ControllerThread(threading.Thread):
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
         self._controller: PairController | None = None
+        self._runners: tuple[DutyRunner, ...] = ()
         self._stopping = False
+        self.figures = {flow.link: DutyFigures() for flow in pair.flows}
 
     def run(self) -> None:
         """Runs rounds until stopped."""
@@ -45,7 +54,8 @@ class ControllerThread(threading.Thread):
     def problems(self) -> tuple[Problem, ...]:
         """What keeps the controller from doing its work at present."""
         controller = self._controller
-        return () if controller is None else controller.problems
+        found = () if controller is None else controller.problems
+        return (*found, *(problem for runner in self._runners for problem in runner.problems))
 
     def stop(self) -> None:
         """Ends the rounds; what one began is finished by whoever is the controller next."""
@@ -74,4 +84,22 @@ class ControllerThread(threading.Thread):
                 clock=self._clock,
                 client_id=self._client_id,
             )
-            await self._controller.run()
+            await self._serve(self._controller)
+
+    async def _serve(self, controller: PairController) -> None:
+        """The controller's rounds, and beside them its duties."""
+        desk = DutyDesk(
+            plan=self._plan,
+            pair=self._pair,
+            clock=self._clock,
+            client_id=self._client_id,
+            store=controller.store,
+            figures=self.figures,
+        )
+        self._runners = tuple(
+            DutyRunner(duty, flow=self._pair.id, clock=self._clock) for duty in duties_of(desk)
+        )
+        async with asyncio.TaskGroup() as group:
+            for runner in self._runners:
+                group.create_task(runner.run())
+            await controller.run()

@@ -5,7 +5,7 @@ look like from here; layers forbid this room to import them. Pure.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -77,11 +77,27 @@ class LaneFigures(Protocol):
     def pid(self) -> int: ...  # noqa: D102
 
 
+@dataclass(slots=True)
+class DutyFigures:
+    """What the controller's duties counted for one flow; counters only grow while it lives.
+
+    ``translations`` are group positions carried over, by grade. ``groups_synced_at_ms`` is -1 before
+    the first sync. ``canary_seconds`` are round trips in buckets of the metric's bounds.
+    """
+
+    translations: dict[str, int] = field(default_factory=dict)
+    groups_synced_at_ms: int = -1
+    canary_buckets: list[int] = field(default_factory=list)
+    canary_sum_seconds: float = 0.0
+    canary_lost: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class FlowFigures:
     """One flow of one link as the worker knows it.
 
-    ``lanes_missing`` is None while this worker does not know who owns the flow's lanes.
+    ``lanes_missing`` is None while this worker does not know who owns the flow's lanes; ``duties``
+    where another worker is the flow's controller.
     """
 
     link: str
@@ -89,6 +105,7 @@ class FlowFigures:
     state: str
     lanes_missing: int | None = None
     problem_codes: tuple[str, ...] = ()
+    duties: DutyFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ NOT_YET: tuple[NotYet, ...] = (
 
 MECHANISMS_NOT_YET = frozenset({"OAUTHBEARER"})
 
-GROUP_SYNC_AVAILABLE = False
+GROUP_SYNC_AVAILABLE = True
 """Group positions are on by default, so only a file that asks for them by name is warned."""
 
 
