@@ -1,4 +1,4 @@
-"""Composition root of a lane process: joins the lanes to the control topic's word on the layout."""
+"""Composition root of a lane process: lanes, the control topic's word on the layout, the index."""
 
 import sys
 
@@ -8,6 +8,7 @@ from replicator.dataplane.lane_process import run_lane_process
 from replicator.dataplane.spec import LaneSpec
 from replicator.identifiers import control_topic
 from replicator.kafka.compacted_log import read_compacted
+from replicator.offsets.index import LaneIndex
 
 
 def layout_still_holds(spec: LaneSpec) -> bool:
@@ -23,4 +24,4 @@ def layout_still_holds(spec: LaneSpec) -> bool:
 
 
 if __name__ == "__main__":
-    run_lane_process(int(sys.argv[1]), may_start=layout_still_holds)
+    run_lane_process(int(sys.argv[1]), may_start=layout_still_holds, open_index=LaneIndex)

@@ -12,7 +12,12 @@ from typing import cast
 from replicator.dataplane.deliveries import PURGED
 from replicator.dataplane.engine import Engine, Refusal
 from replicator.dataplane.route import Route, RouteTable
-from replicator.dataplane.source_message import ProducedHeaders, RecordSink, SourceMessage
+from replicator.dataplane.source_message import (
+    OnDelivery,
+    ProducedHeaders,
+    RecordSink,
+    SourceMessage,
+)
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException, Producer
@@ -53,7 +58,7 @@ class AttributingProducer:
         value: bytes | None,
         key: bytes | None,
         partition: int,
-        _callback: None,
+        _callback: OnDelivery | None,
         _on_delivery: None,
         timestamp: int,
         headers: ProducedHeaders,

@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 
 from replicator.clock import Clock
 from replicator.dataplane.careful import CarefulCopier
-from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
 from replicator.dataplane.commit import AcknowledgedCommitter, TransactionalCommitter
 from replicator.dataplane.deliveries import RECORD_REFUSALS
 from replicator.dataplane.engine import Engine
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
+from replicator.dataplane.indexing import Indexing, OpenIndex
 from replicator.dataplane.positions import StartDecision
 from replicator.dataplane.quarantine_writer import QuarantineWriter
 from replicator.dataplane.records_engine import RecordsEngine
@@ -18,7 +19,7 @@ from replicator.dataplane.route import Route
 from replicator.dataplane.session import Session
 from replicator.dataplane.source_message import RecordSink
 from replicator.dataplane.spec import LaneSpec
-from replicator.dataplane.takeover import decide_starts, read_lane_checkpoints
+from replicator.dataplane.takeover import decide_starts, read_lane_records
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.identifiers import checkpoints_topic, lane_transactional_id, progress_group
 from replicator.kafka.admin import ClusterAdmin
@@ -32,6 +33,8 @@ from replicator.kafka.client import (
 )
 from replicator.kafka.settings import consumer_config, producer_config
 from replicator.kafka.topic_ids import watch_topic_ids
+
+Key = tuple[str, int]
 
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it says so and starts over."""
@@ -70,6 +73,7 @@ class LaneClients:
         producer: Producer,
         source_admin: ClusterAdmin,
         session: Session,
+        clock: Clock,
         careful: bool,
     ) -> None:
         self.spec = spec
@@ -77,6 +81,7 @@ class LaneClients:
         self.producer = producer
         self.session = session
         self.careful = careful
+        self._clock = clock
         self._source_admin = source_admin
 
     def serves(self, spec: LaneSpec) -> bool:
@@ -110,9 +115,17 @@ class LaneClients:
                 return True
         return False
 
-    def read_checkpoints(self) -> dict[tuple[str, int], Checkpoint]:
-        """What the last owner stored; to be read only after it was fenced."""
-        return read_lane_checkpoints(self.spec, client_id=_client_id(self.spec))
+    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[Key, Checkpoint]:
+        """What the last owner stored; to be read only after it was fenced.
+
+        The index, where there is one, goes on from there: in transactions only, because delivery
+        reports of every record would cost more than it is worth.
+        """
+        records = read_lane_records(self.spec, client_id=_client_id(self.spec))
+        transactional = self.spec.settings.delivery == "exactly-once"
+        if open_index is not None and transactional and not self.careful:
+            self.session.indexing = Indexing(open_index(records), clock=self._clock)
+        return decode_checkpoints(records)
 
     def learn_leaders(self, topics: set[str]) -> None:
         """Fetches metadata before partitions are assigned; the client waits half a second else."""
@@ -222,8 +235,13 @@ def open_clients(
             # Nothing behind a refused batch may be written before the lane has seen the refusal;
             # inside a transaction nothing is.
             **({} if careful or transactional else {"enable.gapless.guarantee": True}),
-            "on_delivery": delivered,
-            "delivery.report.only.error": True,
+            # In a transaction the commit tells of every failure, and a report per record costs; the
+            # few that the index asks for must be told of success.
+            **(
+                {"delivery.report.only.error": False}
+                if transactional
+                else {"on_delivery": delivered, "delivery.report.only.error": True}
+            ),
             "error_cb": lambda error: on_problem("target", error),
         }
     )
@@ -270,6 +288,7 @@ def open_clients(
             refuse=session.refuse,
             on_event=session.on_event,
             on_run=figures.run,
+            report_for=session.report_for,
             provenance=spec.settings.provenance,
             source_alias=spec.source.alias,
         )
@@ -304,6 +323,7 @@ def open_clients(
         producer=producer,
         source_admin=admin,
         session=session,
+        clock=clock,
         careful=careful,
     )
 

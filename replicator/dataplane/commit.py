@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from replicator.clock import Clock
+from replicator.dataplane.indexing import Stored
 from replicator.dataplane.route import Route
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka.client import KafkaException, Producer
@@ -23,8 +24,8 @@ class Committer(Protocol):
         """Opens a unit unless one is open."""
         ...
 
-    def commit(self, routes: Iterable[Route]) -> None:
-        """Stores the checkpoints of the routes with what was produced, or raises."""
+    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
+        """Stores the checkpoints of the routes, and notes, with what was produced, or raises."""
         ...
 
 
@@ -37,20 +38,24 @@ class _CheckpointWriter:
         self._lane = lane
         self._clock = clock
 
-    def write(self, routes: Iterable[Route]) -> int:
-        """Produces one record per route; returns the time they carry, in milliseconds."""
+    def write(self, routes: Iterable[Route], notes: Iterable[Stored]) -> int:
+        """Produces one record per route and note; returns the time they carry, in milliseconds."""
         at_ms = int(self._clock.now() * 1000)
         for route in routes:
             checkpoint = route.checkpoint(at_ms=at_ms)
-            while True:
-                try:
-                    self._producer.produce(
-                        self._topic, checkpoint.value(), checkpoint.key(), self._lane
-                    )
-                    break
-                except BufferError:
-                    self._producer.poll(0.05)
+            self._produce(checkpoint.key(), checkpoint.value())
+        for key, value in notes:
+            self._produce(key, value)
         return at_ms
+
+    def _produce(self, key: bytes, value: bytes | None) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key, self._lane)
+            except BufferError:
+                self._producer.poll(0.05)
+            else:
+                return
 
 
 def _mark_committed(routes: Iterable[Route], at_ms: int) -> None:
@@ -84,7 +89,7 @@ class TransactionalCommitter:
             self._producer.begin_transaction()
             self.opened_at = self._clock.monotonic()
 
-    def commit(self, routes: Iterable[Route]) -> None:
+    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
         """Commits; returns only when the outcome is known to be good.
 
         Raises:
@@ -93,7 +98,7 @@ class TransactionalCommitter:
         """
         routes = tuple(routes)
         self.begin()
-        at_ms = self._writer.write(routes)
+        at_ms = self._writer.write(routes, notes)
         while True:
             try:
                 self._producer.commit_transaction(2.0)
@@ -142,7 +147,7 @@ class AcknowledgedCommitter:
         if self.opened_at is None:
             self.opened_at = self._clock.monotonic()
 
-    def commit(self, routes: Iterable[Route]) -> None:
+    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
         """Waits for every acknowledgement, then stores the checkpoints and waits for those.
 
         Raises:
@@ -150,7 +155,7 @@ class AcknowledgedCommitter:
         """
         routes = tuple(routes)
         self._flush()
-        at_ms = self._writer.write(routes)
+        at_ms = self._writer.write(routes, notes)
         self._flush()
         self.opened_at = None
         _mark_committed(routes, at_ms)

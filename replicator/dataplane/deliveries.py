@@ -5,6 +5,8 @@ shared a batch with a bad one. Only two things count: a record that the target w
 else the client's own word for what went wrong, which may be that another owner fenced us.
 """
 
+from typing import cast
+
 from replicator.errors import RecordRefusedError
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException, Producer
@@ -65,17 +67,36 @@ class Deliveries:
         if telling or not self._transactional:
             raise KafkaException((telling or errors)[0])
 
-    def find_culprit(self, producer: Producer) -> None:
-        """After the client failed: if a record is at fault, a report says so, and that counts.
+    def find_culprit(self, producer: Producer, error: Exception) -> None:
+        """After the client failed: was a record at fault? That counts before what the client said.
 
-        Where none does, what the client said stands; so this returns.
+        In a transaction the client keeps the first failure, and a commit tells it; without one the
+        reports do. Where neither blames a record, what the client said stands; so this returns.
 
         Raises:
             RecordRefusedError: the target will never take one of the records.
+            KafkaException: a better word for ``error`` than "erroneous state".
         """
         producer.poll(0)  # the reports may still be queued
         errors, self._errors = self._errors, []
+        if isinstance(error, KafkaException):
+            told: KafkaError = error.args[0]
+            if self._transactional and told.code() == codes.ERRONEOUS_STATE:
+                cause = _cause(producer)
+                if cause is not None:
+                    _raise_refusal([*errors, cause])
+                    raise KafkaException(cause) from error
+            errors.append(told)
         _raise_refusal(errors)
+
+
+def _cause(producer: Producer) -> KafkaError | None:
+    """Why a transaction takes no more records; it cannot be committed, so asking changes nothing."""
+    try:
+        producer.commit_transaction(1.0)
+    except KafkaException as error:
+        return cast("KafkaError", error.args[0])
+    return None
 
 
 def _raise_refusal(errors: list[KafkaError]) -> None:

@@ -14,6 +14,7 @@ from replicator.dataplane.clients import LaneClients, open_clients
 from replicator.dataplane.events import LaneState, LaneStats
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
+from replicator.dataplane.indexing import OpenIndex
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.partitions import LanePartitions
 from replicator.dataplane.quarantine_writer import QuarantineWriter
@@ -45,13 +46,22 @@ the spec was made from still hold? Without it a lane could start on a layout tha
 class Lane(threading.Thread):
     """Owns its clients alone; other threads only post commands and read the last stats."""
 
-    def __init__(self, spec: LaneSpec, *, post: Post, may_start: MayStart, clock: Clock) -> None:
+    def __init__(
+        self,
+        spec: LaneSpec,
+        *,
+        post: Post,
+        may_start: MayStart,
+        clock: Clock,
+        open_index: OpenIndex | None = None,
+    ) -> None:
         super().__init__(
             name=f"lane-{spec.source.alias}-{spec.target.alias}-{spec.lane}", daemon=True
         )
         self._spec = spec
         self._post = post
         self._may_start = may_start
+        self._open_index = open_index
         self._clock = clock
         self._commands: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
@@ -181,7 +191,10 @@ class Lane(threading.Thread):
             self._outdated = True
             return
         self._partitions = LanePartitions(
-            spec, clients=clients, checkpoints=clients.read_checkpoints(), post=self._post
+            spec,
+            clients=clients,
+            checkpoints=clients.read_checkpoints(self._open_index),
+            post=self._post,
         )
         self._partitions.follow(spec)
         self._state, self._reason = "running", "copying"
@@ -207,7 +220,7 @@ class Lane(threading.Thread):
         if now - self._stats_at >= (IDLE_STATS_SECONDS if idle else STATS_SECONDS):
             self._stats_at = now
             if self._clients is not None:
-                self._clients.session.source_ends()
+                self._clients.session.read_source_ends()
                 self._look_for_recovery(self._clients, moved)
             self.stats = self._collect()
         if now >= self._recheck_at:

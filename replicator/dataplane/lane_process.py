@@ -16,6 +16,7 @@ from types import FrameType
 
 from replicator.clock import SystemClock
 from replicator.dataplane.events import LaneStats
+from replicator.dataplane.indexing import OpenIndex
 from replicator.dataplane.lane import Lane, MayStart
 from replicator.dataplane.messages import (
     Gap,
@@ -36,8 +37,11 @@ STATS_SECONDS = 0.5
 class LaneProcess:
     """The lanes of one process by pair and number, and the socket to the worker."""
 
-    def __init__(self, connection: socket.socket, *, may_start: MayStart) -> None:
+    def __init__(
+        self, connection: socket.socket, *, may_start: MayStart, open_index: OpenIndex
+    ) -> None:
         self._may_start = may_start
+        self._open_index = open_index
         self._connection = connection
         self._sending = threading.Lock()
         self._lanes: dict[tuple[str, int], Lane] = {}
@@ -72,7 +76,7 @@ class LaneProcess:
 
     def _launch(self, key: tuple[str, int], spec: LaneSpec) -> None:
         lane = Lane(spec, post=lambda event: self._post(key, event), may_start=self._may_start,
-                    clock=self._clock)  # fmt: skip
+                    clock=self._clock, open_index=self._open_index)  # fmt: skip
         self._lanes[key] = lane
         lane.start()
 
@@ -141,7 +145,7 @@ def _ignore(_signal: int, _frame: FrameType | None) -> None:
     """Ctrl-C goes to the whole terminal group; the worker decides when lanes drain."""
 
 
-def run_lane_process(descriptor: int, *, may_start: MayStart) -> None:
+def run_lane_process(descriptor: int, *, may_start: MayStart, open_index: OpenIndex) -> None:
     """Serves the worker at the other end of the inherited socket; never returns."""
     # The hot path makes short-lived objects only: looking at the imported world again and again
     # costs 2 to 4 % of a busy lane.
@@ -151,6 +155,7 @@ def run_lane_process(descriptor: int, *, may_start: MayStart) -> None:
     signal.signal(signal.SIGINT, _ignore)
     signal.signal(signal.SIGTERM, _ignore)
     with contextlib.suppress(OSError):  # a worker killed before it read our last words resets
-        LaneProcess(socket.socket(fileno=descriptor), may_start=may_start).serve()
+        connection = socket.socket(fileno=descriptor)
+        LaneProcess(connection, may_start=may_start, open_index=open_index).serve()
     # The worker ended, by itself or not: leave at once, without waiting for any broker.
     os._exit(0)

@@ -74,6 +74,8 @@ class LanePartitions:
             self._tell(route, decision)
             if decision.store:
                 self._clients.session.store_soon(route)
+            if decision.lost is not None and self._clients.session.indexing is not None:
+                self._clients.session.indexing.restart(route)
             if decision.problem:
                 continue
             if self._clients.session.reads_another_topic(route):

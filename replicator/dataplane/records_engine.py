@@ -18,6 +18,7 @@ from replicator.dataplane.route import Route, RouteTable
 from replicator.dataplane.source_message import (
     UNREADABLE,
     Headers,
+    OnDelivery,
     RecordSink,
     SourceMessage,
     read_headers,
@@ -33,6 +34,7 @@ class RecordsEngine:
     ``wait_for_room`` when the producer's queue is full; both may raise to leave the batch.
     ``refuse`` says whether the record is in quarantine (go on) or its partition stops before it.
     ``on_event`` gets what is not a record: the end of a partition, or an error about one.
+    ``report_for`` gives the first record of a run its delivery report, or None.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class RecordsEngine:
         refuse: Callable[[Refusal], bool],
         on_event: Callable[[SourceMessage], None],
         on_run: Callable[[int, int], None],
+        report_for: Callable[[Route, int], OnDelivery | None],
         provenance: str,
         source_alias: str,
     ) -> None:
@@ -63,6 +66,7 @@ class RecordsEngine:
         self._refuse = refuse
         self._on_event = on_event
         self._on_run = on_run
+        self._report_for = report_for
         self._full_hops = provenance == "full"
         self._alias = source_alias
 
@@ -169,6 +173,9 @@ class RecordsEngine:
 
     def _produce(self, record: Rewritten, message: SourceMessage, run: "_Run") -> None:
         """Produces, waiting for room in the queue as long as it takes."""
+        report = None
+        if run.count == 0 and run.route is not None:
+            report = self._report_for(run.route, message.offset())
         while True:
             try:
                 self._producer.produce(
@@ -176,7 +183,7 @@ class RecordsEngine:
                     record.value,
                     record.key,
                     run.partition,
-                    None,
+                    report,
                     None,
                     message.timestamp()[1],
                     record.headers,

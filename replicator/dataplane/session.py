@@ -6,7 +6,8 @@ again from the stored checkpoints. So there is one way to recover, and it is the
 start.
 """
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable
 from typing import cast
 
 from replicator.clock import Clock
@@ -16,9 +17,11 @@ from replicator.dataplane.deliveries import Deliveries
 from replicator.dataplane.engine import Engine, Refusal
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
+from replicator.dataplane.indexing import Indexing, Stored
 from replicator.dataplane.pacing import decide_pace
+from replicator.dataplane.progress import Progress
 from replicator.dataplane.route import Route, RouteTable
-from replicator.dataplane.source_message import SourceMessage
+from replicator.dataplane.source_message import OnDelivery, SourceMessage
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka import codes
 from replicator.kafka.client import (
@@ -33,8 +36,7 @@ BATCH_RECORDS = 750
 """Records taken from the client at once; larger batches are colder in the cache (measured: 0.40 µs a
 record at 500, 0.52 at 3000)."""
 
-PROGRESS_SECONDS = 5.0
-"""How often positions are shown in the source's own group, for ordinary lag tools."""
+_REPORTS_SECONDS = 0.5
 
 _SUSPICIOUS = frozenset(
     {
@@ -77,6 +79,7 @@ class Session:
         self.table = table
         self.dirty = dirty
         self.suspects: set[Route] = set()
+        self.indexing: Indexing | None = None
         self._figures = figures
         self._flow_control = flow_control
         self._clock = clock
@@ -95,8 +98,7 @@ class Session:
         self._last_commit_at = 0.0
         self._lazy: set[Route] = set()
         self._lazy_since: float | None = None
-        self._progress_at = clock.monotonic()
-        self._progress_sent: dict[tuple[str, int], int] = {}
+        self._progress = Progress(consumer, now=clock.monotonic(), on_problem=on_problem)
         self._topic_ids: dict[str, str] = {}
         self.deliveries = Deliveries(transactional=eager)
 
@@ -122,6 +124,10 @@ class Session:
         self.deliveries.check()
         if self._give_up():
             raise UnknownOutcomeError("the target took no more records before the lane had to stop")
+
+    def report_for(self, route: Route, source: int) -> OnDelivery | None:
+        """Asked for the first record of a run: a delivery report where the index wants one."""
+        return None if self.indexing is None else self.indexing.report_for(route, source)
 
     def refuse(self, refusal: Refusal) -> bool:
         """A record that cannot be carried unchanged: quarantined (true), or its partition stops."""
@@ -219,8 +225,8 @@ class Session:
         copied, size = outcome.copied, outcome.bytes
         try:
             engine.copy(messages)
-        except KafkaException:
-            self.deliveries.find_culprit(self.producer)
+        except KafkaException as error:
+            self._blame(error)
             raise
         if outcome.copied != copied:
             self._flow_control.spent(
@@ -247,7 +253,7 @@ class Session:
         if self.committer.opened_at is None and not self._eager:
             self.producer.poll(0)
         self.deliveries.check()
-        self._show_progress(now)
+        self._progress.show(self.routes, now)
         self._flow_control.release_all(self.consumer, self.routes())
         return cast("SourceMessage | None", self.consumer.poll(pace.wait_seconds))
 
@@ -273,16 +279,16 @@ class Session:
         started = self._clock.monotonic()
         self._note_epochs()
         try:
-            self.committer.commit(stored)
-        except (KafkaException, UnknownOutcomeError):
-            self.deliveries.find_culprit(self.producer)
+            self.committer.commit(stored, self._notes())
+        except (KafkaException, UnknownOutcomeError) as error:
+            self._blame(error)
             raise
         self.dirty.clear()
         self._lazy.clear()
         self._lazy_since = None
         self._last_commit_at = self._clock.monotonic()
         self._figures.committed(now=self._clock.now(), seconds=self._last_commit_at - started)
-        self._show_progress(self._last_commit_at)
+        self._progress.show(self.routes, self._last_commit_at)
 
     def _note_epochs(self) -> None:
         """The epoch of the last record read, where exactly that is what will be stored."""
@@ -292,6 +298,22 @@ class Session:
             if route is not None:
                 here = item.offset == route.position and item.leader_epoch is not None
                 route.position_epoch = item.leader_epoch if here else -1
+
+    def _notes(self) -> list[Stored]:
+        """What the index stores with this commit, with the places of this commit's own records."""
+        if self.indexing is None:
+            return []
+        if self.indexing.awaits_reports:
+            # The commit would wait for the same acknowledgements; a target that is silent is its
+            # business, and so are failures.
+            with contextlib.suppress(KafkaException, SystemError):  # a fenced producer's flush
+                self.producer.flush(_REPORTS_SECONDS)
+        return self.indexing.take()
+
+    def _blame(self, error: Exception) -> None:
+        """Raises RecordRefusedError where a record is at fault; the careful copier finds out itself."""
+        if not self._careful:
+            self.deliveries.find_culprit(self.producer, error)
 
     def _end_partitions(self) -> None:
         """Stops reading partitions that reached a record which policy does not let them pass."""
@@ -317,29 +339,8 @@ class Session:
         if self._lazy_since is None:
             self._lazy_since = self._clock.monotonic()
 
-    def _show_progress(self, now: float) -> None:
-        """Commits positions to the group on the source, for lag tools; nothing depends on it."""
-        if now - self._progress_at < PROGRESS_SECONDS:
-            return
-        self._progress_at = now
-        moved = [
-            TopicPartition(route.topic, route.partition, route.committed)
-            for route in self.routes()
-            if route.committed >= 0
-            and not route.problem
-            and self._progress_sent.get(route.key) != route.committed
-        ]
-        if not moved:
-            return
-        self._progress_sent.update({(item.topic, item.partition): item.offset for item in moved})
-        try:
-            self.consumer.commit(offsets=moved, asynchronous=True)
-        except KafkaException as error:
-            self._on_problem("progress", error.args[0])
-
-    def source_ends(self) -> Mapping[Route, int]:
+    def read_source_ends(self) -> None:
         """Reads the high watermarks the client last saw into the routes; no request is sent."""
-        ends: dict[Route, int] = {}
         for route in self.routes():
             if route.problem or route.suspect or route.position < 0:
                 continue
@@ -347,5 +348,4 @@ class Session:
                 TopicPartition(route.topic, route.partition), cached=True
             )
             if high >= 0:
-                route.source_end = ends[route] = max(high, route.position)
-        return ends
+                route.source_end = max(high, route.position)

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from replicator.kafka.client import KafkaError, Message
 
 Headers = list[tuple[str, bytes | None]]
+OnDelivery = Callable[[KafkaError | None, Message], None]
 ProducedHeaders = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]] | None
 
 
@@ -93,7 +94,7 @@ class RecordSink(Protocol):
         value: bytes | None,
         key: bytes | None,
         partition: int,
-        callback: None,
+        callback: OnDelivery | None,
         on_delivery: None,
         timestamp: int,
         headers: ProducedHeaders,

@@ -6,7 +6,7 @@ back: the checkpoints read here are the whole truth.
 
 from collections.abc import Iterable, Mapping
 
-from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
+from replicator.dataplane.checkpoint import Checkpoint
 from replicator.dataplane.positions import SourceFacts, StartDecision, decide_start
 from replicator.dataplane.route import Route
 from replicator.dataplane.spec import LaneSpec
@@ -16,13 +16,13 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
 
 
-def read_lane_checkpoints(spec: LaneSpec, *, client_id: str) -> dict[tuple[str, int], Checkpoint]:
-    """Every checkpoint in the lane's partition, by source topic and partition."""
+def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
+    """The last value of every key in the lane's partition: checkpoints, and its index."""
     topic = checkpoints_topic(spec.topology, spec.source.alias)
     records = read_compacted(
         spec.target, topic, [spec.lane], client_id=client_id, timeout_seconds=30.0
     )
-    return decode_checkpoints(records[spec.lane])
+    return records[spec.lane]
 
 
 def decide_starts(

@@ -13,15 +13,16 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from replicator.clock import SystemClock
-from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
 from replicator.dataplane.events import PartitionStats
 from replicator.dataplane.lane import Lane
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.quarantine import QUARANTINE_HEADER
 from replicator.dataplane.spec import LaneSettings, LaneSpec, PartitionWork
-from replicator.dataplane.takeover import read_lane_checkpoints
+from replicator.dataplane.takeover import read_lane_records
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic, quarantine_topic
 from replicator.kafka.wire_json import decode_value
+from replicator.offsets.index import LaneIndex
 from replicator.policy.values import StartFrom, Throttle
 from replicator.testing import LocalCluster, wait_until
 from replicator.topology.plan import ClusterPlan
@@ -73,7 +74,10 @@ class RunningLane:
 
     def __init__(self, spec: LaneSpec) -> None:
         self.said: list[LaneStopped | Gap | LogLine] = []
-        self.lane = Lane(spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock())
+        self.lane = Lane(
+            spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock(),
+            open_index=LaneIndex,
+        )  # fmt: skip
         self.lane.start()
 
     @property
@@ -303,7 +307,7 @@ class LaneLab:
     def checkpoints(self, *, lane: int = 0) -> dict[tuple[str, int], Checkpoint]:
         """What is stored on the target now."""
         running = next(each for each in self.lanes if each.spec.lane == lane)
-        return read_lane_checkpoints(running.spec, client_id="lab")
+        return decode_checkpoints(read_lane_records(running.spec, client_id="lab"))
 
     def caught_up(self, running: RunningLane, *topics: str) -> None:
         """Waits until the lane has stored progress to where its partitions end now."""

@@ -1,0 +1,56 @@
+"""The sparse index a lane writes: every entry names the true place of a record on the target."""
+
+from replicator.dataplane.takeover import read_lane_records
+from replicator.offsets.index import decode_index, index_pairs
+from test_start_and_lost_data import recreate
+
+
+def stored_pairs(lab, topic):
+    (running, *_) = lab.lanes
+    entries = decode_index(read_lane_records(running.spec, client_id="lab"))
+    return index_pairs(entries.get((topic, 0), []))
+
+
+def true_places(lab, topic):
+    """Target offset of each source offset, told by the records' own values."""
+    return {int(seen.value): seen.offset for seen in lab.on_target(topic)}
+
+
+def test_entries_name_the_place_of_the_copy_across_commits_and_a_new_owner(lab):
+    topic = lab.topic()
+    lab.numbered(topic, range(25_000))
+    first = lab.lane(topic)
+    lab.caught_up(first)
+    for number in range(25_000, 25_003):  # each in a transaction of its own: markers in between
+        lab.numbered(topic, [number])
+        lab.caught_up(first)
+    first.stop()
+    second = lab.lane(topic)
+    lab.numbered(topic, range(25_003, 40_000))
+    lab.caught_up(second)
+
+    pairs, places = stored_pairs(lab, topic), true_places(lab, topic)
+
+    assert len(pairs) >= 2
+    assert {pair.source: pair.target for pair in pairs} == {
+        pair.source: places[pair.source] for pair in pairs
+    }
+    assert max(pair.source for pair in pairs) >= 25_003
+
+
+def test_a_recreated_source_takes_the_index_with_it(lab):
+    topic = lab.topic()
+    lab.numbered(topic, range(2000))
+    lane = lab.lane(topic, on_truncation="report")
+    lab.caught_up(lane)
+    (before, *_) = stored_pairs(lab, topic)
+    recreate(lab, topic)
+    lab.numbered(topic, range(100, 140))
+    lab.until(lambda: lab.checkpoints()[topic, 0].offset == 40, "the new topic", lane)
+    lab.numbered(topic, range(200, 205))
+    lab.caught_up(lane)
+
+    pairs = stored_pairs(lab, topic)
+
+    assert before.target < 2000
+    assert all(pair.source < 45 and pair.target >= 2000 for pair in pairs)
