@@ -92,6 +92,8 @@ class PairController:
         self._refusals: dict[str, tuple[float, Problem]] = {}
         self._created: dict[str, float] = {}
         self._writing = asyncio.Lock()
+        self.begun = asyncio.Event()
+        """Set once a round is done: from then on there is a pen to write with."""
 
     def wake(self) -> None:
         """Asks for a round now rather than at the next interval."""
@@ -111,6 +113,7 @@ class PairController:
                 else:
                     failures = 0
                     self.problems = ()
+                    self.begun.set()
                 pause = min(interval * 2 ** min(failures, 6), max(interval, MAX_BACKOFF_SECONDS))
                 await self._rest(pause if failures else interval)
                 self._wake.clear()

@@ -96,10 +96,12 @@ class ControllerThread(threading.Thread):
             store=controller.store,
             figures=self.figures,
         )
-        self._runners = tuple(
-            DutyRunner(duty, flow=self._pair.id, clock=self._clock) for duty in duties_of(desk)
-        )
         async with asyncio.TaskGroup() as group:
+            rounds = group.create_task(controller.run())
+            await controller.begun.wait()
+            self._runners = tuple(
+                DutyRunner(duty, flow=self._pair.id, clock=self._clock) for duty in duties_of(desk)
+            )
             for runner in self._runners:
                 group.create_task(runner.run())
-            await controller.run()
+            await rounds

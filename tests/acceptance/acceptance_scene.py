@@ -18,6 +18,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from replicator.testing import (
     Anomaly,
+    GroupReader,
     LocalCluster,
     Recorder,
     Report,
@@ -51,6 +52,7 @@ class Scene:
         self._links: list[dict[str, Any]] = []
         self._recorder = Recorder()
         self._writers: list[Writer] = []
+        self._readers: list[GroupReader] = []
         self._numbers = itertools.count(1)
 
     # -- set-up -------------------------------------------------------------------------------
@@ -110,6 +112,12 @@ class Scene:
         self._writers.append(writer)
         writer.start()
         return writer
+
+    def reader(self, cluster: LocalCluster, group: str) -> GroupReader:
+        """Starts a member of a consumer group; where it has no position it begins at the start."""
+        reader = GroupReader(cluster, [self.topic], group=group, history=self._recorder)
+        self._readers.append(reader)
+        return reader.start()
 
     # -- while it runs ------------------------------------------------------------------------
 
@@ -260,6 +268,8 @@ class Scene:
                 if show_logs:
                     print(worker.log_tail(120))  # noqa: T201  pytest shows it with the failure
             self.stop_writing()
+            for reader in self._readers:
+                reader.stop()
 
 
 def _still_missing(report: Report) -> bool:
