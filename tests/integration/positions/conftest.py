@@ -6,8 +6,10 @@ import sys
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from replicator.cli.main import run_command
+from replicator.control.status import collect_status
 from replicator.offsets.lines import crossings
 from replicator.offsets.translator import Translator
 from replicator.topology.load import require_plan
@@ -100,6 +102,11 @@ class Pair:
         consumer.close()
         return found, end
 
+    def end_of(self, cluster, topic=None, partition=0):
+        """Next offset of a partition, markers included."""
+        place = TopicPartition(topic or self.topic, partition)
+        return cluster.admin().list_offsets({place: OffsetSpec.latest()})[place].result(20).offset
+
     def commit(self, cluster, group, positions, *, metadata=""):
         """Sets positions of a group, as a consumer that stopped there left them."""
         consumer = Consumer({**cluster.client_settings(), "group.id": group})
@@ -129,10 +136,11 @@ def replicating(pair):
     """Runs a worker until every flow has caught up, then stops it; returns when it is gone."""
     started = []
 
-    def until_caught_up(*, expect):
+    def until_caught_up(*, expect=None, expect_position=None):
         worker = pair.start()
         started.append(worker)
-        _wait(pair, expect)
+        _wait(pair, expect or {})
+        _wait_for_positions(pair, expect_position or {})
         worker.terminate()
         assert worker.wait(40) == 0
 
@@ -156,6 +164,24 @@ def _wait(pair, expect):
             return sum(last is not None for _, last in found) >= count
 
         wait_until(there, timeout_seconds=90, interval_seconds=0.5, describe=f"{count} copies")
+
+
+def _wait_for_positions(pair, expect):
+    """``expect``: for each (source topic, partition) up to where it must be checkpointed."""
+    from replicator.testing import wait_until
+
+    def positions():
+        flows = collect_status(require_plan(pair.file))["flows"]
+        return {
+            (topic["source"], part["partition"]): part["position"] or 0
+            for flow in flows for topic in flow["topics"] for part in topic["partitions"]
+        }  # fmt: skip
+
+    wait_until(
+        lambda: all(positions().get(key, 0) >= end for key, end in expect.items()),
+        timeout_seconds=120, interval_seconds=0.5,
+        describe=lambda: f"positions {expect}, but there are {positions()}",
+    )  # fmt: skip
 
 
 @pytest.fixture

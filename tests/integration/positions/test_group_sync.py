@@ -164,3 +164,37 @@ def test_a_group_on_prefixed_copies_goes_to_the_original_and_the_other_way_round
     sync("west->east")
     assert pair.committed(pair.west, home, copy)[0] == own[33][0]
     assert pair.committed(pair.east, away, pair.topic)[0] == 70
+
+
+def new_protocol_member(cluster, group, topic):
+    consumer = Consumer(
+        {**cluster.client_settings(), "group.id": group, "group.protocol": "consumer",
+         "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    )  # fmt: skip
+    consumer.subscribe([topic])
+    return consumer
+
+
+def test_a_group_of_the_new_protocol_moves_over_and_is_left_alone_while_it_works(
+    pair, replicating, syncing
+):
+    plan = group_plan(pair)
+    pair.east.create_topic(pair.topic)
+    pair.write(pair.east, 50)
+    replicating(expect={(pair.west, pair.topic, 0): 50})
+    own = {source: at for at, source in copies(pair.log_of(pair.west)[0])}
+    group = f"{pair.name}-billing"
+    sync = syncing(plan)
+    here = new_protocol_member(pair.east, group, pair.topic)
+    read = [here.poll(30) for _ in range(20)]
+    assert all(message is not None and message.error() is None for message in read)
+    here.commit(message=read[-1], asynchronous=False)
+    assert sync("east->west")[group].state == "synced"  # also while it works on the source
+    here.close()
+    assert pair.committed(pair.west, group)[0] == own[20]
+    there = new_protocol_member(pair.west, group, pair.topic)
+    first = there.poll(30)
+    assert first is not None
+    assert first.offset() == own[20]
+    assert sync("east->west")[group].state == "active-on-target"
+    there.close()
