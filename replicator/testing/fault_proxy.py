@@ -11,7 +11,7 @@ import random
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -73,7 +73,7 @@ class FaultProxy:
         self._random = random.Random(seed)
         self._faults = {"to-broker": Faults(), "to-client": Faults()}
         self._connections: set[_Connection] = set()
-        self._server: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
         self._network = _shared_network()
 
     def start(self) -> None:
@@ -130,15 +130,19 @@ class FaultProxy:
         self._network.call(apply)
 
     async def _listen(self) -> None:
-        if self._server is None:
-            self._server = await asyncio.start_server(
-                self._accept, "127.0.0.1", self.port, reuse_address=True, limit=_CHUNK_BYTES
-            )
+        # Not asyncio's server: it can drop a connection that it accepts in the moment it closes,
+        # and leave the socket to the collector.
+        if self._listener is None:
+            listener = socket.create_server(("127.0.0.1", self.port), backlog=256)
+            listener.setblocking(False)
+            self._listener = listener
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     async def _shut(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
         await self._reset(list(self._connections))
 
     async def _heal(self) -> None:
@@ -152,16 +156,21 @@ class FaultProxy:
         if tasks:
             await asyncio.wait(tasks, timeout=_CALL_TIMEOUT_SECONDS / 2)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = _Connection(asyncio.current_task(), reader, writer)
-        self._connections.add(connection)
+    def _accept(self, listener: socket.socket) -> None:
         try:
+            accepted, _ = listener.accept()
+        except OSError:
+            return  # the client has gone again
+        connection = _Connection(accepted)
+        self._connections.add(connection)
+        connection.start(
+            self._serve(connection), ended=lambda: self._connections.discard(connection)
+        )
+
+    async def _serve(self, connection: "_Connection") -> None:
+        # The broker is down, or a side reset: the client sees a reset too.
+        with contextlib.suppress(OSError, asyncio.CancelledError):
             await connection.run(self._target_port, self._faults_of, self._random)
-        except (OSError, asyncio.CancelledError):
-            pass  # the broker is down, or a side reset: the client sees a reset too
-        finally:
-            connection.abort()
-            self._connections.discard(connection)
 
     def _faults_of(self, direction: str) -> Faults:
         return self._faults[direction]
@@ -170,18 +179,22 @@ class FaultProxy:
 class _Connection:
     """One client connection and its counterpart to the broker."""
 
-    def __init__(
-        self,
-        task: "asyncio.Task[None] | None",
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        if task is None:
-            raise ReplicatorError("a connection needs a task", subject="fault proxy")
-        self._task = task
-        self._client = (reader, writer)
-        self._writers = [writer]
+    def __init__(self, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
+        self._accepted = accepted
+        self._task: asyncio.Task[None] | None = None
+        self._writers: list[asyncio.StreamWriter] = []
         self.lost_bytes = False
+
+    def start(self, work: Coroutine[None, None, None], *, ended: Callable[[], None]) -> None:
+        """Does the work in a task; however that ends, both sides are closed then."""
+
+        def close(_task: object) -> None:
+            self.abort()
+            ended()
+
+        self._task = asyncio.get_running_loop().create_task(work)
+        self._task.add_done_callback(close)
 
     async def run(
         self, target_port: int, faults_of: Callable[[str], Faults], draw: random.Random
@@ -191,11 +204,13 @@ class _Connection:
             # Accepted by nobody: the peer hears nothing until the network heals.
             self.lost_bytes = True
             await asyncio.Event().wait()
+        theirs, ours = await asyncio.open_connection(sock=self._accepted, limit=_CHUNK_BYTES)
+        self._writers.append(ours)
         reader, writer = await self._connect(target_port)
         self._writers.append(writer)
         async with asyncio.TaskGroup() as pumps:
-            up = _Pump(self, self._client[0], writer, lambda: faults_of("to-broker"), draw)
-            down = _Pump(self, reader, self._client[1], lambda: faults_of("to-client"), draw)
+            up = _Pump(self, theirs, writer, lambda: faults_of("to-broker"), draw)
+            down = _Pump(self, reader, ours, lambda: faults_of("to-client"), draw)
             for pump in (up, down):
                 pumps.create_task(pump.receive())
                 pumps.create_task(pump.deliver())
@@ -214,6 +229,8 @@ class _Connection:
 
     def reset(self) -> "asyncio.Task[None]":
         """Ends both sides with RST; the returned task is done when that has happened."""
+        if self._task is None:
+            raise ReplicatorError("a connection needs a task", subject="fault proxy")
         self.abort()
         self._task.cancel()
         return self._task
@@ -226,6 +243,10 @@ class _Connection:
                 with contextlib.suppress(OSError):
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             writer.transport.abort()
+        if not self._writers and self._accepted.fileno() >= 0:
+            with contextlib.suppress(OSError):
+                self._accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._accepted.close()
 
 
 def _close_late(
