@@ -40,7 +40,8 @@ def decide_pace(
 ) -> Pace:
     """Decides from monotonic times.
 
-    ``opened_at`` is when the open unit got its first record. ``lazy_since`` is when progress without
+    ``opened_at`` is when the open unit got its first record, ``last_commit_at`` when the last commit
+    began. ``lazy_since`` is when progress without
     records began to wait. ``eager`` is false where a commit buys no latency (at-least-once records
     are visible at once).
     """

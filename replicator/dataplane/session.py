@@ -286,9 +286,10 @@ class Session:
         self.dirty.clear()
         self._lazy.clear()
         self._lazy_since = None
-        self._last_commit_at = self._clock.monotonic()
-        self._figures.committed(now=self._clock.now(), seconds=self._last_commit_at - started)
-        self._progress.show(self.routes, self._last_commit_at)
+        self._last_commit_at = started
+        ended = self._clock.monotonic()
+        self._figures.committed(now=self._clock.now(), seconds=ended - started)
+        self._progress.show(self.routes, ended)
 
     def _note_epochs(self) -> None:
         """The epoch of the last record read, where exactly that is what will be stored."""
