@@ -13,6 +13,7 @@ from typing import ParamSpec, TypeVar
 
 import structlog
 
+from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.control.actions import ArrangeLanes, ClusterAction, EraseRecord, WriteRecord
 from replicator.control.bootstrap import read_control
@@ -100,25 +101,25 @@ class PairController:
         self._wake.set()
 
     async def run(self) -> None:
-        """Rounds until cancelled; errors become ``problems`` and are tried again with back-off."""
+        """Rounds until cancelled; errors become ``problems`` and are tried again with back-off.
+
+        Whoever runs it closes the controller when everything that writes with it has ended.
+        """
         interval = min(flow.policy.discovery_interval_seconds for flow in self.pair.flows)
         failures = 0
-        try:
-            while True:
-                try:
-                    await self.run_once()
-                except ReplicatorError as error:
-                    failures += 1
-                    await self._failed(error)
-                else:
-                    failures = 0
-                    self.problems = ()
-                    self.begun.set()
-                pause = min(interval * 2 ** min(failures, 6), max(interval, MAX_BACKOFF_SECONDS))
-                await self._rest(pause if failures else interval)
-                self._wake.clear()
-        finally:
-            self.close()
+        while True:
+            try:
+                await self.run_once()
+            except ReplicatorError as error:
+                failures += 1
+                await self._failed(error)
+            else:
+                failures = 0
+                self.problems = ()
+                self.begun.set()
+            pause = min(interval * 2 ** min(failures, 6), max(interval, MAX_BACKOFF_SECONDS))
+            await self._rest(pause if failures else interval)
+            self._wake.clear()
 
     async def store(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Writes records of duties into the control topic, as the controller.
@@ -140,7 +141,7 @@ class PairController:
     async def _alone(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Runs a write to its end while no other one runs."""
         async with self._writing:
-            return await _finished(call, *arguments, **named)
+            return await finished(call, *arguments, **named)
 
     async def share_once(self) -> tuple[Record, ...]:
         """Splits throttles anew by what lanes still have to copy; returns the records written.
@@ -150,8 +151,8 @@ class PairController:
             FencedError: another controller took over.
         """
         writer = await self._pen()
-        control = await asyncio.to_thread(self._read_control)
-        shares = await asyncio.to_thread(self._keeper.shares, control)
+        control = await finished(self._read_control)
+        shares = await finished(self._keeper.shares, control)
         placed = [Placed(self._control_topic, 0, *share.encode()) for share in shares]
         await self._alone(writer.write, placed)
         return shares
@@ -166,7 +167,7 @@ class PairController:
         """
         actions: list[ClusterAction | ArrangeLanes | WriteRecord | EraseRecord] = []
         writer = await self._pen()
-        control = await asyncio.to_thread(self._read_control)
+        control = await finished(self._read_control)
         decision = await self._decide(control, all_settings=all_settings)
         for _ in range(MAX_ROUNDS):
             if not decision.cluster_actions:
@@ -227,7 +228,7 @@ class PairController:
             for identity, (at, problem) in self._refusals.items()
             if now - at < REFUSAL_SECONDS
         }
-        snapshot = await asyncio.to_thread(
+        snapshot = await finished(
             self._observer.observe,
             control,
             refusals={identity: problem for identity, (_, problem) in self._refusals.items()},
@@ -245,7 +246,7 @@ class PairController:
         if self._writer is not None and self._writer.spent:
             self.close()
         if self._writer is None:
-            self._writer = await asyncio.to_thread(
+            self._writer = await finished(
                 ControllerWriter, self.pair, self._plan.topology, client_id=self._client_id
             )
         return self._writer
@@ -306,7 +307,7 @@ class PairController:
 
     async def _report(self, problem: Problem) -> None:
         writer = await self._pen()
-        control = await asyncio.to_thread(self._read_control)
+        control = await finished(self._read_control)
         source = self.pair.source.alias
         at_ms = round(self._clock.now() * 1000)
         records: list[Record] = []
@@ -328,14 +329,3 @@ class PairController:
     def _soon(self) -> None:
         """A created topic is not visible yet: look again in a moment, not at the next interval."""
         asyncio.get_running_loop().call_later(UNSEEN_SECONDS, self._wake.set)
-
-
-async def _finished(call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Runs a write in a thread; when cancelled, waits for its end before the pen is put down."""
-    work = asyncio.create_task(asyncio.to_thread(call, *arguments, **named))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        with contextlib.suppress(ReplicatorError):
-            await work
-        raise

@@ -84,7 +84,10 @@ class ControllerThread(threading.Thread):
                 clock=self._clock,
                 client_id=self._client_id,
             )
-            await self._serve(self._controller)
+            try:
+                await self._serve(self._controller)
+            finally:
+                self._controller.close()
 
     async def _serve(self, controller: PairController) -> None:
         """The controller's rounds, and beside them its duties."""

@@ -55,7 +55,8 @@ class Duty(Protocol):
     async def turn(self) -> tuple[Problem, ...]:
         """Does its work once and returns what is wrong for people to see.
 
-        Blocking calls go through ``asyncio.to_thread``.
+        Blocking calls go through ``replicator.blocking.finished``: a cancelled turn must not be
+        closed under them.
 
         Raises:
             ReplicatorError: the whole turn failed; it is tried again with back-off.

@@ -4,13 +4,13 @@ Every action is idempotent: what is there already counts as done. A refusal of o
 problem of that item; only a cluster that does not answer stops the round.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from asyncio_throttle.throttler import Throttler
 
+from replicator.blocking import finished
 from replicator.control.actions import (
     AlterConfigs,
     ClusterAction,
@@ -71,7 +71,7 @@ class Executor:
         for kind in _ORDER:
             for chunk in _chunks([action for action in actions if isinstance(action, kind)]):
                 async with self._throttler:
-                    answers = await asyncio.to_thread(self._call, chunk)
+                    answers = await finished(self._call, chunk)
                 for action in chunk:
                     results[action.identity] = answers.get(action.topic)
                     if progress is not None and results[action.identity] is None:

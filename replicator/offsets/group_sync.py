@@ -4,13 +4,13 @@ Blocking calls run in threads, and no more groups are touched per second than th
 through, so that a cluster with thousands of groups does not feel it.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from asyncio_throttle.throttler import Throttler
 
+from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.errors import ReplicatorError
 from replicator.identifiers import RESERVED_PREFIX
@@ -231,4 +231,4 @@ class GroupSync:
         return self._backs[crossing]
 
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(function, *args, **kwargs)
+        return await finished(function, *args, **kwargs)

@@ -72,3 +72,20 @@ def test_a_cluster_that_is_down_holds_up_only_its_own_flows(clusters, scene):
         describe=lambda: f"the worker to be ready, but: {worker.get('/readyz')}",
     )
     scene.settled()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_leaders_that_move_in_a_cluster_of_three_cost_nothing(east, clusters, scene):
+    (west,) = clusters("west", brokers=3)
+    scene.active_passive(east, west)
+    scene.worker()
+    writer = scene.writer(east, rate=500)
+    scene.copying(FLOW)
+    for broker in (0, 1, 2):  # each leads something: records, checkpoints, the coordinator
+        west.kill(broker)
+        writer.wait_acked(200, timeout_seconds=60.0)
+        scene.copying(FLOW)  # two of three brokers are enough
+        west.restart(broker)
+    scene.copying(FLOW)
+    scene.settled()

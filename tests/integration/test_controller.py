@@ -451,6 +451,7 @@ def test_an_unreachable_source_is_a_problem_that_goes_away_again(clusters, uniqu
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+            desk.controller.close()
 
     async def until(condition):
         async with asyncio.timeout(90):
