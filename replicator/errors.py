@@ -95,6 +95,10 @@ class BrokerRefusedError(ClusterError):
     code = "TARGET_REFUSES"
 
 
+class AuthorizerMissingError(BrokerRefusedError):
+    """The cluster has no authorizer, so there are no ACLs to read or to add."""
+
+
 class TransientBrokerError(ClusterError):
     """A broker asked to be tried again (leader moves, coordinator loading)."""
 

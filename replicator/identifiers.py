@@ -18,6 +18,7 @@ LaneNumber = NewType("LaneNumber", int)
 
 HOPS_HEADER = "replicator-hops"
 RESERVED_PREFIX = "__replicator."
+_CANARY = ".canary"
 
 
 def flow_id(source: ClusterAlias, target: ClusterAlias) -> FlowId:
@@ -57,6 +58,16 @@ def quarantine_topic(topology: str, source: ClusterAlias) -> str:
     return f"{RESERVED_PREFIX}{topology}.{source}.quarantine"
 
 
+def canary_topic(topology: str, source: ClusterAlias, target: ClusterAlias, link: LinkName) -> str:
+    """Topic on both sides whose records show that a flow of a link moves; one partition."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.{target}.{link}{_CANARY}"
+
+
+def is_canary_topic(name: str) -> bool:
+    """Whether a replicated topic is a canary's: copied like any other, shown and counted nowhere."""
+    return name.startswith(RESERVED_PREFIX) and name.endswith(_CANARY)
+
+
 def membership_group(topology: str, source: ClusterAlias) -> str:
     """Consumer group on the target whose members are the workers of a flow."""
     return f"{RESERVED_PREFIX}{topology}.{source}"
@@ -77,6 +88,11 @@ def lane_transactional_id(
 def worker_client_id(topology: str, worker: str) -> str:
     """Client id of a worker; what follows the prefix is how the worker is known."""
     return f"replicator-{topology}-{worker}"
+
+
+def mm2_transactional_id(topology: str, source: ClusterAlias, target: ClusterAlias) -> str:
+    """Transactional id of the writer of MirrorMaker 2 checkpoints; fences one that was replaced."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.{target}.mm2"
 
 
 def controller_transactional_id(topology: str, source: ClusterAlias, target: ClusterAlias) -> str:

@@ -11,6 +11,7 @@ from replicator.control.worker_record import lane_problems
 from replicator.dataplane.events import LaneStats, Problem
 from replicator.observability.figures import FlowFigures, MetricsSnapshot
 from replicator.observability.health import (
+    CanaryHealth,
     ClusterHealth,
     PairHealth,
     ReadinessFacts,
@@ -70,8 +71,28 @@ class WorkerProvider:
                 ],
                 pairs=pairs,
                 draining=worker.draining,
+                canaries=self._canaries(),
             )
         )
+
+    def _canaries(self) -> list[CanaryHealth]:
+        """Of the flows that this worker controls."""
+        now_ms = self._worker.clock.now() * 1000
+        return [
+            CanaryHealth(
+                flow=view.pair,
+                link=link,
+                age_seconds=(
+                    max(0.0, (now_ms - figures.canary_at_ms) / 1000)
+                    if figures.canary_at_ms >= 0
+                    else None
+                ),
+                round_trip_seconds=figures.canary_last_seconds,
+                lost=figures.canary_lost,
+            )
+            for view in self._worker.views()
+            for link, figures in (view.figures or {}).items()
+        ]
 
     async def status(self) -> JsonObject:
         """As ``replicator status -o json``, asked of the clusters now."""
@@ -143,6 +164,7 @@ class WorkerProvider:
                         flow=flow.id,
                         state="paused" if paused else "failed" if trouble else "replicating",
                         problem_codes=tuple(sorted(stopped | trouble)),
+                        duties=view.figures.get(flow.link) if view and view.figures else None,
                     )
                 )
         return worker.metrics.render(

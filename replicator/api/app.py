@@ -223,9 +223,10 @@ def _describe_security(app: FastAPI) -> None:
 
 
 def _health(verdict: Verdict) -> Response:
-    return JsonAnswer(
-        {"ok": verdict.ok, "reasons": list(verdict.reasons)}, status_code=200 if verdict.ok else 503
-    )
+    answer: dict[str, object] = {"ok": verdict.ok, "reasons": list(verdict.reasons)}
+    if verdict.details:
+        answer["details"] = list(verdict.details)
+    return JsonAnswer(answer, status_code=200 if verdict.ok else 503)
 
 
 def _status_of(error: ReplicatorError) -> int:

@@ -72,3 +72,4 @@ class HealthAnswer(BaseModel):
 
     ok: bool
     reasons: list[str]
+    details: list[str] = []

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from replicator.clock import Clock
+from replicator.control.acl_sync import AclSync
 from replicator.control.bootstrap import bootstrap_pair
 from replicator.control.controller import PairController
 from replicator.control.planning import Forecast, JsonObject, problem_json
@@ -86,4 +87,7 @@ def _apply_pair(
             result = asyncio.run(controller.run_once(all_settings=True))
         finally:
             controller.close()
-    return tuple(problem for found in result.decision.problems.values() for problem in found)
+        acls = AclSync(plan, pair, source=source, target=target)
+        lacking = asyncio.run(acls.run_once(progress=lambda action: note(action.reason)))
+    found = (problem for each in result.decision.problems.values() for problem in each)
+    return (*found, *lacking)

@@ -14,7 +14,12 @@ from replicator.control.control_state import EMPTY, ControlState
 from replicator.control.layout import decide_layout
 from replicator.control.wanted import wanted_topics
 from replicator.errors import AlreadyExistsError
-from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
+from replicator.identifiers import (
+    checkpoints_topic,
+    control_topic,
+    is_canary_topic,
+    quarantine_topic,
+)
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
@@ -130,7 +135,8 @@ def _partitions(plan: Plan, pair: PairPlan, source_admin: ClusterAdmin) -> dict[
     sizes = source_admin.topic_partitions()
     partitions = {str(flow.link): 0 for flow in pair.flows}
     for wanted in wanted_topics(pair, sizes, [cluster.alias for cluster in plan.clusters]):
-        partitions[wanted.flow.link] += sizes[wanted.topic]
+        if not is_canary_topic(wanted.topic):
+            partitions[wanted.flow.link] += sizes[wanted.topic]
     return partitions
 
 

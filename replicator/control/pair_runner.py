@@ -7,7 +7,7 @@ control topic and the lanes it owns whenever one of these changes, and only diff
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import structlog
@@ -25,6 +25,7 @@ from replicator.dataplane.pool import LanePool
 from replicator.dataplane.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError
 from replicator.identifiers import (
+    LinkName,
     checkpoints_topic,
     control_topic,
     membership_group,
@@ -34,6 +35,7 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import KafkaError
 from replicator.kafka.compacted_log import LogTail
 from replicator.kafka.errors import map_kafka_error
+from replicator.observability.figures import DutyFigures
 from replicator.topology.plan import PairPlan, Plan
 
 log = structlog.get_logger("control")
@@ -72,6 +74,8 @@ class PairView:
     running: tuple[int, ...]
     control: ControlState
     problems: tuple[Problem, ...]
+    figures: Mapping[LinkName, DutyFigures] | None
+    """What the controller's duties count, live; None where another worker is the controller."""
 
 
 class PairRunner(threading.Thread):
@@ -119,6 +123,7 @@ class PairRunner(threading.Thread):
 
     def view(self) -> PairView:
         """A frozen picture of the pair."""
+        controller = self._controller
         with self._lock:
             return PairView(
                 pair=self._pair.id,
@@ -128,8 +133,9 @@ class PairRunner(threading.Thread):
                 control=self._control,
                 problems=(
                     *self._trouble.values(),
-                    *(() if self._controller is None else self._controller.problems()),
+                    *(() if controller is None else controller.problems()),
                 ),
+                figures=None if controller is None else controller.figures,
             )
 
     def replan(self, plan: Plan, pair: PairPlan) -> None:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from replicator.clock import Clock
+from replicator.control.acl_sync import AclSync
 from replicator.control.actions import PlannedChange
 from replicator.control.bindings import binding_conflicts, missing_bindings
 from replicator.control.bootstrap import read_control
@@ -138,11 +139,14 @@ def _pair(
         decision = reconcile(pair, snapshot)
         problems = [problem for found in decision.problems.values() for problem in found]
         problems.extend(missing_rights(plan, pair, source, target, snapshot))
+        acls = AclSync(plan, pair, source=source, target=target).look()
+        problems.extend(acls.problems)
         return PairForecast(
             pair,
             changes=(
                 *_own_topics(plan, pair, states, snapshot, ids=ids, decision=decision),
                 *(change for action in decision.actions for change in action.changes()),
+                *(change for action in acls.actions for change in action.changes()),
             ),
             seed=estimate_seed(plan, pair, source, snapshot),
             warnings=decision.warnings,

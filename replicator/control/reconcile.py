@@ -22,6 +22,7 @@ from replicator.control.snapshot import PairSnapshot
 from replicator.control.topic_decision import decide_topic, problem_part
 from replicator.control.wanted import WantedTopic, wanted_topics
 from replicator.dataplane.events import Problem
+from replicator.identifiers import is_canary_topic
 from replicator.topology.plan import PairPlan
 
 DELETION_GRACE_SECONDS = 30.0
@@ -170,6 +171,8 @@ def _lanes(
     current = snapshot.control.layout(pair.source.alias)
     partitions = {str(flow.link): 0 for flow in pair.flows}
     for one in wanted:
+        if is_canary_topic(one.topic):
+            continue  # it lives in the lanes that its link's topics need
         facts = snapshot.source_topics.get(one.topic)
         partitions[one.flow.link] += facts.partitions if facts is not None else 0
     decision = decide_layout(

@@ -28,7 +28,8 @@ def missing_rights(
     readable = _operations(source, {one.topic for one in wanted})
     writable = _operations(target, {one.target for one in wanted} & snapshot.target_names)
     created = [one.target for one in wanted if one.target not in snapshot.target_names]
-    cluster = target.describe_cluster().authorized_operations if created else frozenset[str]()
+    asked = created or any(flow.policy.sync_acls for flow in pair.flows)
+    cluster = target.describe_cluster().authorized_operations if asked else frozenset[str]()
     return rights_problems(
         pair, wanted, readable=readable, writable=writable, cluster=cluster, created=created
     )
@@ -66,6 +67,16 @@ def rights_problems(
                 f"our user may not create topics on {pair.target.alias} "
                 f"({', '.join(missing[:3])} is missing)",
                 "Allow CREATE on the cluster, or on these topics, for the user of this cluster.",
+            )
+        )  # fmt: skip
+    sync_acls = any(flow.policy.sync_acls for flow in pair.flows)
+    if sync_acls and cluster and "ALTER" not in cluster:
+        problems.append(
+            Problem(
+                "NOT_AUTHORIZED", f"cluster:{pair.target.alias}",
+                f"our user may not add ACLs on {pair.target.alias}",
+                "Allow ALTER on the cluster resource for the user of this cluster, "
+                "or set sync.acls to false.",
             )
         )  # fmt: skip
     return tuple(problems)

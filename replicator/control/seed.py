@@ -10,7 +10,7 @@ from replicator.control.snapshot import PairSnapshot
 from replicator.control.status_facts import Key
 from replicator.control.wanted import wanted_topics
 from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
-from replicator.identifiers import checkpoints_topic
+from replicator.identifiers import checkpoints_topic, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import TopicPartition, open_consumer
 from replicator.kafka.settings import consumer_config
@@ -60,7 +60,9 @@ def estimate_seed(
     wanted = [
         one
         for one in wanted_topics(pair, snapshot.source_names, snapshot.aliases)
-        if one.problem is None and one.topic in snapshot.source_topics
+        if one.problem is None
+        and one.topic in snapshot.source_topics
+        and not is_canary_topic(one.topic)
     ]
     keys = [
         (one.topic, number)

@@ -12,6 +12,7 @@ from replicator.control.records import Block, ProblemPart, TopicRecord, WorkerRe
 from replicator.control.status_facts import PairFacts
 from replicator.control.status_partition import PartitionStatus, partition_status
 from replicator.dataplane.events import Problem
+from replicator.identifiers import is_canary_topic
 from replicator.topology.plan import FlowPlan, LinkPlan, PairPlan, Plan
 
 FRESH_SECONDS = 15.0
@@ -66,7 +67,7 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
             ),
         )
         for record in facts.control.topics(flow.source, flow.link)
-        if record.state != "gone"
+        if record.state != "gone" and not is_canary_topic(record.topic)
     ]
     partitions = [partition for topic in topics for partition in topic.partitions]
     workers = [

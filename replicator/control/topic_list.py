@@ -6,6 +6,7 @@ from replicator.control.planning import JsonObject, problem_json
 from replicator.control.status import problem_of
 from replicator.dataplane.events import Problem
 from replicator.errors import NotFoundError, ReplicatorError
+from replicator.identifiers import is_canary_topic
 from replicator.topology.plan import Plan
 
 CLIENT_ID = "replicator-topics"
@@ -38,5 +39,6 @@ def list_topics(plan: Plan, *, flow: str | None = None) -> JsonObject:
                 "state": record.state,
             }
             for record in control.topics(pair.source.alias)
+            if not is_canary_topic(record.topic)
         )
     return {"topics": topics, "problems": [problem_json(problem) for problem in problems]}

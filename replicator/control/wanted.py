@@ -1,9 +1,10 @@
 """Which source topics a pair wants on the target, and under which names. Pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from replicator.dataplane.events import Problem
+from replicator.identifiers import canary_topic
 from replicator.policy.naming import name_problem, target_name
 from replicator.policy.selection import select_topics, topic_priority
 from replicator.policy.values import Priority
@@ -53,7 +54,15 @@ def wanted_topics(
             if one.problem is None:
                 taken[target] = one
             wanted.append(one)
-    return tuple(wanted)
+    return (*wanted, *_canaries(pair, frozenset(known)))
+
+
+def _canaries(pair: PairPlan, names: frozenset[str]) -> Iterator[WantedTopic]:
+    """The canary topics that are there: no selection takes them, every flow copies its own."""
+    for flow in pair.flows if pair.topology else ():
+        name = canary_topic(pair.topology, flow.source, flow.target, flow.link)
+        if name in names:
+            yield WantedTopic(flow, name, name, flow.policy.priority)
 
 
 def _problem(flow: FlowPlan, topic: str, target: str, other: WantedTopic | None) -> Problem | None:

@@ -239,12 +239,12 @@ class RecordsEngine:
         if position > route.position:
             self._outcome.read += position - route.position
             route.position = position
-            route.records += run.count
-            route.bytes += run.size
             route.timestamp_ms = run.timestamp
-            self._outcome.copied += run.count
-            self._outcome.bytes += run.size
-            if run.count:
+            if run.count and route.counted:
+                route.records += run.count
+                route.bytes += run.size
+                self._outcome.copied += run.count
+                self._outcome.bytes += run.size
                 self._on_run(run.first_timestamp, run.count)
             self._dirty.add(route)
         run.reset()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from replicator.dataplane.engine import Outcome
 from replicator.dataplane.source_message import Headers, ProducedHeaders, SourceMessage
 from replicator.errors import InputError, RecordRefusedError
+from replicator.identifiers import is_canary_topic
 from replicator.policy.filters import drop_reason
 from replicator.policy.provenance import aliases_of, find_hops, with_hop
 from replicator.policy.values import DropRule
@@ -97,6 +98,8 @@ class Rewriter:
             _dropped(outcome, "loop")
             return None
         key, value_bytes = message.key(), message.value()
+        if is_canary_topic(message.topic()):
+            return Rewritten(key, value_bytes, list(with_hop(headers, found, hop.encode())))
         if self._filters:
             reason = drop_reason(self._filters, key, value_bytes, headers)
             if reason is not None:

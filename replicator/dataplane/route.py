@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from replicator.dataplane.checkpoint import Checkpoint
 from replicator.dataplane.events import PartitionState, PartitionStats
 from replicator.dataplane.spec import PartitionWork
+from replicator.identifiers import is_canary_topic
 
 
 class Route:
@@ -24,6 +25,7 @@ class Route:
         "bytes",
         "committed",
         "committed_at_ms",
+        "counted",
         "detail",
         "diverged",
         "dropped",
@@ -58,6 +60,8 @@ class Route:
         self.hop_prefix = (
             f"{source_alias}/{work.topic}/{work.partition}/" if provenance == "full" else ""
         )
+        # A canary goes the way of any record, but is none of the flow's.
+        self.counted = not is_canary_topic(work.topic)
         self.position = -1
         self.position_epoch = -1
         self.committed = -1

@@ -69,7 +69,8 @@ def decide_starts(
             checkpoints.get(route.key),
             facts,
             start_from=start_from,
-            on_truncation=spec.settings.on_truncation,
+            # Canaries that retention took while nobody copied are no loss.
+            on_truncation=spec.settings.on_truncation if route.counted else "report",
             accept_gap=route.work.accept_gap,
         )
         decisions[route] = decision

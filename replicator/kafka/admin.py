@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Self
 
 from replicator.errors import ReplicatorError
-from replicator.kafka import cluster, groups, offsets, topics
+from replicator.kafka import acls, cluster, groups, offsets, topics
 from replicator.kafka.cluster import ClusterDescription
 from replicator.kafka.groups import CommittedOffset, GroupDescription
 from replicator.kafka.offsets import OffsetPoint, TopicPartitionKey
 from replicator.kafka.session import AdminSession
 from replicator.kafka.settings import Isolation
 from replicator.kafka.topics import Failures, NewTopicSpec, TopicDescription
+from replicator.policy.acl_rules import AclBinding
 from replicator.policy.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
 
@@ -112,3 +113,9 @@ class ClusterAdmin:
     def delete_groups(self, names: Iterable[str]) -> dict[str, ReplicatorError | None]:
         """Deletes groups with their positions; None for each that is done."""
         return groups.delete_groups(self._session, names)
+
+    def create_acls(
+        self, bindings: Iterable[AclBinding]
+    ) -> dict[AclBinding, ReplicatorError | None]:
+        """Adds rights; None for each that is done or was there already, else why not."""
+        return acls.create_acls(self._session, bindings)

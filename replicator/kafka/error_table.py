@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError as K
 from replicator.errors import (
     AlreadyExistsError,
     AuthenticationFailedError,
+    AuthorizerMissingError,
     BrokerRefusedError,
     FencedError,
     InputError,
@@ -155,7 +156,15 @@ _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
     ),
     (
         Meaning(BrokerRefusedError, "a policy of the cluster forbids it", ""),
-        (K.POLICY_VIOLATION, K.TOPIC_DELETION_DISABLED, K.SECURITY_DISABLED),
+        (K.POLICY_VIOLATION, K.TOPIC_DELETION_DISABLED),
+    ),
+    (
+        Meaning(
+            AuthorizerMissingError,
+            "the cluster has no authorizer, so there are no ACLs",
+            "Set sync.acls to false, or authorizer.class.name on the brokers of this cluster.",
+        ),
+        (K.SECURITY_DISABLED,),
     ),
     (
         Meaning(

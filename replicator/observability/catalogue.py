@@ -65,6 +65,7 @@ PARTITION_STATES = ("waiting", "seeding", "replicating", "paused", "stopped", "f
 TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
 DROP_REASONS = ("loop", "filtered", "transformed")
 DRIFT_KINDS = ("config", "partitions")
+GRADES = ("exact", "bounded", "unavailable")
 
 CATALOGUE: tuple[Metric, ...] = (
     _flow(
@@ -191,6 +192,35 @@ CATALOGUE: tuple[Metric, ...] = (
         extra="kind",
         values=DRIFT_KINDS,
     ),
+    _flow(
+        "group_translation_total",
+        "counter",
+        "",
+        "Group positions translated, one per partition and round, by grade; counted by the worker "
+        "that controls the flow.",
+        extra="grade",
+        values=GRADES,
+    ),
+    _flow(
+        "group_sync_age_seconds",
+        "gauge",
+        "seconds",
+        "Time since group positions were carried over, told by the worker that controls the flow; "
+        "nothing before the first time.",
+    ),
+    _flow(
+        "canary_roundtrip_seconds",
+        "histogram",
+        "seconds",
+        "From a canary record's write on the source to its arrival on the target, one a second, told "
+        "by the worker that controls the flow.",
+    ),
+    _flow(
+        "canary_lost_total",
+        "counter",
+        "records",
+        "Canary records that did not arrive within 30 s while the flow was not paused.",
+    ),
     Metric("plan_info", "info", "", ("hash",), "1 at the hash of the plan this worker runs."),
     Metric(
         "build_info",
@@ -202,20 +232,6 @@ CATALOGUE: tuple[Metric, ...] = (
 )
 
 LATER: tuple[Metric, ...] = (
-    _flow(
-        "group_translation_total",
-        "counter",
-        "",
-        "Group positions carried over, by grade.",
-        extra="grade",
-        values=("exact", "bounded", "unavailable"),
-    ),
-    _flow(
-        "group_sync_age_seconds",
-        "gauge",
-        "seconds",
-        "Time since group positions were carried over.",
-    ),
     Metric(
         "link_role",
         "gauge",
@@ -230,13 +246,6 @@ LATER: tuple[Metric, ...] = (
     Metric(
         "failover_lost_records", "gauge", "records", ("link",), "Records the last change gave up."
     ),
-    _flow(
-        "canary_roundtrip_seconds",
-        "histogram",
-        "seconds",
-        "From a canary record's write on the source to its arrival on the target.",
-    ),
-    _flow("canary_lost_total", "counter", "records", "Canary records that never arrived."),
 )
 
 

@@ -82,7 +82,8 @@ class DutyFigures:
     """What the controller's duties counted for one flow; counters only grow while it lives.
 
     ``translations`` are group positions carried over, by grade. ``groups_synced_at_ms`` is -1 before
-    the first sync. ``canary_seconds`` are round trips in buckets of the metric's bounds.
+    the first sync. ``canary_buckets`` are round trips in buckets of the metric's bounds, empty before
+    the first; ``canary_at_ms`` is when one came last, ``canary_last_seconds`` how long it took.
     """
 
     translations: dict[str, int] = field(default_factory=dict)
@@ -90,6 +91,8 @@ class DutyFigures:
     canary_buckets: list[int] = field(default_factory=list)
     canary_sum_seconds: float = 0.0
     canary_lost: int = 0
+    canary_at_ms: int = -1
+    canary_last_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

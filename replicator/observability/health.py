@@ -13,10 +13,14 @@ from replicator.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """An answer and the reasons for it; no reason when the answer is yes."""
+    """An answer and the reasons for it; no reason when the answer is yes.
+
+    ``details`` are worth knowing whatever the answer is.
+    """
 
     ok: bool
     reasons: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
 
 class Liveness:
@@ -79,16 +83,40 @@ class PairHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class CanaryHealth:
+    """The canary of one flow of one link that this worker controls; no age before the first came."""
+
+    flow: str
+    link: str
+    age_seconds: float | None
+    round_trip_seconds: float
+    lost: int
+
+    def words(self) -> str:
+        """One line for people."""
+        came = (
+            "none came yet"
+            if self.age_seconds is None
+            else f"last came {self.age_seconds:.1f} s ago after {self.round_trip_seconds:.3f} s"
+        )
+        return f"{self.flow} {self.link}: canary {came}, {self.lost} lost"
+
+
+@dataclass(frozen=True, slots=True)
 class ReadinessFacts:
     """Everything readiness depends on."""
 
     clusters: Sequence[ClusterHealth]
     pairs: Sequence[PairHealth]
     draining: bool = False
+    canaries: Sequence[CanaryHealth] = ()
 
 
 def readiness(facts: ReadinessFacts) -> Verdict:
-    """Ready when clusters answer, assignments have come, assigned lanes run, and it is no drain."""
+    """Ready when clusters answer, assignments have come, assigned lanes run, and it is no drain.
+
+    Canaries are told and decide nothing: to restart or to leave out a worker mends no slow flow.
+    """
     reasons: list[str] = []
     if facts.draining:
         reasons.append("the worker is draining")
@@ -103,4 +131,5 @@ def readiness(facts: ReadinessFacts) -> Verdict:
             reasons.append(
                 f"{pair.flow}: {pair.lanes_running} of {pair.lanes_assigned} assigned lanes run"
             )
-    return Verdict(not reasons, tuple(reasons))
+    details = tuple(canary.words() for canary in facts.canaries)
+    return Verdict(not reasons, tuple(reasons), details)

@@ -7,18 +7,21 @@ a scrape must stay cheap.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from replicator.identifiers import is_canary_topic
 from replicator.observability.build import Build
 from replicator.observability.catalogue import (
     CATALOGUE,
     DRIFT_KINDS,
     DROP_REASONS,
     FLOW_STATES,
+    GRADES,
     LANE_STATES,
     PARTITION_STATES,
     TRANSACTION_OUTCOMES,
     Metric,
 )
 from replicator.observability.figures import (
+    DutyFigures,
     LaneFigures,
     MetricsSnapshot,
     lag_records,
@@ -26,6 +29,13 @@ from replicator.observability.figures import (
 )
 from replicator.observability.totals import FlowKey, FlowTotals, Totals
 
+_OF_FLOWS = frozenset(
+    {
+        "assignment_missing", "flow_state", "problems", "topology_drift",
+        "group_translation_total", "group_sync_age_seconds",
+        "canary_roundtrip_seconds", "canary_lost_total",
+    }
+)  # fmt: skip
 _DRIFT_OF_CODE = {"CONFIG_DRIFT": "config", "TARGET_FEWER_PARTITIONS": "partitions"}
 
 
@@ -94,6 +104,8 @@ class Families:
                 lane.checkpoint_at_ms if oldest is None else min(oldest, lane.checkpoint_at_ms)
             )
         for partition in lane.partitions:
+            if is_canary_topic(partition.topic):
+                continue
             now.partitions[partition.state] = now.partitions.get(partition.state, 0) + 1
             records = lag_records(partition)
             seconds = lag_seconds(partition, now_ms=self._snapshot.now_ms)
@@ -120,7 +132,7 @@ class Families:
         elif name == "build_info":
             build = self._build
             yield Sample((build.version, build.revision, build.python), 1)
-        elif name in {"assignment_missing", "flow_state", "problems", "topology_drift"}:
+        elif name in _OF_FLOWS:
             yield from self._of_flows(name)
         elif name in {
             "lanes", "partition_state", "lag_records", "lag_seconds", "checkpoint_age_seconds",
@@ -144,6 +156,8 @@ class Families:
             elif name == "flow_state":
                 for state in FLOW_STATES:
                     yield Sample((*key, state), int(state == entry.state))
+            elif name.startswith(("group_", "canary_")):
+                yield from self._of_duties(name, key, entry.duties)
             elif name == "problems":
                 for code in sorted(set(entry.problem_codes)):
                     yield Sample((*key, code), entry.problem_codes.count(code))
@@ -151,6 +165,21 @@ class Families:
                 kinds = [_DRIFT_OF_CODE.get(code) for code in entry.problem_codes]
                 for kind in DRIFT_KINDS:
                     yield Sample((*key, kind), kinds.count(kind))
+
+    def _of_duties(self, name: str, key: FlowKey, duties: DutyFigures | None) -> Iterator[Sample]:
+        if duties is None:
+            return  # another worker is the flow's controller, and tells
+        if name == "group_translation_total":
+            for grade in GRADES:
+                yield Sample((*key, grade), duties.translations.get(grade, 0))
+        elif name == "canary_roundtrip_seconds":
+            buckets = duties.canary_buckets or [0] * len(self._bounds)
+            yield from self._histogram(key, buckets, duties.canary_sum_seconds)
+        elif name == "canary_lost_total":
+            yield Sample(key, duties.canary_lost)
+        elif duties.groups_synced_at_ms >= 0:
+            age_seconds = (self._snapshot.now_ms - duties.groups_synced_at_ms) / 1000
+            yield Sample(key, max(0.0, age_seconds))
 
     def _of_now(self, name: str, key: FlowKey, now: _FlowNow) -> Iterator[Sample]:
         if name == "lanes":

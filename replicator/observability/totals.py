@@ -11,6 +11,7 @@ observed message and its end is otherwise lost to the sum. Pure.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from replicator.identifiers import is_canary_topic
 from replicator.observability.figures import LaneFigures
 
 LaneKey = tuple[str, str, int]
@@ -87,6 +88,7 @@ class Totals:
             partitions={
                 (entry.topic, entry.partition): (entry.records, entry.bytes)
                 for entry in lane.partitions
+                if not is_canary_topic(entry.topic)
             }
             if self._detail
             else {},

@@ -14,6 +14,8 @@ from replicator.offsets.translation import (
     unavailable,
 )
 
+BEFORE_ADOPTION = "the position may be among copies that another program made"
+
 
 def locate(known: Known, position: int, facts: LineFacts, *, tight: bool) -> Translation | Gap:
     """The answer, or the stretch of the target log that holds it; see ``forward.locate``."""
@@ -32,6 +34,8 @@ def locate(known: Known, position: int, facts: LineFacts, *, tight: bool) -> Tra
         end = follower[1].start if follower is not None else facts.target_end
         return Gap(until, end, below, follower[0] if follower is not None else None)
     above, unmarked = follower[0], follower[1].unmarked
+    if below is None and facts.adopted and position < above.target:
+        return unavailable(BEFORE_ADOPTION)
     if below is not None and not facts.cyclic:
         hidden = [at for at in unmarked if position <= at < above.target]
         if hidden:
@@ -64,6 +68,8 @@ def _empty_before(known: Known, position: int, facts: LineFacts) -> bool:
 
 def _at_end(below: Pair | None, position: int, facts: LineFacts, *, joins: bool) -> Translation:
     copied = facts.copied_to
+    if below is None and facts.adopted and position < facts.target_end:
+        return unavailable(BEFORE_ADOPTION)
     if below is None:
         return unavailable("nothing was copied yet") if copied is None else exact(copied)
     after = below.source + 1

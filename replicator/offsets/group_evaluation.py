@@ -60,6 +60,7 @@ def evaluate(
         target_lag=_lag(end_there, at),
         outcome=decide(facts, rewind=rewind),
         reason=translation.reason,
+        metadata=here.metadata,
     )
 
 

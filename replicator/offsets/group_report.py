@@ -25,6 +25,7 @@ class PartitionOutcome:
     ``target_offset`` is the group's position there after the sync, ``right_offset`` the one that
     stands for ``source_offset``. ``records_reread`` is what a consumer that moves over now would
     read again at most, ``least_reread`` what it would once the right position is committed.
+    ``metadata`` is what the group committed with its position on the source.
     """
 
     topic: str
@@ -40,6 +41,7 @@ class PartitionOutcome:
     target_lag: int | None
     outcome: Outcome
     reason: str = ""
+    metadata: str = ""
 
     @property
     def refused(self) -> str | None:

@@ -21,11 +21,15 @@ VERSION = 1
 
 @dataclass(slots=True)
 class StoredLine:
-    """One source partition: the checkpoint (None before the first) and the entries of its index."""
+    """One source partition: the checkpoint (None before the first) and the entries of its index.
+
+    ``adopted``: another program had copied before; its copies say nothing of their place.
+    """
 
     copied_to: int | None = None
     topic_id: str = ""
     at_ms: int = -1
+    adopted: bool = False
     entries: dict[int, IndexEntry] = field(default_factory=dict)
 
 
@@ -74,6 +78,7 @@ class StoredLines:
             if what["at"] >= line.at_ms:
                 line.copied_to, line.topic_id = int(what["offset"]), str(what["topicId"])
                 line.at_ms = int(what["at"])
+                line.adopted = "adopted" in what
         except (KeyError, TypeError, ValueError) as error:
             raise StoredFormatError(
                 f"a checkpoint record cannot be read ({error})",

@@ -45,6 +45,8 @@ class LineFacts:
         from_earliest: whether the copy began at the oldest record the source had.
         marked: whether copies carry their place on the source, so that probing can tell them.
         cyclic: whether records without a hop may be the target's own.
+        adopted: whether another program copied up to where our copies begin (``from_earliest`` is
+            False then): what stands on the target below our first copy is part of the copy.
     """
 
     target_start: int
@@ -55,6 +57,7 @@ class LineFacts:
     from_earliest: bool = True
     marked: bool = True
     cyclic: bool = False
+    adopted: bool = False
 
 
 def exact(offset: int, *, low: int | None = None, reason: str = "") -> Translation:

@@ -17,7 +17,7 @@ from replicator.offsets.lines import Component, Crossing, Line
 from replicator.offsets.probe import PartitionProbe
 from replicator.offsets.runs import Known, Pair, Window
 from replicator.offsets.sighting import CopyMark
-from replicator.offsets.stored import CheckpointsView, StoredLine
+from replicator.offsets.stored import CheckpointsView, StoredLine, StoredLines
 from replicator.offsets.translate import Direction, Limits, Read, translate
 from replicator.offsets.translation import LineFacts, Translation, combine, unavailable
 from replicator.topology.plan import ClusterPlan, Plan
@@ -124,7 +124,7 @@ class Translator:
         lines = {line for crossing in crossings for line in crossing.lines}
         for pair in {(line.source.alias, line.target.alias) for line in lines}:
             mine = [one for one in lines if (one.source.alias, one.target.alias) == pair]
-            stored = self._view(mine[0]).refresh()
+            stored = self._view(mine[0].source.alias, mine[0].target).refresh()
             for line in mine:
                 self._stored[line] = stored.of(line.topic, line.partition)
                 self._remember(line)
@@ -153,6 +153,14 @@ class Translator:
             return unavailable("nothing was copied yet")
         asked = _Asked(limits, len(used) > 1, self._clock.monotonic() + TIMEOUT_SECONDS)
         return combine([(part.origin, self._component(part, position, asked)) for part in used])
+
+    def stored(self, source: ClusterPlan, target: ClusterPlan) -> StoredLines:
+        """Checkpoints and index of a pair as they are now; not between ``refresh`` and ``cross``.
+
+        Raises:
+            ReplicatorError: the target cannot be read.
+        """
+        return self._view(source.alias, target).refresh()
 
     def noted_by(self, line: Line, source: int) -> int | None:
         """A time, in milliseconds, at which the copy of a source offset was there, from the index."""
@@ -199,7 +207,8 @@ class Translator:
             source_start=None if origin is None else origin.start,
             source_end=None if origin is None else origin.end,
             copied_to=self._stored[line].copied_to,
-            from_earliest=line.from_earliest,
+            from_earliest=line.from_earliest and not self._stored[line].adopted,
+            adopted=self._stored[line].adopted,
             marked=line.marked,
             cyclic=line.cyclic or asked.several,
         )
@@ -242,14 +251,14 @@ class Translator:
                 memory.known.pair(pair)
         memory.newest = newest
 
-    def _view(self, line: Line) -> CheckpointsView:
-        key = (line.source.alias, line.target.alias)
+    def _view(self, source: str, target: ClusterPlan) -> CheckpointsView:
+        key = (source, target.alias)
         if key not in self._views:
             self._views[key] = CheckpointsView(
                 self._plan.topology,
-                line.source.alias,
-                line.target,
-                admin=self.admin(line.target),
+                source,
+                target,
+                admin=self.admin(target),
                 client_id=self._client_id,
             )
         return self._views[key]

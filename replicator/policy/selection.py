@@ -13,6 +13,7 @@ from replicator.policy.naming import alias_chain
 from replicator.policy.values import LinkPolicy, Priority, Selection
 
 REGEX_PREFIX = "regex:"
+MM2_HEARTBEATS = "heartbeats"
 _LEGAL_GLOB = re.compile(r"[a-zA-Z0-9._*?-]+")
 
 
@@ -77,6 +78,12 @@ def is_internal_topic(name: str) -> bool:
     return name.startswith("__") or name.endswith((".internal", "-internal"))
 
 
+def is_heartbeats_topic(name: str, aliases: Collection[str]) -> bool:
+    """True for MirrorMaker 2's `heartbeats` and its copies: `east.heartbeats`, `west.east.heartbeats`."""
+    *chain, last = name.split(".")
+    return last == MM2_HEARTBEATS and all(alias in aliases for alias in chain)
+
+
 def select_topics(
     policy: LinkPolicy,
     topics: Iterable[str],
@@ -103,6 +110,7 @@ def select_topics(
             for name in set(topics)
             if takes(name)
             and not is_internal_topic(name)
+            and not (policy.heartbeats_reserved and is_heartbeats_topic(name, aliases))
             and not any(alias in blocked for alias in alias_chain(policy.naming, name, aliases))
         )
     )

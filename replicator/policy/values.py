@@ -114,3 +114,6 @@ class LinkPolicy:
     filters: tuple[DropRule, ...] = ()
     transforms: tuple[str, ...] = ()
     relay: bool = False
+    mm2_compatibility: bool = False
+    heartbeats_reserved: bool = False
+    """Whether `heartbeats` and its copies are MirrorMaker 2's here, written by a link of the topology."""

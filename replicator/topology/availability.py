@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from replicator.topology.problems import Finding, Path
-from replicator.topology.sync_spec import GroupSyncSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +22,13 @@ class NotYet:
 
 NOT_YET: tuple[NotYet, ...] = (
     NotYet(("engine",), ("auto", "records")),
-    NotYet(("sync", "acls"), (False,)),
     NotYet(("bulkSync", "mode"), ("never",)),
     NotYet(("runtime",), ("workers",)),
-    NotYet(("mm2Compatibility",), (False,)),
     NotYet(("fencing",), ()),
     NotYet(("hooks",), ()),
 )
 
 MECHANISMS_NOT_YET = frozenset({"OAUTHBEARER"})
-
-GROUP_SYNC_AVAILABLE = True
-"""Group positions are on by default, so only a file that asks for them by name is warned."""
 
 
 def unavailable(policy: BaseModel, path: Path) -> Iterator[Finding]:
@@ -47,16 +41,6 @@ def unavailable(policy: BaseModel, path: Path) -> Iterator[Finding]:
         if value is True:
             said = f"{'.'.join(entry.field)}: true"
         yield Finding((*path, *entry.field), f"'{said}' is not available yet", "remove it")
-
-
-def group_sync_asked(policy: BaseModel) -> Path | None:
-    """Where a policy asks for group positions by name, or None."""
-    if given(policy, ("groups", "include")):
-        return ("groups", "include")
-    sync = given(policy, ("sync", "groups"))
-    if isinstance(sync, GroupSyncSpec) and sync.enabled is not False:
-        return ("sync", "groups")
-    return None
 
 
 def given(spec: BaseModel | None, field: tuple[str, ...]) -> object:

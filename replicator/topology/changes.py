@@ -41,6 +41,8 @@ KINDS: Mapping[str, ChangeKind] = {
     "filters": "restart",
     "transforms": "restart",
     "relay": "live",  # what it does to a flow is in `blocked`
+    "mm2_compatibility": "live",
+    "heartbeats_reserved": "selection",
 }
 """What a change of each policy field asks for; a test keeps it complete."""
 

@@ -48,6 +48,26 @@ def settle_topic_configs(
     )
 
 
+def reserve_heartbeats(links: tuple[LinkPlan, ...]) -> tuple[LinkPlan, ...]:
+    """Where any link writes MirrorMaker 2's heartbeats, no link takes them for users' topics.
+
+    They are on clusters that other links read as well, and in copies they would look like heartbeats
+    of a flow that sends none.
+    """
+    if not any(flow.policy.mm2_compatibility for link in links for flow in link.flows):
+        return links
+    return tuple(
+        replace(
+            link,
+            flows=tuple(
+                replace(flow, policy=replace(flow.policy, heartbeats_reserved=True))
+                for flow in link.flows
+            ),
+        )
+        for link in links
+    )
+
+
 def _comes_back(flow: FlowPlan, flows: tuple[FlowPlan, ...]) -> bool:
     """True when flows that may carry the same topic names lead from the target to the source."""
     if carries_source(flow.policy.naming):

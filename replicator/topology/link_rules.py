@@ -3,11 +3,15 @@
 import difflib
 from collections.abc import Iterator
 
-from replicator.policy.selection import is_internal_topic, is_literal, matcher, pattern_matches
+from replicator.policy.selection import (
+    is_heartbeats_topic,
+    is_internal_topic,
+    is_literal,
+    matcher,
+    pattern_matches,
+)
 from replicator.policy.values import Selection
 from replicator.topology.availability import (
-    GROUP_SYNC_AVAILABLE,
-    group_sync_asked,
     unavailable,
 )
 from replicator.topology.document import ActivePassive, HubAndSpoke
@@ -18,7 +22,6 @@ from replicator.topology.problems import Finding
 def link_findings(draft: Draft) -> Iterator[Finding]:
     """Every rule that looks at one link at a time."""
     yield from unavailable(draft.defaults, DEFAULTS)
-    yield from _group_sync_warning(draft)
     names: dict[str, int] = {}
     for link in draft.links:
         first = names.setdefault(link.spec.name, link.index)
@@ -55,6 +58,7 @@ def _topic_findings(link: DraftLink, draft: Draft) -> Iterator[Finding]:
         return
     where = link.where("topics", "include")
     takes = matcher(Selection(tuple(topics.include), tuple(topics.exclude or ())))
+    mm2 = any(each.policy.mm2_compatibility for each in draft.links)
     for at, pattern in enumerate(topics.include):
         if not is_literal(pattern):
             continue
@@ -65,6 +69,9 @@ def _topic_findings(link: DraftLink, draft: Draft) -> Iterator[Finding]:
         if is_internal_topic(pattern):
             wrong = f"'{pattern}' is an internal topic, which is never replicated"
             yield Finding((*where, at), wrong, "remove it")
+        elif mm2 and is_heartbeats_topic(pattern, draft.aliases):
+            wrong = f"'{pattern}' is MirrorMaker 2's own topic where mm2Compatibility is on"
+            yield Finding((*where, at), wrong, "remove it, or rename the topic")
         elif not takes(pattern):
             wrong = f"'{pattern}' is included and excluded; exclude wins"
             yield Finding((*where, at), wrong, "remove one of the two", "warning")
@@ -121,15 +128,3 @@ def _shadowed(link: DraftLink) -> Iterator[tuple[str, str]]:
         earlier = next((p for p in patterns[:at] if pattern_matches(p, pattern)), None)
         if is_literal(pattern) and earlier is not None:
             yield pattern, earlier
-
-
-def _group_sync_warning(draft: Draft) -> Iterator[Finding]:
-    if GROUP_SYNC_AVAILABLE:
-        return
-    places = [(DEFAULTS, group_sync_asked(draft.defaults))]
-    places += [(link.path, group_sync_asked(link.spec)) for link in draft.links]
-    for path, asked in places:
-        if asked is not None:
-            remedy = "positions of groups are not carried over for now"
-            yield Finding((*path, *asked), "group sync is not available yet", remedy, "warning")
-            return

@@ -89,11 +89,15 @@ class LinkPlan:
 
 @dataclass(frozen=True, slots=True)
 class PairPlan:
-    """An ordered pair of clusters with every flow over it, in the order of the file's links."""
+    """An ordered pair of clusters with every flow over it, in the order of the file's links.
+
+    Without a ``topology`` a pair has no names of its own on the wire, and so no canaries.
+    """
 
     source: ClusterPlan
     target: ClusterPlan
     flows: tuple[FlowPlan, ...]
+    topology: str = ""
 
     @property
     def id(self) -> FlowId:
@@ -133,6 +137,11 @@ class Plan:
         for flow in self.flows:
             grouped.setdefault(flow.id, []).append(flow)
         return tuple(
-            PairPlan(self.cluster(flows[0].source), self.cluster(flows[0].target), tuple(flows))
+            PairPlan(
+                self.cluster(flows[0].source),
+                self.cluster(flows[0].target),
+                tuple(flows),
+                self.topology,
+            )
             for flows in grouped.values()
         )

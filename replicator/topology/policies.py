@@ -57,6 +57,7 @@ def link_policy(spec: PolicySpec, *, default_naming: NamingKind) -> LinkPolicy:
         "on_record_error": spec.on_record_error,
         "on_truncation": spec.on_truncation,
         "relay": spec.relay,
+        "mm2_compatibility": spec.mm2_compatibility,
     }
     # What the file leaves out keeps the default that `LinkPolicy` gives it.
     return replace(policy, **{name: value for name, value in given.items() if value is not None})

@@ -4,6 +4,7 @@ import ssl
 
 from replicator.errors import (
     AuthenticationFailedError,
+    AuthorizerMissingError,
     BrokerRefusedError,
     NotAuthorizedError,
     NotFoundError,
@@ -29,12 +30,14 @@ _CLASSES: dict[int, type[ReplicatorError]] = {
     34: AuthenticationFailedError,
     35: UnsupportedBrokerError,
     53: NotAuthorizedError,
+    54: AuthorizerMissingError,
     58: AuthenticationFailedError,
     87: RecordRefusedError,
     100: NotFoundError,
 }
 _REMEDIES: dict[type[ReplicatorError], str] = {
     AuthenticationFailedError: "Check the cluster's security block; secrets are read again each time.",
+    AuthorizerMissingError: "Set sync.acls to false, or authorizer.class.name on the brokers of this cluster.",
     NotAuthorizedError: "Allow it by an ACL for our user.",
     SourceDataLostError: "Its records were removed by retention, or the topic was recreated.",
     TransientBrokerError: "It is tried again by itself.",

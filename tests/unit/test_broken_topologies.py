@@ -446,10 +446,8 @@ CASES = {
 
 NOT_YET = {
     "engine: batches": "'engine: batches' is not available yet",
-    "sync: {acls: true}": "'sync.acls: true' is not available yet",
     "bulkSync: {mode: auto}": "'bulkSync.mode: auto' is not available yet",
     "runtime: spark": "'runtime: spark' is not available yet",
-    "mm2Compatibility: true": "'mm2Compatibility: true' is not available yet",
     "fencing: {method: manual}": "'fencing' is not available yet",
     "hooks: {beforeFence: [{webhook: 'https://a'}]}": "'hooks' is not available yet",
 }
@@ -484,10 +482,10 @@ def test_a_capability_that_has_not_landed_is_refused_not_ignored(field):
     [
         "engine: auto",
         "engine: records",
-        "sync: {acls: false}",
+        "sync: {acls: true}",
         "bulkSync: {mode: never}",
         "runtime: workers",
-        "mm2Compatibility: false",
+        "mm2Compatibility: true",
         "hooks: ",
         "groups: {exclude: [a]}",
         "sync: {groups: {enabled: false}}",
@@ -499,15 +497,6 @@ def test_a_field_that_asks_for_nothing_new_passes(field):
     result = load_text(link(field))
     assert result.plan is not None
     assert [problem.path for problem in result.problems] == ["spec.clusters.central"]
-
-
-def test_group_sync_that_is_asked_for_by_name_is_warned_of_once():
-    text = links(
-        f"{{name: l, {AP}, topics: {{include: [a]}}, groups: {{include: ['*']}}}}",
-        f"{{name: m, {AP}, topics: {{include: [b]}}, sync: {{groups: {{interval: 1s}}}}}}",
-    )
-    warnings = [p for p in load_text(text).warnings if "group sync" in p.message]
-    assert [problem.path for problem in warnings] == ["spec.links[0].groups.include"]
 
 
 def test_every_problem_of_a_file_is_reported_at_once():

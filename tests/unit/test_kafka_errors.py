@@ -5,6 +5,7 @@ import pytest
 from replicator.errors import (
     AlreadyExistsError,
     AuthenticationFailedError,
+    AuthorizerMissingError,
     BrokerRefusedError,
     FencedError,
     InputError,
@@ -50,6 +51,7 @@ CASES = [
     (KafkaError.INVALID_RECORD, RecordRefusedError),
     (KafkaError.INVALID_TIMESTAMP, RecordRefusedError),
     (KafkaError.POLICY_VIOLATION, BrokerRefusedError),
+    (KafkaError.SECURITY_DISABLED, AuthorizerMissingError),
     (KafkaError.INVALID_REPLICATION_FACTOR, BrokerRefusedError),
     (KafkaError.INVALID_PARTITIONS, BrokerRefusedError),
     (KafkaError.NON_EMPTY_GROUP, BrokerRefusedError),

@@ -1,8 +1,9 @@
 """The sparse index a lane writes: every entry names the true place of a record on the target."""
 
+from test_start_and_lost_data import recreate
+
 from replicator.dataplane.takeover import read_lane_records
 from replicator.offsets.index import decode_index, index_pairs
-from test_start_and_lost_data import recreate
 
 
 def stored_pairs(lab, topic):

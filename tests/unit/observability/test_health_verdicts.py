@@ -1,4 +1,5 @@
 from replicator.observability.health import (
+    CanaryHealth,
     ClusterHealth,
     Liveness,
     PairHealth,
@@ -74,4 +75,24 @@ def test_every_reason_is_given_at_once():
         "cluster 'west' cannot be reached: timed out",
         "east->west: 1 of 4 assigned lanes run",
         "west->east: lanes are not assigned yet",
+    )
+
+
+def test_canaries_are_told_and_decide_nothing():
+    verdict = readiness(
+        ReadinessFacts(
+            clusters=[EAST],
+            pairs=[PAIR],
+            canaries=[
+                CanaryHealth("east->west", "dr", 0.4, 0.0213, lost=0),
+                CanaryHealth("east->west", "slow", 90.0, 29.5, lost=60),
+                CanaryHealth("east->west", "new", None, 0.0, lost=0),
+            ],
+        )
+    )
+    assert verdict.ok
+    assert verdict.details == (
+        "east->west dr: canary last came 0.4 s ago after 0.021 s, 0 lost",
+        "east->west slow: canary last came 90.0 s ago after 29.500 s, 60 lost",
+        "east->west new: canary none came yet, 0 lost",
     )

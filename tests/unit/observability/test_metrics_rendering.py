@@ -5,7 +5,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS, LaneStats, PartitionStats
 from replicator.observability.build import Build
-from replicator.observability.figures import FlowFigures, MetricsSnapshot, lag_records, lag_seconds
+from replicator.observability.figures import (
+    DutyFigures,
+    FlowFigures,
+    MetricsSnapshot,
+    lag_records,
+    lag_seconds,
+)
 from replicator.observability.metrics import Metrics, compare_with_catalogue
 
 FLOW = {"link": "orders-dr", "flow": "east->west"}
@@ -50,6 +56,13 @@ FLOW_NOW = FlowFigures(
     state="replicating",
     lanes_missing=2,
     problem_codes=("CONFIG_DRIFT", "CONFIG_DRIFT", "TRUNCATED"),
+    duties=DutyFigures(
+        translations={"exact": 6, "bounded": 1},
+        groups_synced_at_ms=57_500,
+        canary_buckets=[0, 3, 1, *[0] * (len(LATENCY_BOUNDS_SECONDS) - 2)],
+        canary_sum_seconds=0.02,
+        canary_lost=2,
+    ),
 )
 
 
@@ -104,6 +117,55 @@ def test_every_figure_of_a_lane_arrives_under_its_name():
     assert found["plan_info", (("hash", "abc"),)] == 1
     build = (("python", "3.11"), ("revision", "deadbeef"), ("version", "1.2.3"))
     assert found["build_info", build] == 1
+
+
+def test_groups_are_counted_by_grade_and_their_sync_grows_old():
+    page = metrics().render(snapshot(LANE))
+    assert value(page, "group_translation_total", grade="exact") == 6
+    assert value(page, "group_translation_total", grade="bounded") == 1
+    assert value(page, "group_translation_total", grade="unavailable") == 0
+    assert value(page, "group_sync_age_seconds") == 2.5
+
+
+def test_round_trips_of_canaries_are_a_histogram_and_lost_ones_are_counted():
+    page = metrics().render(snapshot(LANE))
+    assert value(page, "canary_roundtrip_seconds_bucket", le="0.005") == 3
+    assert value(page, "canary_roundtrip_seconds_count") == 4
+    assert value(page, "canary_roundtrip_seconds_sum") == 0.02
+    assert value(page, "canary_lost_total") == 2
+
+
+def test_before_the_first_canary_its_histogram_is_empty():
+    flow = dataclasses.replace(FLOW_NOW, duties=DutyFigures())
+    page = metrics().render(snapshot(LANE, flows=(flow,)))
+    assert value(page, "canary_roundtrip_seconds_count") == 0
+    assert value(page, "canary_lost_total") == 0
+
+
+def test_the_partition_of_a_canary_is_none_of_the_flows():
+    canary = dataclasses.replace(PARTITION, topic="__replicator.shop.east.west.dr.canary")
+    lane = dataclasses.replace(LANE, partitions=(PARTITION, canary))
+    for detail in (False, True):
+        face = metrics(detail=detail)
+        face.observe([lane])
+        page = face.render(snapshot(lane)).decode()
+        assert ".canary" not in page
+        assert value(page.encode(), "partition_state", state="replicating", **(
+            {"topic": "orders", "partition": "3"} if detail else {}
+        )) == 1  # fmt: skip
+
+
+def test_before_the_first_sync_of_groups_there_is_no_age():
+    flow = dataclasses.replace(FLOW_NOW, duties=DutyFigures())
+    names = {name for name, _ in samples(metrics().render(snapshot(LANE, flows=(flow,))))}
+    assert "group_translation_total" in names
+    assert "group_sync_age_seconds" not in names
+
+
+def test_only_the_worker_that_controls_a_flow_tells_of_its_groups():
+    flow = dataclasses.replace(FLOW_NOW, duties=None)
+    names = {name for name, _ in samples(metrics().render(snapshot(LANE, flows=(flow,))))}
+    assert not any(name.startswith(("group_", "canary_")) for name in names)
 
 
 def test_histograms_are_cumulative_and_end_with_everything():

@@ -1,0 +1,46 @@
+"""Adding rights on topics. Reading them is ``wire.topic_acls``: the library hides why it cannot."""
+
+from collections.abc import Iterable
+
+from confluent_kafka.admin import AclBinding as LibraryBinding
+from confluent_kafka.admin import (
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from replicator.errors import ReplicatorError
+from replicator.kafka.session import AdminSession
+from replicator.policy.acl_rules import AclBinding
+
+
+def create_acls(
+    session: AdminSession, bindings: Iterable[AclBinding]
+) -> dict[AclBinding, ReplicatorError | None]:
+    """Adds rights; one that is there already counts as done.
+
+    Raises:
+        AuthenticationFailedError: and other errors that concern no single right.
+    """
+    ours = {
+        LibraryBinding(
+            ResourceType[one.resource],
+            one.name,
+            ResourcePatternType[one.pattern],
+            one.principal,
+            one.host,
+            AclOperation[one.operation],
+            AclPermissionType[one.permission],
+        ): one
+        for one in sorted(set(bindings))
+    }
+    answers = session.each(
+        list(ours),
+        lambda chunk: session.client.create_acls(chunk, request_timeout=session.timeout_seconds),
+        doing=lambda one: f"add an ACL on topic {one.name}",
+    )
+    return {
+        ours[key]: answer if isinstance(answer, ReplicatorError) else None
+        for key, answer in answers.items()
+    }
