@@ -4,13 +4,13 @@ A cluster without an authorizer and a right of our own that is missing are probl
 not errors: records go on, and the next round looks again.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
 from asyncio_throttle.throttler import Throttler
 
+from replicator.blocking import finished
 from replicator.control.acl_decision import AddAcl, decide_acls
 from replicator.control.wanted import wanted_topics
 from replicator.dataplane.events import Problem
@@ -83,12 +83,12 @@ class AclSync:
         Raises:
             ReplicatorError: a cluster does not answer; what was added stays.
         """
-        outlook = await asyncio.to_thread(self.look)
+        outlook = await finished(self.look)
         refused: list[tuple[AddAcl, ReplicatorError]] = []
         for start in range(0, len(outlook.actions), BINDINGS_PER_CALL):
             chunk = outlook.actions[start : start + BINDINGS_PER_CALL]
             async with self._throttle:
-                answers = await asyncio.to_thread(
+                answers = await finished(
                     self._target.create_acls, [action.binding for action in chunk]
                 )
             for action in chunk:

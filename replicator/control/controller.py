@@ -8,7 +8,7 @@ time, because the last one to open the pen fences all others.
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 import structlog
@@ -74,8 +74,9 @@ class PairController:
         client_id: str,
         progress: Callable[[str], None] = lambda _: None,
         step: Callable[[str], None] = lambda _: None,
+        noticed: Callable[[], tuple[Problem, ...]] = tuple,
     ) -> None:
-        """``progress`` hears the reason of each action done; ``step`` each step of a lane change."""
+        """``noticed`` gives what duties found wrong, to be shown with the rest. ``progress`` hears the reason of each action done; ``step`` each step of a lane change."""
         self.pair = pair
         self.problems: tuple[Problem, ...] = ()
         self._plan = plan
@@ -83,6 +84,7 @@ class PairController:
         self._client_id = client_id
         self._progress = progress
         self._step = step
+        self._noticed = noticed
         self._target_admin = target_admin
         self._observer = Observer(plan, pair, source_admin, target_admin, clock, client_id)
         self._executor = Executor(target_admin)
@@ -240,7 +242,7 @@ class PairController:
             for topic, at in self._created.items()
             if topic not in snapshot.target_names and now - at < CREATED_SECONDS
         }
-        return reconcile(self.pair, snapshot)
+        return reconcile(self.pair, replace(snapshot, noticed=self._noticed()))
 
     async def _pen(self) -> ControllerWriter:
         if self._writer is not None and self._writer.spent:

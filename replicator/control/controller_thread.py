@@ -55,7 +55,10 @@ class ControllerThread(threading.Thread):
         """What keeps the controller from doing its work at present."""
         controller = self._controller
         found = () if controller is None else controller.problems
-        return (*found, *(problem for runner in self._runners for problem in runner.problems))
+        return (*found, *self._noticed())
+
+    def _noticed(self) -> tuple[Problem, ...]:
+        return tuple(problem for runner in self._runners for problem in runner.problems)
 
     def stop(self) -> None:
         """Ends the rounds; what one began is finished by whoever is the controller next."""
@@ -83,6 +86,7 @@ class ControllerThread(threading.Thread):
                 target_admin=target_admin,
                 clock=self._clock,
                 client_id=self._client_id,
+                noticed=self._noticed,
             )
             try:
                 await self._serve(self._controller)

@@ -14,7 +14,7 @@ import structlog
 
 from replicator.clock import Clock
 from replicator.dataplane.events import Problem
-from replicator.errors import FencedError, ReplicatorError
+from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import LinkName
 from replicator.observability.figures import DutyFigures
 from replicator.topology.plan import PairPlan, Plan
@@ -109,9 +109,11 @@ class DutyRunner:
             self._duty.close()
 
     def _failed(self, error: ReplicatorError) -> None:
+        # Whether a cluster can be reached decides on readiness; a duty that lacks a right does not.
+        about = error.subject if isinstance(error, UnreachableError) else ""
         problem = Problem(
             error.code,
-            error.subject or self._flow,
+            about or self._flow,
             f"{self._duty.name}: {error.message}",
             error.remedy or "It is tried again by itself.",
         )

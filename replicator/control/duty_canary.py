@@ -5,7 +5,6 @@ and commits included. No canary is sent while its link may not copy; those on th
 forgotten, neither timed nor lost.
 """
 
-import asyncio
 import json
 import secrets
 import threading
@@ -13,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from replicator.blocking import finished
 from replicator.control.canary_line import CanaryLine
 from replicator.control.control_state import EMPTY, ControlState
 from replicator.control.duty import DutyDesk
@@ -79,7 +79,7 @@ class CanaryDuty:
     async def turn(self) -> tuple[Problem, ...]:
         """Sends one canary per link, and times those that arrive."""
         try:
-            await asyncio.to_thread(self._turn)
+            await finished(self._turn)
         except ReplicatorError as error:
             # Not about a cluster: whether one can be worked with, others say.
             error.subject = self._desk.pair.id

@@ -41,7 +41,9 @@ class GroupDuty:
         self._translator.close()
 
     def _count(self, report: SyncReport) -> None:
-        for link, figures in self._desk.figures.items():
+        syncing = {flow.link for flow in self._desk.pair.flows if flow.policy.sync_groups.enabled}
+        for link in syncing:
+            figures = self._desk.figures[link]
             figures.groups_synced_at_ms = report.at_ms
             for group in report.groups:
                 if group.link == link:

@@ -75,6 +75,10 @@ def reconcile(pair: PairPlan, snapshot: PairSnapshot) -> Decision:
                     subject=one.topic,
                 )
             )  # fmt: skip
+    for problem in snapshot.noticed:
+        # A duty that knows the link says so in the subject; else it is said once for the pair.
+        link = problem.subject if problem.subject in problems else pair.flows[0].link
+        problems[link].append(problem)
     ended, moved = _no_longer_wanted(pair, snapshot, wanted, problems)
     lanes, layout = _lanes(pair, snapshot, wanted, moved)
     reports = [

@@ -9,6 +9,7 @@ half of a decision is worse than stopping.
 Wire names are camelCase; times are milliseconds since the epoch under the name ``at``.
 """
 
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -270,6 +271,7 @@ Identity = tuple[str, tuple[Any, ...]]
 """Kind and key values: what a record is about, whether it holds or not."""
 
 
+@lru_cache(maxsize=10_000)  # read again and again, and hardly ever changed
 def decode_record(key: bytes, value: bytes | None) -> tuple[Identity, Record | None] | None:
     """Reads one control record; the record is None for a tombstone, all is None for other kinds.
 

@@ -34,6 +34,7 @@ class PairSnapshot:
         misplaced: source topics whose checkpoints stand outside their lanes.
         checkpoints_exist: whether anything was ever checkpointed for the pair.
         refusals: what brokers refused lately, by identity of the action.
+        noticed: what the controller's duties found wrong.
         just_created: target topics created so recently that metadata may not show them yet.
     """
 
@@ -49,3 +50,4 @@ class PairSnapshot:
     checkpoints_exist: bool = False
     refusals: Mapping[str, Problem] = field(default_factory=dict)
     just_created: frozenset[str] = frozenset()
+    noticed: tuple[Problem, ...] = ()

@@ -81,6 +81,7 @@ class Lane(threading.Thread):
         self._source_problem = ""
         self._target_problem = ""
         self._moved = (0, 0)
+        self._copied = 0
         self._stats_at = 0.0
         self._recheck_at = 0.0
         self.stats = self._collect()
@@ -216,9 +217,12 @@ class Lane(threading.Thread):
     def _tick(self) -> None:
         now = self._clock.monotonic()
         moved = (self._figures.commits, self._figures.outcome.read)
-        idle = moved == self._moved and not self._source_problem and not self._target_problem
+        # Canaries alone do not count: a lane that copies nothing else has nothing to tell.
+        copied = self._figures.outcome.copied + sum(self._figures.outcome.dropped.values())
+        idle = copied == self._copied and not self._source_problem and not self._target_problem
         if now - self._stats_at >= (IDLE_STATS_SECONDS if idle else STATS_SECONDS):
             self._stats_at = now
+            self._copied = copied
             if self._clients is not None:
                 self._clients.session.read_source_ends()
                 self._look_for_recovery(self._clients, moved)

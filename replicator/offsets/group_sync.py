@@ -93,8 +93,9 @@ class GroupSync:
             for group in self._selected(flow, listed)
             if not only or group in only
         ]
-        ways = {flow.link: self._ways_of(flow, partitions) for flow in self._pair.flows}
         if works:
+            linked = {work.flow.link: work.flow for work in works}
+            ways = {link: self._ways_of(flow, partitions) for link, flow in linked.items()}
             names = {work.group for work in works}
             described = await self._call(there.describe_groups, sorted(names))
             for work in works:
