@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DIFFERENCES = 4
 FAILED = 1
 MAX_LINES = 50
+MAX_GROUPS = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -96,6 +97,10 @@ def _text(found: "Forecast") -> "RenderableType":
     seed = _rows(result["seed"])
     if seed:
         parts.extend((Text(""), _seed(seed)))
+    groups = sorted({str(row["group"]) for row in _rows(result["groups"])})
+    if groups:
+        more = f" and {len(groups) - MAX_GROUPS} more" if len(groups) > MAX_GROUPS else ""
+        parts.append(Text(f"Groups to carry over: {', '.join(groups[:MAX_GROUPS])}{more}"))
     for title, style in (("warnings", "yellow"), ("problems", "red")):
         rows = _rows(result[title])
         if rows:

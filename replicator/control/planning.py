@@ -19,6 +19,7 @@ from replicator.dataplane.events import Problem
 from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.offsets.group_sync import groups_of
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 CLIENT_ID = "replicator-plan"
@@ -36,6 +37,8 @@ class PairForecast:
     pair: PairPlan
     changes: tuple[PlannedChange, ...] = ()
     seed: tuple[SeedEstimate, ...] = ()
+    groups: tuple[tuple[str, str], ...] = ()
+    """Link and name of each consumer group whose positions are carried over."""
     warnings: tuple[Problem, ...] = ()
     problems: tuple[Problem, ...] = ()
     compared: bool = True
@@ -78,6 +81,11 @@ class Forecast:
         return {
             "changes": [change.as_json() for change in self.changes],
             "seed": [seed.as_json() for pair in self.pairs for seed in pair.seed],
+            "groups": [
+                {"flow": pair.pair.id, "link": link, "group": group}
+                for pair in self.pairs
+                for link, group in pair.groups
+            ],
             "warnings": [problem_json(problem) for problem in self.warnings],
             "problems": [problem_json(problem) for problem in self.problems],
         }
@@ -149,12 +157,21 @@ def _pair(
                 *(change for action in acls.actions for change in action.changes()),
             ),
             seed=estimate_seed(plan, pair, source, snapshot),
+            groups=_groups(plan, pair, source),
             warnings=decision.warnings,
             problems=tuple(problems),
         )
     except ReplicatorError as error:
         problem = _problem(error, subject=str(pair.id))
         return PairForecast(pair, problems=(problem,), compared=False)
+
+
+def _groups(plan: Plan, pair: PairPlan, source: ClusterAdmin) -> tuple[tuple[str, str], ...]:
+    """No changes: positions move all the time, and a plan without differences must stay one."""
+    listed = source.list_groups()
+    return tuple(
+        (str(flow.link), group) for flow in pair.flows for group in groups_of(plan, flow, listed)
+    )
 
 
 def _supported_id(cluster: ClusterPlan, admin: ClusterAdmin) -> str:

@@ -89,8 +89,7 @@ class GroupSync:
         works = [
             _Work(group, flow)
             for flow in self._pair.flows
-            if flow.policy.sync_groups.enabled
-            for group in self._selected(flow, listed)
+            for group in groups_of(self._plan, flow, listed)
             if not only or group in only
         ]
         if works:
@@ -113,12 +112,6 @@ class GroupSync:
             at_ms=round(self._clock.now() * 1000),
             groups=tuple(outcomes),
         )
-
-    def _selected(self, flow: FlowPlan, listed: Iterable[str]) -> tuple[str, ...]:
-        """The groups to carry over; the replicator's own are never among them."""
-        own = (RESERVED_PREFIX, f"replicator.{self._plan.topology}.")
-        selected = select_groups(flow.policy.groups, listed)
-        return tuple(group for group in selected if not group.startswith(own))
 
     def _ways_of(self, flow: FlowPlan, partitions: Mapping[str, int]) -> dict[Key, Crossing]:
         """Every partition here whose records this link carries, with its way over."""
@@ -233,3 +226,12 @@ class GroupSync:
 
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await finished(function, *args, **kwargs)
+
+
+def groups_of(plan: Plan, flow: FlowPlan, listed: Iterable[str]) -> tuple[str, ...]:
+    """The groups to carry over, of those a source has; the replicator's own are never among them."""
+    if not flow.policy.sync_groups.enabled:
+        return ()
+    own = (RESERVED_PREFIX, f"replicator.{plan.topology}.")
+    selected = select_groups(flow.policy.groups, listed)
+    return tuple(group for group in selected if not group.startswith(own))

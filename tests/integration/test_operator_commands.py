@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from replicator.cli.main import run_command
 from replicator.control.bootstrap import read_control
@@ -63,6 +63,13 @@ def as_json(answer):
     return json.loads(text)
 
 
+def stand(cluster, group, topic):
+    """Gives a group a position."""
+    consumer = Consumer({**cluster.client_settings(), "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+    consumer.close()
+
+
 def checkpoint(file, *stored):
     """Writes checkpoints as the lanes would, into their lanes' partitions."""
     plan = require_plan(file)
@@ -80,6 +87,7 @@ def checkpoint(file, *stored):
 def test_plan_shows_everything_and_writes_nothing_then_apply_does_it(run, file, east, west, unique):
     east.create_topic(f"{unique}.a", partitions=2, config={"retention.ms": "3600000"})
     fill(east, f"{unique}.a", 100)
+    stand(east, f"{unique}-billing", f"{unique}.a")
     for _ in range(2):  # nothing was written: the second look sees the same
         code, text, _ = run("plan", "-f", file, "-o", "json", "--detailed-exitcode")
         assert code == 4
@@ -94,6 +102,8 @@ def test_plan_shows_everything_and_writes_nothing_then_apply_does_it(run, file, 
         assert seed["flow"] == "east->west"
         assert seed["records"] == 100
         assert seed["bytes"] > 0
+        groups = [each for each in planned["groups"] if each["group"].startswith(unique)]
+        assert groups == [{"flow": "east->west", "link": "orders", "group": f"{unique}-billing"}]
     code, text, _ = run("plan", "-f", file)
     assert code == 0
     assert max(len(line) for line in text.splitlines()) <= 80
