@@ -136,11 +136,12 @@ def replicating(pair):
     """Runs a worker until every flow has caught up, then stops it; returns when it is gone."""
     started = []
 
-    def until_caught_up(*, expect=None, expect_position=None):
+    def until_caught_up(*, expect=None, expect_position=None, then=lambda: None):
         worker = pair.start()
         started.append(worker)
         _wait(pair, expect or {})
         _wait_for_positions(pair, expect_position or {})
+        then()
         worker.terminate()
         assert worker.wait(40) == 0
 
