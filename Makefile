@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHAPE ?= active-active
 DEMO_SECONDS ?= 15
+# Tests on brokers mostly wait: two processes, each with brokers of its own, take half the time.
+TEST_PROCESSES ?= 2
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
@@ -44,7 +46,7 @@ unit: $(STAMP) ## Unit and property tests: no broker
 	$(PYTEST) -q tests/unit tests/property
 
 integration: $(STAMP) ## Tests on real brokers
-	$(PYTEST) -q -m 'not slow' tests/integration tests/acceptance
+	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/integration tests/acceptance
 
 test-slow: $(STAMP) ## Long fault runs
 	$(PYTEST) -q -m slow tests
