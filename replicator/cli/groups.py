@@ -147,6 +147,9 @@ def _table(found: list[dict[str, Any]]) -> "RenderableType":
         table.add_column(heading, overflow="fold", justify="right" if right else "left")
     for group in found:
         state = group["state"] if not group["reason"] else f"{group['state']}: {group['reason']}"
+        age = group["lastSyncedAgeSeconds"]
+        if group["state"] == "synced" and age is not None:
+            state = f"synced {age:.0f} s ago"
         if not group["partitions"]:
             table.add_row(group["group"], group["flow"], "", "", "", "", state)
         for number, part in enumerate(group["partitions"]):
@@ -154,15 +157,19 @@ def _table(found: list[dict[str, Any]]) -> "RenderableType":
                 group["group"] if number == 0 else "",
                 group["flow"] if number == 0 else "",
                 f"{part['topic']}/{part['partition']}",
-                _place(part["sourceOffset"], part["sourceLagRecords"]),
-                _place(part["targetOffset"], part["targetLagRecords"]),
+                _place(part["sourceOffset"], part["sourceLagRecords"], part["sourceLagSeconds"]),
+                _place(part["targetOffset"], part["targetLagRecords"], part["targetLagSeconds"]),
                 "?" if part["grade"] == "unavailable" else f"{part['recordsReread']:,}",
                 f"{state}: {part['refused']}" if part["refused"] else state,
             )
     return table
 
 
-def _place(offset: int | None, lag: int | None) -> str:
+def _place(offset: int | None, lag: int | None, seconds: float | None) -> str:
+    """An offset, and how far it is behind: records, and the age of the first unread one."""
     if offset is None:
         return "-"
-    return f"{offset:,}" if not lag else f"{offset:,} (-{lag:,})"
+    if not lag:
+        return f"{offset:,}"
+    behind = f"-{lag:,}" if seconds is None else f"-{lag:,}, {seconds:.0f} s"
+    return f"{offset:,} ({behind})"
