@@ -12,7 +12,8 @@ import structlog
 
 from replicator.clock import Clock, SystemClock
 from replicator.control.gap_journal import GapJournal
-from replicator.control.pair_runner import PairRunner, PairView, WorkerIdentity
+from replicator.control.pair_runner import PairRunner
+from replicator.control.pair_view import PairView, WorkerIdentity
 from replicator.control.topology_watch import TopologyWatch
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine

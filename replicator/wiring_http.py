@@ -107,7 +107,8 @@ class WorkerProvider:
 
     def _add_own_trouble(self, status: JsonObject) -> None:
         """Adds what only this worker knows: a cluster that refuses us takes no record of it either."""
-        found = {view.pair: list(view.problems) for view in self._worker.views()}
+        views = self._worker.views()
+        found = {view.pair: [*view.problems, *view.noticed] for view in views}
         for stats in self._worker.pool.stats():
             for part in lane_problems(stats):
                 problem = Problem(part.code, part.subject, part.detail, part.remedy)
@@ -157,13 +158,14 @@ class WorkerProvider:
                 mine = [s for s in lanes if s.pair == pair.id and s.link == flow.link]
                 stopped = {p.problem for s in mine for p in s.partitions if p.problem}
                 trouble = {problem.code for problem in view.problems} if view else set()
+                noticed = {problem.code for problem in view.noticed} if view else set()
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
                 flows.append(
                     FlowFigures(
                         link=flow.link,
                         flow=flow.id,
                         state="paused" if paused else "failed" if trouble else "replicating",
-                        problem_codes=tuple(sorted(stopped | trouble)),
+                        problem_codes=tuple(sorted(stopped | trouble | noticed)),
                         duties=view.figures.get(flow.link) if view and view.figures else None,
                     )
                 )

@@ -76,7 +76,10 @@ class PairController:
         step: Callable[[str], None] = lambda _: None,
         noticed: Callable[[], tuple[Problem, ...]] = tuple,
     ) -> None:
-        """``noticed`` gives what duties found wrong, to be shown with the rest. ``progress`` hears the reason of each action done; ``step`` each step of a lane change."""
+        """``progress`` hears the reason of each action done; ``step`` each step of a lane change.
+
+        ``noticed`` gives what duties found wrong, to be shown with the rest.
+        """
         self.pair = pair
         self.problems: tuple[Problem, ...] = ()
         self._plan = plan

@@ -54,10 +54,10 @@ class ControllerThread(threading.Thread):
     def problems(self) -> tuple[Problem, ...]:
         """What keeps the controller from doing its work at present."""
         controller = self._controller
-        found = () if controller is None else controller.problems
-        return (*found, *self._noticed())
+        return () if controller is None else controller.problems
 
-    def _noticed(self) -> tuple[Problem, ...]:
+    def noticed(self) -> tuple[Problem, ...]:
+        """What its duties found wrong; records move on beside it."""
         return tuple(problem for runner in self._runners for problem in runner.problems)
 
     def stop(self) -> None:
@@ -86,7 +86,7 @@ class ControllerThread(threading.Thread):
                 target_admin=target_admin,
                 clock=self._clock,
                 client_id=self._client_id,
-                noticed=self._noticed,
+                noticed=self.noticed,
             )
             try:
                 await self._serve(self._controller)

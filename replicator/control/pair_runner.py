@@ -7,35 +7,32 @@ control topic and the lanes it owns whenever one of these changes, and only diff
 
 import queue
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 
 import structlog
 
 from replicator.clock import Clock
 from replicator.control.bootstrap import bootstrap_pair
-from replicator.control.control_state import EMPTY, ControlState
+from replicator.control.control_state import EMPTY
 from replicator.control.controller_thread import ControllerThread
-from replicator.control.desired import lane_specs
+from replicator.control.lane_orders import LaneOrders
+from replicator.control.pair_view import PairView, WorkerIdentity
+from replicator.control.troubles import Troubles
 from replicator.control.worker_record import RateMeter, WorkerRecordWriter
-from replicator.dataplane.events import LaneStats, Problem
+from replicator.dataplane.events import LaneStats
 from replicator.dataplane.membership import Lanes, Membership
 from replicator.dataplane.messages import LaneStopped
 from replicator.dataplane.pool import LanePool
 from replicator.dataplane.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError
 from replicator.identifiers import (
-    LinkName,
     checkpoints_topic,
     control_topic,
     membership_group,
     worker_client_id,
 )
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import KafkaError
 from replicator.kafka.compacted_log import LogTail
-from replicator.kafka.errors import map_kafka_error
-from replicator.observability.figures import DutyFigures
 from replicator.topology.plan import PairPlan, Plan
 
 log = structlog.get_logger("control")
@@ -47,35 +44,6 @@ RECORD_SECONDS = 5.0
 MAX_RETRY_SECONDS = 10.0
 TAIL_SECONDS = 1.0
 """How long to wait for something to happen; whatever happens ends the wait."""
-
-
-Basis = tuple[Plan, PairPlan, ControlState, Lanes]
-"""What the orders of this worker's lanes rest on."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerIdentity:
-    """Who this worker is, as others see it; ``instance_id`` makes its membership static."""
-
-    id: str
-    host: str
-    pid: int
-    http: str
-    instance_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class PairView:
-    """What readiness, status and metrics ask of a pair."""
-
-    pair: str
-    joined: bool
-    owned: tuple[int, ...]
-    running: tuple[int, ...]
-    control: ControlState
-    problems: tuple[Problem, ...]
-    figures: Mapping[LinkName, DutyFigures] | None
-    """What the controller's duties count, live; None where another worker is the controller."""
 
 
 class PairRunner(threading.Thread):
@@ -107,12 +75,11 @@ class PairRunner(threading.Thread):
         self._must_verify: set[int] = set()
         self._joined = False
         self._control = EMPTY
-        self._trouble: dict[str, Problem] = {}
+        self._troubles = Troubles(pair.target.alias)
         self._membership: Membership | None = None
         self._controller: ControllerThread | None = None
         self._meter = RateMeter()
-        self._basis: Basis | None = None
-        self._computed: dict[int, LaneSpec] = {}
+        self._orders = LaneOrders()
 
     # What others ask.
 
@@ -132,9 +99,10 @@ class PairRunner(threading.Thread):
                 running=tuple(sorted(self._sent)),
                 control=self._control,
                 problems=(
-                    *self._trouble.values(),
+                    *self._troubles.all(),
                     *(() if controller is None else controller.problems()),
                 ),
+                noticed=() if controller is None else controller.noticed(),
                 figures=None if controller is None else controller.figures,
             )
 
@@ -168,11 +136,11 @@ class PairRunner(threading.Thread):
                 self._serve()
                 failures = 0
             except ReplicatorError as error:
-                self._note(error)
+                self._troubles.note(error)
                 log.warning("pair waits for its clusters", flow=self._pair.id,
                             code=error.code, error=error.message)  # fmt: skip
             except Exception as error:
-                self._note(ReplicatorError(f"unexpected: {error!r}", subject="flow"))
+                self._troubles.note(ReplicatorError(f"unexpected: {error!r}", subject="flow"))
                 log.exception("pair failed unexpectedly", flow=self._pair.id)
             failures += 1
             self._wait(min(MAX_RETRY_SECONDS, 0.25 * 2 ** min(failures, 6)))
@@ -204,7 +172,7 @@ class PairRunner(threading.Thread):
             self._join()  # the group answers while the control topic is read
             entries = tail.load(timeout_seconds=30.0)
             self._fold(list(entries[0].items()))
-            self._trouble.clear()
+            self._troubles.clear_all()
             following = threading.Thread(
                 target=self._follow, args=(tail,), name=f"control-{self._pair.id}", daemon=True
             )
@@ -226,7 +194,7 @@ class PairRunner(threading.Thread):
             instance_id=self._identity.instance_id,
             on_assigned=self._assigned,
             on_revoked=self._revoked,
-            on_problem=self._membership_problem,
+            on_problem=self._troubles.note_membership,
         )
         self._membership.start()
 
@@ -260,11 +228,11 @@ class PairRunner(threading.Thread):
             try:
                 entries = tail.poll(TAIL_SECONDS)
             except ReplicatorError as error:
-                noted = self._note(error)
+                noted = self._troubles.note(error)
                 self._stopping.wait(TAIL_SECONDS)
                 continue
             if noted:
-                self._trouble.pop(noted, None)
+                self._troubles.clear(noted)
                 noted = ""
             if entries:
                 self._events.put(lambda entries=entries: self._fold(entries))  # type: ignore[misc]  # bound now, called once
@@ -323,7 +291,7 @@ class PairRunner(threading.Thread):
                 self._must_verify -= sure
             owned -= doubtful - sure
         self._control_if_owner()
-        wanted = self._specs(owned)
+        wanted = self._orders.of(self._plan, self._pair, self._control, owned)
         with self._lock:
             wanted = {
                 lane: spec
@@ -339,16 +307,6 @@ class PairRunner(threading.Thread):
                     self._pool.start(spec)
         if gone:
             self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
-
-    def _specs(self, owned: set[int]) -> dict[int, LaneSpec]:
-        """What the lanes should do; computed again only when something it rests on is another."""
-        basis = (self._plan, self._pair, self._control, frozenset(owned))
-        if self._basis is None or not _same_orders(basis, self._basis):
-            self._computed = lane_specs(
-                plan=self._plan, pair=self._pair, control=self._control, lanes=owned
-            )
-        self._basis = basis
-        return self._computed
 
     def _control_if_owner(self) -> None:
         """Runs the controller exactly while this worker owns lane 0."""
@@ -376,25 +334,10 @@ class PairRunner(threading.Thread):
         except FencedError:
             raise
         except ReplicatorError as error:
-            self._note(error)
+            self._troubles.note(error)
 
     def _stats(self) -> list[LaneStats]:
         return [stats for stats in self._pool.stats() if stats.pair == self._pair.id]
-
-    def _membership_problem(self, error: KafkaError | None) -> None:
-        key = "membership"
-        if error is None:
-            self._trouble.pop(key, None)
-            return
-        subject = f"cluster:{self._pair.target.alias}"
-        mapped = map_kafka_error(error, subject=subject, doing="belong to the worker group")
-        self._trouble[key] = Problem(mapped.code, subject, mapped.message, mapped.remedy)
-
-    def _note(self, error: ReplicatorError) -> str:
-        """Keeps what is wrong, as a problem of the pair; returns under which name."""
-        subject = error.subject or "flow"
-        self._trouble[subject] = Problem(error.code, subject, error.message, error.remedy)
-        return subject
 
     def _leave(self, records: WorkerRecordWriter) -> None:
         """Drains the lanes by leaving the group, then takes this worker's record back."""
@@ -412,13 +355,3 @@ class PairRunner(threading.Thread):
             self._owned.clear()
             self._joined = False
         records.close()
-
-
-def _same_orders(new: Basis, old: Basis) -> bool:
-    plan, pair, control, lanes = new
-    return plan is old[0] and pair is old[1] and lanes == old[3] and control.asks_the_same(old[2])
-
-
-def with_http(identity: WorkerIdentity, http: str) -> WorkerIdentity:
-    """The same worker once its HTTP address is known."""
-    return replace(identity, http=http)

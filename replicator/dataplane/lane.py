@@ -161,7 +161,7 @@ class Lane(threading.Thread):
         self.stats = self._collect()
         self._post(
             LaneStopped(
-                pair=self._pair(),
+                pair=self._spec.pair,
                 lane=self._spec.lane,
                 token=self._stop_token,
                 fenced=fenced,
@@ -315,16 +315,13 @@ class Lane(threading.Thread):
 
     # Telling.
 
-    def _pair(self) -> str:
-        return f"{self._spec.source.alias}->{self._spec.target.alias}"
-
     def _log(self, level: str, event: str, **fields: str) -> None:
         self._post(
             LogLine(
                 level,
                 event,
                 {
-                    "flow": self._pair(),
+                    "flow": self._spec.pair,
                     "link": self._spec.link,
                     "lane": str(self._spec.lane),
                     **fields,
@@ -334,7 +331,7 @@ class Lane(threading.Thread):
 
     def _collect(self) -> LaneStats:
         return self._figures.stats(
-            pair=self._pair(),
+            pair=self._spec.pair,
             link=self._spec.link,
             lane=self._spec.lane,
             state=self._state,

@@ -63,7 +63,7 @@ class LaneProcess:
                     self._rotate()
 
     def _start(self, spec: LaneSpec) -> None:
-        key = (f"{spec.source.alias}->{spec.target.alias}", spec.lane)
+        key = (spec.pair, spec.lane)
         with self._lock:
             lane = self._lanes.get(key)
             if lane is None:

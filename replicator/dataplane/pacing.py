@@ -41,9 +41,8 @@ def decide_pace(
     """Decides from monotonic times.
 
     ``opened_at`` is when the open unit got its first record, ``last_commit_at`` when the last commit
-    began. ``lazy_since`` is when progress without
-    records began to wait. ``eager`` is false where a commit buys no latency (at-least-once records
-    are visible at once).
+    began. ``lazy_since`` is when progress without records began to wait. ``eager`` is false where a
+    commit buys no latency (at-least-once records are visible at once).
     """
     if opened_at is not None:
         if now - opened_at >= commit_interval_seconds:

@@ -135,7 +135,7 @@ class LanePartitions:
         table.update(route_table(list(self.routes.values())))
 
     def _tell(self, route: Route, decision: StartDecision) -> None:
-        pair = f"{self._spec.source.alias}->{self._spec.target.alias}"
+        pair = self._spec.pair
         if decision.lost is not None:
             self._post(
                 Gap(

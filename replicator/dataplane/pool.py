@@ -57,7 +57,7 @@ class LanePool:
 
     def start(self, spec: LaneSpec) -> None:
         """Starts the lane in the emptiest process, or updates it where it runs."""
-        key = (f"{spec.source.alias}->{spec.target.alias}", spec.lane)
+        key = (spec.pair, spec.lane)
         with self._lock:
             if self._closed:
                 return

@@ -23,7 +23,7 @@ class QuarantineWriter:
     """
 
     def __init__(self, spec: LaneSpec, *, clock: Clock) -> None:
-        self._flow = f"{spec.source.alias}->{spec.target.alias}"
+        self._flow = spec.pair
         self._link = spec.link
         self._source = spec.source
         self._topic = quarantine_topic(spec.topology, spec.source.alias)

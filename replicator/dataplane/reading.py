@@ -5,10 +5,23 @@ from collections.abc import Iterable
 
 from replicator.dataplane.route import Route
 from replicator.kafka import codes
-from replicator.kafka.client import Consumer, KafkaException, TopicPartition
+from replicator.kafka.client import Consumer, KafkaError, KafkaException, TopicPartition
 
 _ASSIGNING_SECONDS = 2.0
 """The client takes partitions up on a thread of its own, and refuses to seek in them before."""
+
+SUSPICIOUS = frozenset(
+    {
+        codes.AUTO_OFFSET_RESET,
+        codes.UNKNOWN_PARTITION,
+        codes.UNKNOWN_TOPIC,
+        codes.LOG_TRUNCATION,
+        KafkaError.OFFSET_OUT_OF_RANGE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.UNKNOWN_TOPIC_ID,
+    }
+)
+"""What the client says of a partition whose source log may not be the one that was read before."""
 
 
 def read_from(consumer: Consumer, routes: Iterable[Route]) -> None:

@@ -20,6 +20,7 @@ from replicator.dataplane.flow_control import FlowControl
 from replicator.dataplane.indexing import Indexing, Stored
 from replicator.dataplane.pacing import decide_pace
 from replicator.dataplane.progress import Progress
+from replicator.dataplane.reading import SUSPICIOUS
 from replicator.dataplane.route import Route, RouteTable
 from replicator.dataplane.source_message import OnDelivery, SourceMessage
 from replicator.errors import UnknownOutcomeError
@@ -37,18 +38,6 @@ BATCH_RECORDS = 750
 record at 500, 0.52 at 3000)."""
 
 _REPORTS_SECONDS = 0.5
-
-_SUSPICIOUS = frozenset(
-    {
-        codes.AUTO_OFFSET_RESET,
-        codes.UNKNOWN_PARTITION,
-        codes.UNKNOWN_TOPIC,
-        codes.LOG_TRUNCATION,
-        KafkaError.OFFSET_OUT_OF_RANGE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.UNKNOWN_TOPIC_ID,
-    }
-)
 
 
 class Session:
@@ -153,7 +142,7 @@ class Session:
         if code == codes.PARTITION_EOF:
             if route is not None and not route.problem and not route.suspect:
                 self._reached_end(route, message.offset())
-        elif route is not None and error is not None and code in _SUSPICIOUS:
+        elif route is not None and error is not None and code in SUSPICIOUS:
             # The client puts its finding into words only.
             route.diverged = route.diverged or "truncation" in error.str().lower()
             route.suspect = True

@@ -6,6 +6,7 @@ in these types depends on a client library. References to secrets travel, secret
 
 from dataclasses import dataclass
 
+from replicator.identifiers import FlowId, flow_id
 from replicator.policy.values import (
     Delivery,
     DropRule,
@@ -69,3 +70,8 @@ class LaneSpec:
     work: tuple[PartitionWork, ...]
     throttle: Throttle = Throttle()  # noqa: RUF009  frozen, so one instance is safe
     """This lane's share of the flow's budget; updated in place."""
+
+    @property
+    def pair(self) -> FlowId:
+        """The pair as people write it."""
+        return flow_id(self.source.alias, self.target.alias)

@@ -1,16 +1,16 @@
 """A consumer group that moves to the other cluster goes on exactly where it was."""
 
 import json
-import time
 
+import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 
 from replicator.cli.main import run_command
 from replicator.testing import wait_until
 
 FLOW = "east->west"
-STALE_SECONDS = 6.0
-"""The promise: positions on the target are never older than this."""
+STALE_SECONDS = 10.0
+"""Positions on the target are at most 6 s old by promise; a busy machine gets some more."""
 
 ROUND_SECONDS = 15.0
 """A look at a group takes a moment itself, and the machine may be busy: when a sync must be seen."""
@@ -38,6 +38,11 @@ def synced(scene, group, capsys):
     wait_until(there, timeout_seconds=ROUND_SECONDS, describe=lambda: shown(scene, group, capsys))
 
 
+def other(now, before):
+    """The positions, once they are others."""
+    return None if now == before else now
+
+
 def positions(cluster, group):
     """Committed positions by partition."""
     asked = cluster.admin().list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
@@ -45,14 +50,19 @@ def positions(cluster, group):
     return {place.partition: place.offset for place in found if place.offset >= 0}
 
 
-def test_a_consumer_moves_over_under_load_skips_nothing_and_reads_nothing_again(
-    east, west, scene, capsys
-):
+@pytest.fixture
+def group(east, west, scene):
+    """A group of the topic, which a worker copies while it is written."""
     scene.active_passive(east, west)
-    group = f"{scene.name}-billing"
     scene.worker()
     scene.writer(east, rate=500)
     scene.copying(FLOW)
+    return f"{scene.name}-billing"
+
+
+def test_a_consumer_moves_over_under_load_skips_nothing_and_reads_nothing_again(
+    east, west, scene, group, capsys
+):
     reader = scene.reader(east, group)
     reader.wait_delivered(1_500)
     reader.stop()
@@ -64,14 +74,9 @@ def test_a_consumer_moves_over_under_load_skips_nothing_and_reads_nothing_again(
     assert report.counts["deliveries"] >= 2_500, report.paragraph()
 
 
-def test_positions_on_the_target_follow_a_busy_group_and_are_never_ahead_of_it(
-    east, west, scene, capsys
+def test_positions_on_the_target_follow_a_busy_group_and_never_go_back(
+    east, west, scene, group, capsys
 ):
-    scene.active_passive(east, west)
-    group = f"{scene.name}-billing"
-    scene.worker()
-    scene.writer(east, rate=500)
-    scene.copying(FLOW)
     reader = scene.reader(east, group)
     reader.wait_delivered(1_000)
     wait_until(
@@ -79,21 +84,15 @@ def test_positions_on_the_target_follow_a_busy_group_and_are_never_ahead_of_it(
         timeout_seconds=ROUND_SECONDS,
         describe="positions on the target",
     )
-    changes = []
     last = positions(west, group)
-    began = time.monotonic()
-
-    def has_moved_three_times():
-        nonlocal last
-        now = positions(west, group)
-        if now != last:
-            assert all(now[number] >= offset for number, offset in last.items())
-            changes.append(time.monotonic())
-            last = now
-        return len(changes) >= 3
-
-    wait_until(has_moved_three_times, timeout_seconds=60, describe=lambda: f"moves: {changes}")
-    gaps = [after - before for before, after in zip([began, *changes], changes, strict=False)]
+    for _ in range(3):
+        now = wait_until(
+            lambda before=last: other(positions(west, group), before),
+            timeout_seconds=STALE_SECONDS,
+            describe=f"positions other than {last}",
+        )
+        assert all(now[number] >= offset for number, offset in last.items())
+        last = now
     reader.stop(commit=False)  # a crash: what was processed and not committed is read again
     synced(scene, group, capsys)
     moved = scene.reader(west, group)
@@ -101,15 +100,9 @@ def test_positions_on_the_target_follow_a_busy_group_and_are_never_ahead_of_it(
     moved.stop()
     report = scene.settled()
     assert report.counts["deliveries"] >= 1_500, report.paragraph()
-    assert sorted(gaps)[1] <= STALE_SECONDS + 4, gaps
 
 
-def test_a_group_at_work_on_the_target_keeps_its_own_position(east, west, scene, capsys):
-    scene.active_passive(east, west)
-    group = f"{scene.name}-billing"
-    scene.worker()
-    scene.writer(east, rate=300)
-    scene.copying(FLOW)
+def test_a_group_at_work_on_the_target_keeps_its_own_position(east, west, scene, group, capsys):
     reader = scene.reader(east, group)
     reader.wait_delivered(500)
     reader.stop()
