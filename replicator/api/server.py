@@ -32,7 +32,7 @@ class HttpServer:
 
     async def stop(self) -> None:
         """Answers what is being answered, for 2 s at most, then closes."""
-        self._server.should_exit = True
+        self._server.leave()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.shield(self._task)
 

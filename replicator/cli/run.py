@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import time
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -15,25 +14,31 @@ import typer
 from replicator.cli.options import FileOption
 
 HTTP_AFTER_SECONDS = 3.0
-STOP_POLL_SECONDS = 0.2
 INTERRUPTED = 130
 
 
 class StopRequest:
     """Whether somebody asked the worker to stop.
 
-    A plain flag, not an Event: a signal handler runs in the middle of the main thread, and setting an
-    Event that this very thread waits on can lock it up for good.
+    A flag and a pipe, not an Event: a signal handler runs in the middle of the main thread, and
+    setting an Event that this very thread waits on can lock it up for good.
     """
 
     def __init__(self) -> None:
         self.asked = False
+        self._asked_here, self._wake = os.pipe()
+
+    def wait(self) -> None:
+        """Returns once it is asked."""
+        while not self.asked:
+            os.read(self._asked_here, 1)
 
     def on_signal(self, _signal: int, _frame: FrameType | None) -> None:
         """The first signal asks for a drain; the second one means now."""
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
+        os.write(self._wake, b"x")
 
 
 class LogFormat(StrEnum):
@@ -128,8 +133,7 @@ def run(
         from replicator.wiring_http import WorkerProvider
 
         stack.enter_context(http_in_thread(WorkerProvider(worker), bound=bound, token=token))
-        while not stop.asked:
-            time.sleep(STOP_POLL_SECONDS)
+        stop.wait()
         try:
             clean = worker.drain()
         except KeyboardInterrupt:

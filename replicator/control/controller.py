@@ -16,7 +16,7 @@ import structlog
 from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.control.actions import ArrangeLanes, ClusterAction, EraseRecord, WriteRecord
-from replicator.control.bootstrap import read_control
+from replicator.control.control_follower import ControlLog, WholeControl
 from replicator.control.control_state import ControlState
 from replicator.control.execute import Executor
 from replicator.control.lane_change import LaneChange
@@ -72,11 +72,14 @@ class PairController:
         target_admin: ClusterAdmin,
         clock: Clock,
         client_id: str,
+        log: ControlLog | None = None,
         progress: Callable[[str], None] = lambda _: None,
         step: Callable[[str], None] = lambda _: None,
         noticed: Callable[[], tuple[Problem, ...]] = tuple,
     ) -> None:
-        """``progress`` hears the reason of each action done; ``step`` each step of a lane change.
+        """``log`` is where it reads what holds; without one it reads the whole topic each time.
+
+        ``progress`` hears the reason of each action done; ``step`` each step of a lane change.
 
         ``noticed`` gives what duties found wrong, to be shown with the rest.
         """
@@ -85,6 +88,7 @@ class PairController:
         self._plan = plan
         self._clock = clock
         self._client_id = client_id
+        self._log = log or WholeControl(plan.topology, pair.target, client_id=client_id)
         self._progress = progress
         self._step = step
         self._noticed = noticed
@@ -257,7 +261,7 @@ class PairController:
         return self._writer
 
     def _read_control(self) -> ControlState:
-        return read_control(self._plan.topology, self.pair.target, client_id=self._client_id)
+        return self._log.read(self._target_admin)
 
     def _arrange(
         self, writer: ControllerWriter, action: ArrangeLanes, control: ControlState

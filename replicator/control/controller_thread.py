@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from replicator.clock import Clock
+from replicator.control.control_follower import ControlFollower
 from replicator.control.controller import PairController
 from replicator.control.duties import duties_of
 from replicator.control.duty import DutyDesk, DutyRunner
@@ -24,10 +25,19 @@ class ControllerThread(threading.Thread):
         figures: what the duties counted, by link.
     """
 
-    def __init__(self, *, plan: Plan, pair: PairPlan, clock: Clock, client_id: str) -> None:
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        pair: PairPlan,
+        follower: ControlFollower,
+        clock: Clock,
+        client_id: str,
+    ) -> None:
         super().__init__(name=f"controller-{pair.id}", daemon=True)
         self._plan = plan
         self._pair = pair
+        self._follower = follower
         self._clock = clock
         self._client_id = f"{client_id}-controller"
         self._loop = asyncio.new_event_loop()
@@ -86,6 +96,7 @@ class ControllerThread(threading.Thread):
                 target_admin=target_admin,
                 clock=self._clock,
                 client_id=self._client_id,
+                log=self._follower,
                 noticed=self.noticed,
             )
             try:
@@ -101,6 +112,7 @@ class ControllerThread(threading.Thread):
             clock=self._clock,
             client_id=self._client_id,
             store=controller.store,
+            control=lambda: self._follower.state,
             figures=self.figures,
         )
         async with asyncio.TaskGroup() as group:

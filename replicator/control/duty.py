@@ -13,6 +13,7 @@ from typing import Protocol
 import structlog
 
 from replicator.clock import Clock
+from replicator.control.control_state import ControlState
 from replicator.dataplane.events import Problem
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import LinkName
@@ -35,6 +36,7 @@ class DutyDesk:
         client_id: to be extended with the duty's name.
         store: writes entries to the target's control topic as the controller; raises FencedError
             when another controller took over.
+        control: what the target's control topic said a moment ago.
         figures: counters of each link of the pair, read by scrapes at any time.
     """
 
@@ -43,6 +45,7 @@ class DutyDesk:
     clock: Clock
     client_id: str
     store: Callable[[Sequence[Entry]], Awaitable[None]]
+    control: Callable[[], ControlState]
     figures: Mapping[LinkName, DutyFigures]
 
 

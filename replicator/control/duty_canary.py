@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 
 from replicator.blocking import finished
 from replicator.control.canary_line import CanaryLine
-from replicator.control.control_state import EMPTY, ControlState
+from replicator.control.control_state import ControlState
 from replicator.control.duty import DutyDesk
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS, Problem
 from replicator.errors import AlreadyExistsError, NotFoundError, ReplicatorError
-from replicator.identifiers import canary_topic, control_topic
+from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import LogTail
 from replicator.kafka.topics import NewTopicSpec
 from replicator.observability.figures import DutyFigures
 from replicator.policy.naming import name_problem
@@ -30,7 +29,6 @@ INTERVAL_SECONDS = 1.0
 LISTEN_SECONDS = 0.9
 """How long a turn waits for its canaries; one that comes later is timed by a later turn."""
 LOST_SECONDS = 30.0
-READ_SECONDS = 15.0
 CONFIGS = (
     ("cleanup.policy", "delete"),
     ("retention.ms", str(3600 * 1000)),
@@ -61,7 +59,6 @@ class CanaryDuty:
         self._desk = desk
         self._source = ClusterAdmin(pair.source, client_id=client_id)
         self._target = ClusterAdmin(pair.target, client_id=client_id)
-        self._tail = LogTail(pair.target, control_topic(desk.plan.topology), client_id=client_id)
         self._closing = threading.Event()
         self._line = CanaryLine(
             pair.source, pair.target, self._target,
@@ -72,7 +69,6 @@ class CanaryDuty:
         }
         self._run = secrets.token_hex(6)
         self._number = 0
-        self._control: ControlState | None = None
         self._created = False
         self._busy = threading.Lock()
 
@@ -91,7 +87,6 @@ class CanaryDuty:
         self._closing.set()
         with self._busy:
             self._line.close()
-            self._tail.close()
             self._source.close()
             self._target.close()
 
@@ -100,7 +95,7 @@ class CanaryDuty:
             if self._closing.is_set():
                 return
             self._create()
-            control = self._follow()
+            control = self._desk.control()
             moving = [one for one in self._canaries.values() if self._moves(one.flow, control)]
             for one in self._canaries.values():
                 if one not in moving:
@@ -120,13 +115,6 @@ class CanaryDuty:
             if error is not None and not isinstance(error, AlreadyExistsError):
                 raise error
         self._created = True
-
-    def _follow(self) -> ControlState:
-        if self._control is None:
-            held = self._tail.load(timeout_seconds=READ_SECONDS)
-            self._control = EMPTY.fold(list(held[0].items()))
-        self._control = self._control.fold(self._tail.poll(0))
-        return self._control
 
     def _moves(self, flow: FlowPlan, control: ControlState) -> bool:
         """Whether records of the canary's topic are copied now, as far as anybody decided."""

@@ -23,18 +23,15 @@ from replicator.kafka.wire_json import decode_key
 from replicator.topology.plan import PairPlan, Plan
 
 CONFIG_ROUNDS = 12
-"""Settings of all topics are read every so many rounds: every minute at the default interval."""
-
-SOURCE_ROUNDS = 3
-"""Within so many rounds each source topic is described anew; lanes notice a recreated one at once."""
+"""All topics are described with their settings every so many rounds: every minute at the default
+interval. Lanes notice a recreated topic at once, and by themselves."""
 
 
 @dataclass(slots=True)
 class Observer:
     """Takes snapshots of one pair; remembers when it last read all settings, and what it described.
 
-    Topics are described again when their number of partitions changes, and with the settings; those
-    of the source also in turn, because only that shows a recreated one.
+    Topics are described again when their number of partitions changes, and with the settings.
     """
 
     plan: Plan
@@ -105,11 +102,7 @@ class Observer:
     def _described_sources(
         self, names: AbstractSet[str], sizes: Mapping[str, int], *, full: bool
     ) -> dict[str, TopicDescription]:
-        turn = self._rounds % SOURCE_ROUNDS
-        in_turn = {
-            name for place, name in enumerate(sorted(names)) if place % SOURCE_ROUNDS == turn
-        }
-        stale = names if full else _stale(self._sources, names, sizes) | in_turn
+        stale = names if full else _stale(self._sources, names, sizes)
         self._sources = _renewed(self.source_admin, self._sources, names, stale)
         return self._sources
 

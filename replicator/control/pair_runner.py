@@ -13,6 +13,7 @@ import structlog
 
 from replicator.clock import Clock
 from replicator.control.bootstrap import bootstrap_pair
+from replicator.control.control_follower import ControlFollower
 from replicator.control.control_state import EMPTY
 from replicator.control.controller_thread import ControllerThread
 from replicator.control.lane_orders import LaneOrders
@@ -27,12 +28,10 @@ from replicator.dataplane.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError
 from replicator.identifiers import (
     checkpoints_topic,
-    control_topic,
     membership_group,
     worker_client_id,
 )
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import LogTail
 from replicator.topology.plan import PairPlan, Plan
 
 log = structlog.get_logger("control")
@@ -76,6 +75,7 @@ class PairRunner(threading.Thread):
         self._joined = False
         self._control = EMPTY
         self._troubles = Troubles(pair.target.alias)
+        self._following_failed = ""
         self._membership: Membership | None = None
         self._controller: ControllerThread | None = None
         self._meter = RateMeter()
@@ -154,8 +154,12 @@ class PairRunner(threading.Thread):
     def _serve(self) -> None:
         source_admin = ClusterAdmin(self._pair.source, client_id=self._client_id)
         target_admin = ClusterAdmin(self._pair.target, client_id=self._client_id)
-        tail = LogTail(
-            self._pair.target, control_topic(self._plan.topology), client_id=self._client_id
+        follower = ControlFollower(
+            self._plan.topology,
+            self._pair.target,
+            client_id=self._client_id,
+            on_news=lambda: self._events.put(None),
+            on_trouble=self._note_follower,
         )
         records = WorkerRecordWriter(
             self._plan, self._pair, self._identity, clock=self._clock, client_id=self._client_id
@@ -170,17 +174,12 @@ class PairRunner(threading.Thread):
                 client_id=self._client_id,
             )
             self._join()  # the group answers while the control topic is read
-            entries = tail.load(timeout_seconds=30.0)
-            self._fold(list(entries[0].items()))
+            follower.begin()
             self._troubles.clear_all()
-            following = threading.Thread(
-                target=self._follow, args=(tail,), name=f"control-{self._pair.id}", daemon=True
-            )
-            following.start()
-            self._reconcile_until_stopped(records)
+            self._reconcile_until_stopped(follower, records)
         finally:
             self._leave(records)
-            tail.close()
+            follower.close()
             source_admin.close()
             target_admin.close()
 
@@ -198,12 +197,14 @@ class PairRunner(threading.Thread):
         )
         self._membership.start()
 
-    def _reconcile_until_stopped(self, records: WorkerRecordWriter) -> None:
+    def _reconcile_until_stopped(
+        self, follower: ControlFollower, records: WorkerRecordWriter
+    ) -> None:
         record_at = 0.0
         while not self._stopping.is_set():
             self._beat(f"pair {self._pair.id}")
             self._drain_events()
-            self._reconcile()
+            self._reconcile(follower)
             now = self._clock.monotonic()
             if now >= record_at:
                 record_at = now + RECORD_SECONDS
@@ -220,27 +221,12 @@ class PairRunner(threading.Thread):
         except queue.Empty:
             return
 
-    def _follow(self, tail: LogTail) -> None:
-        """Follows the control topic until the pair leaves."""
-        membership = self._membership
-        noted = ""
-        while not self._stopping.is_set() and membership is self._membership:
-            try:
-                entries = tail.poll(TAIL_SECONDS)
-            except ReplicatorError as error:
-                noted = self._troubles.note(error)
-                self._stopping.wait(TAIL_SECONDS)
-                continue
-            if noted:
-                self._troubles.clear(noted)
-                noted = ""
-            if entries:
-                self._events.put(lambda entries=entries: self._fold(entries))  # type: ignore[misc]  # bound now, called once
-
-    def _fold(self, entries: list[tuple[bytes, bytes | None]]) -> None:
-        state = self._control.fold(entries)
-        with self._lock:
-            self._control = state
+    def _note_follower(self, error: ReplicatorError | None) -> None:
+        """In the follower's thread: the control topic cannot be followed, or can be again."""
+        if error is not None:
+            self._following_failed = self._troubles.note(error)
+        else:
+            self._troubles.clear(self._following_failed)
 
     # Ownership.
 
@@ -279,9 +265,11 @@ class PairRunner(threading.Thread):
 
     # Reconciling.
 
-    def _reconcile(self) -> None:
+    def _reconcile(self, follower: ControlFollower) -> None:
         """Sends every lane the difference between what it does and what it should do."""
+        control = follower.state
         with self._lock:
+            self._control = control
             owned = set(self._owned)
             doubtful = {lane for lane in self._must_verify if lane in owned}
         membership = self._membership
@@ -290,8 +278,8 @@ class PairRunner(threading.Thread):
             with self._lock:
                 self._must_verify -= sure
             owned -= doubtful - sure
-        self._control_if_owner()
-        wanted = self._orders.of(self._plan, self._pair, self._control, owned)
+        self._control_if_owner(follower)
+        wanted = self._orders.of(self._plan, self._pair, control, owned)
         with self._lock:
             wanted = {
                 lane: spec
@@ -308,7 +296,7 @@ class PairRunner(threading.Thread):
         if gone:
             self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
 
-    def _control_if_owner(self) -> None:
+    def _control_if_owner(self, follower: ControlFollower) -> None:
         """Runs the controller exactly while this worker owns lane 0."""
         owner = 0 in self._owned
         controller = self._controller
@@ -317,8 +305,9 @@ class PairRunner(threading.Thread):
             self._controller = controller = None
         if owner and controller is None:
             self._controller = ControllerThread(
-                plan=self._plan, pair=self._pair, clock=self._clock, client_id=self._client_id
-            )
+                plan=self._plan, pair=self._pair, follower=follower, clock=self._clock,
+                client_id=self._client_id,
+            )  # fmt: skip
             self._controller.start()
             log.info("controller of the flow", flow=self._pair.id)
 

@@ -226,7 +226,9 @@ class Lane(threading.Thread):
             if self._clients is not None:
                 self._clients.session.read_source_ends()
                 self._look_for_recovery(self._clients, moved)
-            self.stats = self._collect()
+            stats = self._collect()
+            if stats != self.stats:  # the same object is not sent again
+                self.stats = stats
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
             self._known().recheck()

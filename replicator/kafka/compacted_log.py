@@ -78,6 +78,8 @@ class LogTail:
         self._consumer = open_consumer(config, subject=self._subject)
         self._started = False
         self._ended: set[int] = set()
+        self.position = 0
+        """Where the last partition that was heard of goes on; meant for topics of one partition."""
 
     def load(self, *, timeout_seconds: float) -> dict[int, dict[bytes, bytes]]:
         """Reads from the start to the end of every partition; call it once, before ``poll``.
@@ -171,8 +173,10 @@ class LogTail:
             error = message.error()
             if error is None:
                 records.append(message)
+                self.position = (message.offset() or 0) + 1
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._ended.add(message.partition() or 0)
+                self.position = message.offset() or 0
             elif not records:
                 raise self._failure(error)
         return records

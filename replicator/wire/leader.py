@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from tenacity import Retrying, retry_if_exception_type, wait_fixed
+
 from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection import BrokerConnection
@@ -61,19 +63,14 @@ def leader_of(
         NotFoundError: no such topic or partition.
         ReplicatorError: the cluster cannot be reached, or refuses us.
     """
-    while True:
-        try:
-            with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
-                address = _find(connection, cluster, topic, partition, deadline)
-            leader = BrokerConnection(cluster, address, client_id=client_id, deadline=deadline)
-        except (TransientBrokerError, UnreachableError):
-            if time.monotonic() + _PAUSE_SECONDS >= deadline:
-                raise
-            time.sleep(_PAUSE_SECONDS)
-            continue
-        with leader:
-            yield leader
-        return
+
+    def connect() -> BrokerConnection:
+        with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
+            address = _find(connection, cluster, topic, partition, deadline)
+        return BrokerConnection(cluster, address, client_id=client_id, deadline=deadline)
+
+    with _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(connect) as leader:
+        yield leader
 
 
 def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
@@ -82,19 +79,22 @@ def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
     Raises:
         ReplicatorError: any other error at once, and this one at the deadline.
     """
-    while True:
-        try:
-            return attempt()
-        except TransientBrokerError:
-            if time.monotonic() + _PAUSE_SECONDS >= deadline:
-                raise
-            time.sleep(_PAUSE_SECONDS)
+    return _retrying(TransientBrokerError, deadline=deadline)(attempt)
 
 
 def split_address(server: str) -> tuple[str, int]:
     """``host:port`` in two; IPv6 addresses without their brackets."""
     host, _, port = server.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+def _retrying(*kinds: type[ReplicatorError], deadline: float) -> Retrying:
+    return Retrying(
+        retry=retry_if_exception_type(kinds),
+        wait=wait_fixed(_PAUSE_SECONDS),
+        stop=lambda _: time.monotonic() + _PAUSE_SECONDS >= deadline,
+        reraise=True,
+    )
 
 
 def _find(

@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
+from replicator.control.control_state import EMPTY
 from replicator.control.duty import DutyDesk
 from replicator.control.duty_acls import acl_duty
 from replicator.errors import AuthorizerMissingError, NotAuthorizedError
@@ -164,7 +165,7 @@ def test_a_missing_right_to_carry_rights_is_named_and_works_once_granted(secured
         unique, *secured, user="replicator", topics={"include": [unique]}, naming="prefix"
     )
     plan = require_plan(path)
-    desk = DutyDesk(plan, plan.pairs[0], SystemClock(), "test", _stores_nothing, {})
+    desk = DutyDesk(plan, plan.pairs[0], SystemClock(), "test", _stores_nothing, lambda: EMPTY, {})
     duty = acl_duty(desk)
     try:
         for cluster, right in ((east, "DESCRIBE"), (west, "ALTER")):

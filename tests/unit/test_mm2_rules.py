@@ -140,7 +140,7 @@ def duties(more, pair):
     plan = load_text(FILE.replace("MORE", more)).plan
     chosen = next(each for each in plan.pairs if each.id == pair)
     figures = {flow.link: DutyFigures() for flow in chosen.flows}
-    desk = DutyDesk(plan, chosen, SystemClock(), "test", None, figures)
+    desk = DutyDesk(plan, chosen, SystemClock(), "test", None, None, figures)
     built = duties_of(desk)
     for duty in built:
         duty.close()
@@ -165,7 +165,7 @@ def test_two_ways_between_clusters_beat_once_on_each():
     head = FILE[: FILE.index("  - {name: l")]
     plan = load_text(head + both.replace("MM2", "mm2Compatibility: true")).plan
     for pair in plan.pairs:
-        duty = heartbeat_duty(DutyDesk(plan, pair, SystemClock(), "test", None, {}))
+        duty = heartbeat_duty(DutyDesk(plan, pair, SystemClock(), "test", None, None, {}))
         (beat,) = duty._heartbeats._beats
         assert beat[1:] == (pair.target.alias, pair.source.alias), "the way back's, on the source"
         duty.close()

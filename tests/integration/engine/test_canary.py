@@ -9,7 +9,7 @@ from confluent_kafka.admin import OffsetSpec
 from lane_lab import LaneLab
 
 from replicator.clock import SystemClock
-from replicator.control.bootstrap import bootstrap_pair
+from replicator.control.bootstrap import bootstrap_pair, read_control
 from replicator.control.controller import PairController
 from replicator.control.duty import DutyDesk
 from replicator.control.duty_canary import LOST_SECONDS, canary_duty
@@ -114,7 +114,12 @@ def uncopied(tmp_path, unique, east, west):
         controller = PairController(
             pair, plan, source_admin=source, target_admin=target, clock=clock, client_id="test"
         )
-        duty = canary_duty(DutyDesk(plan, pair, clock, "test", controller.store, figures))
+        duty = canary_duty(
+            DutyDesk(
+                plan, pair, clock, "test", controller.store,
+                lambda: read_control(unique, pair.target, client_id="test"), figures,
+            )
+        )  # fmt: skip
 
         name = canary_topic(unique, "east", "west", "dr")
         asyncio.run(duty.turn())  # makes the topic
