@@ -104,7 +104,8 @@ def _text(found: "Forecast") -> "RenderableType":
     for title, style in (("warnings", "yellow"), ("problems", "red")):
         rows = _rows(result[title])
         if rows:
-            parts.append(Text(f"\n{len(rows)} {title}", style="bold"))
+            counted = f"{len(rows)} {title if len(rows) > 1 else title[:-1]}"
+            parts.append(Text(f"\n{counted}", style="bold"))
             parts.extend(_paragraphs(rows, style))
     return Group(*parts)
 

@@ -167,6 +167,23 @@ def _cached(kind: str, *, profile: str | None) -> KafkaJars:
 
 
 def _fetch(target: Path, *, profile: str | None) -> None:
+    chosen = ["-P", profile] if profile else []
+    run_maven(
+        package_file("pom.xml"),
+        *chosen,
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={target}",
+        "-DincludeScope=runtime",
+    )
+
+
+def run_maven(pom: Path, *arguments: str) -> None:
+    """Runs Maven quietly on a pom.
+
+    Raises:
+        InputError: it is not installed, with how to get it.
+        ReplicatorError: it failed, with the end of its output.
+    """
     maven = shutil.which("mvn")
     if maven is None:
         raise InputError(
@@ -174,13 +191,7 @@ def _fetch(target: Path, *, profile: str | None) -> None:
             subject="mvn",
             remedy=_MAVEN_REMEDY,
         )
-    command = [maven, "-q", "-B", "-Dstyle.color=never", "-f", str(package_file("pom.xml"))]
-    command += ["-P", profile] if profile else []
-    command += [
-        "dependency:copy-dependencies",
-        f"-DoutputDirectory={target}",
-        "-DincludeScope=runtime",
-    ]
+    command = [maven, "-q", "-B", "-Dstyle.color=never", "-f", str(pom), *arguments]
     _run(command, "Maven could not fetch the jars of local Kafka")
 
 
