@@ -22,6 +22,7 @@ class ControllerThread(threading.Thread):
     """Owns an event loop and the controller's clients; public methods are thread-safe.
 
     Attributes:
+        pair: what it steers.
         figures: what the duties counted, by link.
     """
 
@@ -36,7 +37,7 @@ class ControllerThread(threading.Thread):
     ) -> None:
         super().__init__(name=f"controller-{pair.id}", daemon=True)
         self._plan = plan
-        self._pair = pair
+        self.pair = self._pair = pair
         self._follower = follower
         self._clock = clock
         self._client_id = f"{client_id}-controller"
