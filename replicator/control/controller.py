@@ -21,9 +21,10 @@ from replicator.control.control_state import ControlState
 from replicator.control.execute import Executor
 from replicator.control.lane_change import LaneChange
 from replicator.control.observe import Observer
-from replicator.control.reconcile import Decision, reconcile
+from replicator.control.reconcile import Decision
 from replicator.control.record_base import Record
 from replicator.control.records import ProblemRecord
+from replicator.control.settled import Settled
 from replicator.control.share_keeper import SHARE_SECONDS, ShareKeeper
 from replicator.control.topic_decision import problem_part
 from replicator.control.writer import ControllerWriter, Placed
@@ -95,6 +96,7 @@ class PairController:
         self._noticed = noticed
         self._target_admin = target_admin
         self._observer = Observer(plan, pair, source_admin, target_admin, clock, client_id)
+        self._settled = Settled()
         self._executor = Executor(target_admin)
         self._keeper = ShareKeeper(plan, pair, source_admin, client_id)
         self._control_topic = control_topic(plan.topology)
@@ -250,7 +252,7 @@ class PairController:
             for topic, at in self._created.items()
             if topic not in snapshot.target_names and now - at < CREATED_SECONDS
         }
-        return reconcile(self.pair, replace(snapshot, noticed=self._noticed()))
+        return self._settled.decide(self.pair, replace(snapshot, noticed=self._noticed()))
 
     async def _pen(self) -> ControllerWriter:
         if self._writer is not None and self._writer.spent:

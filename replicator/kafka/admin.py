@@ -59,7 +59,14 @@ class ClusterAdmin:
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
         """All settings of topics; missing names are absent."""
-        return topics.topic_configs(self._session, names)
+        from replicator.wire.topic_settings import topic_settings  # slow to import, seldom needed
+
+        return topic_settings(
+            self.cluster,
+            names,
+            client_id=self._session.client_id,
+            timeout_seconds=self._session.timeout_seconds,
+        )
 
     def create_topics(self, specs: Iterable[NewTopicSpec]) -> Failures:
         """Creates topics; None for each that is done, else why not."""

@@ -39,7 +39,7 @@ def ensure_compacted_topic(
     *,
     partitions: int,
     replication_factor: int | None = None,
-    timeout_seconds: float = 15.0,
+    timeout_seconds: float = 30.0,
 ) -> TopicDescription:
     """Creates the topic or grows it, and waits until every partition has a leader.
 
@@ -69,7 +69,9 @@ def ensure_compacted_topic(
         if failure is not None and not isinstance(failure, passing):
             raise failure
         if time.monotonic() >= deadline:
-            raise failure or TransientBrokerError(
+            if failure is not None and not isinstance(failure, AlreadyExistsError):
+                raise failure
+            raise TransientBrokerError(
                 f"topic {name} is not ready after {timeout_seconds:g} seconds",
                 subject=f"cluster:{admin.cluster.alias}",
                 remedy="Look for partitions without a leader; it is tried again by itself.",

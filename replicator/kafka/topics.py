@@ -8,7 +8,6 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
-    ConfigSource,
     NewPartitions,
     NewTopic,
     ResourceType,
@@ -16,7 +15,6 @@ from confluent_kafka.admin import (
 
 from replicator.errors import ReplicatorError
 from replicator.kafka.session import AdminSession, found
-from replicator.policy.topic_config import ConfigValue
 
 Failures = dict[str, ReplicatorError | None]
 """For each topic that a change was tried on: None when it is done, else why not."""
@@ -90,30 +88,6 @@ def describe_topics(session: AdminSession, names: Iterable[str]) -> dict[str, To
             ),
         )
     return described
-
-
-def topic_configs(session: AdminSession, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
-    """All settings of the topics, defaults included; names that do not exist are absent."""
-    answers = session.each(
-        [ConfigResource(ResourceType.TOPIC, name) for name in sorted(set(names))],
-        lambda chunk: session.client.describe_configs(
-            chunk, request_timeout=session.timeout_seconds
-        ),
-        doing=lambda resource: f"read the settings of topic {resource.name}",
-    )
-    topic_level = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {
-        resource.name: {
-            entry.name: ConfigValue(
-                value=entry.value,
-                is_default=_source(entry.source) != topic_level,
-                read_only=entry.is_read_only,
-                sensitive=entry.is_sensitive,
-            )
-            for entry in entries.values()
-        }
-        for resource, entries in found(answers).items()
-    }
 
 
 def create_topics(session: AdminSession, specs: Iterable[NewTopicSpec]) -> Failures:
@@ -196,8 +170,3 @@ def _limits(session: AdminSession) -> dict[str, float]:
 def _as_kafka_writes_it(topic_id: str) -> str:
     """Kafka's tools use the URL-safe alphabet of base64, the library the other one."""
     return topic_id.replace("+", "-").replace("/", "_")
-
-
-def _source(source: object) -> object:
-    """The library gives the source as a plain number in answers and as an enum elsewhere."""
-    return source.value if isinstance(source, ConfigSource) else source

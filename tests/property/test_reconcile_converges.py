@@ -18,9 +18,11 @@ from replicator.control.checkpoint_moves import plan_moves
 from replicator.control.desired import lane_specs
 from replicator.control.layout import lane_in
 from replicator.control.reconcile import reconcile
-from replicator.control.records import Block, Layout
+from replicator.control.records import Block, Layout, Pause
+from replicator.control.settled import Settled
 from replicator.control.snapshot import PairSnapshot, TopicFacts
 from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.events import Problem
 from replicator.policy.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, TopicSync
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
@@ -252,3 +254,27 @@ def test_checkpoints_end_in_their_new_lane_once_with_nothing_lost(before, after,
         assert [place for place, records in stored.items() if key in records] == [lane]
         assert stored[lane][key] == value
     assert plan_moves(stored, new, links) == ()
+
+
+@given(pairs(), st.lists(st.tuples(topics, st.integers(0, 2)), min_size=1, max_size=4), st.data())
+def test_a_remembered_decision_is_the_one_that_would_be_taken_anew(pair, sources, data):
+    remembers = Settled()
+    snapshot = observed({}, {})
+    for source, rounds in sources:
+        snapshot = replace(
+            snapshot, source_topics=dict(source), source_names=frozenset(source),
+            at_ms=snapshot.at_ms + data.draw(st.sampled_from([0, 5_000, 40_000])),
+        )  # fmt: skip
+        for _ in range(rounds + 1):
+            decision = reconcile(pair, snapshot)
+            assert remembers.decide(pair, snapshot) == decision
+            assert remembers.decide(pair, replace(snapshot)) == decision
+            if data.draw(st.booleans()):
+                pause = Pause(
+                    flow=pair.id, topic=data.draw(st.sampled_from(NAMES)), at_ms=1, by="t"
+                )
+                snapshot = replace(snapshot, control=snapshot.control.fold([pause.encode()]))
+            if data.draw(st.booleans()):
+                problem = Problem("GROUP_REFUSED", "group:g", "refused", "look")
+                snapshot = replace(snapshot, noticed=(problem,))
+            snapshot = done(snapshot, decision.cluster_actions or decision.actions)
