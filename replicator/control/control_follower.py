@@ -104,7 +104,9 @@ class ControlFollower(threading.Thread):
         self._reads += 1
         if self._reads % WHOLE_READS == 0:
             return self._whole.read(admin)
-        end = admin.offsets([(self._topic, 0)], "latest")[self._topic, 0]
+        # Past open transactions too: what was committed behind one must not be missed.
+        ends = admin.offsets([(self._topic, 0)], "latest", "read_uncommitted")
+        end = ends[self._topic, 0]
         if isinstance(end, ReplicatorError):
             raise end
         if end < self._position:  # not the topic that was followed
