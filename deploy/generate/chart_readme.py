@@ -17,8 +17,5 @@ def readme_text(chart: Path) -> str:
 
 def _row(value: Value) -> str:
     default = json.dumps(value.default)
-    if len(default) > 60:
-        default = "see values.yaml"
-    else:
-        default = f"`{default}`".replace("|", "\\|")
+    default = "see values.yaml" if len(default) > 60 else f"`{default}`".replace("|", "\\|")
     return f"| `{value.name}` | {default} | {value.description} |\n"

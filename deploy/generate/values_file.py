@@ -44,7 +44,10 @@ def documented_values(file: Path) -> list[Value]:
             told.append(text.removeprefix("# "))
         elif (key := _KEY.match(line)) is not None:
             indent = len(key["indent"])
-            path = [*((depth, name) for depth, name in path if depth < indent), (indent, key["key"])]
+            path = [
+                *((depth, name) for depth, name in path if depth < indent),
+                (indent, key["key"]),
+            ]
             if told:
                 names = tuple(name for _, name in path)
                 found.append(Value(names, _at(values, names), " ".join(told)))

@@ -29,6 +29,14 @@ app.kubernetes.io/part-of: replicator
 {{- end }}
 {{- end -}}
 
+{{/* Labels of pods: nothing that changes with the chart alone, or its upgrade would roll every pod. */}}
+{{- define "replicator.podLabels" -}}
+{{ include "replicator.selectorLabels" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{/* Lays `over` into `under`, map by map; a null counts. */}}
 {{- define "replicator.layInto" -}}
 {{- range $key, $value := .over -}}

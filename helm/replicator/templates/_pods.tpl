@@ -9,7 +9,7 @@ imagePullSecrets:
 securityContext:
   runAsNonRoot: true
   {{- range $field := list "runAsUser" "runAsGroup" "fsGroup" }}
-  {{- if not (kindIs "invalid" (get $.Values.podSecurity $field)) }}
+  {{- if get $.Values.podSecurity $field }}
   {{ $field }}: {{ get $.Values.podSecurity $field | int64 }}
   {{- end }}
   {{- end }}

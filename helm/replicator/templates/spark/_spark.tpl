@@ -37,7 +37,7 @@
 {{- $remote := hasPrefix "k8s://" $spark.master -}}
 metadata:
   labels:
-    {{- include "replicator.labels" $root | nindent 4 }}
+    {{- include "replicator.podLabels" $root | nindent 4 }}
     app.kubernetes.io/component: spark
 spec:
   restartPolicy: Never
