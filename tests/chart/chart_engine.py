@@ -29,13 +29,13 @@ class Rendered:
     values: Object
     texts: dict[str, str]
 
-    @property
+    @functools.cached_property
     def objects(self) -> list[Object]:
         """All objects, hooks and tests among them."""
         return [
             document
             for path, text in sorted(self.texts.items()) if path.endswith(".yaml")
-            for document in yaml.safe_load_all(text) if document
+            for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document
         ]  # fmt: skip
 
     def kind(self, *kinds: str) -> list[Object]:

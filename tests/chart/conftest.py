@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 # Tests are imported one by one, without packages: what lies beside them has to be made known.
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(ROOT / "deploy" / "generate")]
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "deploy" / "generate"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from chart_engine import CI_FILES, Rendered, render_file
 

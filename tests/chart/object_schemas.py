@@ -86,7 +86,7 @@ def pod_problem(pod: Object, version: str) -> str:
 
 
 def _first(validator: Any, each: Object) -> str:
-    error = jsonschema.exceptions.best_match(validator.iter_errors(each))
+    error = next(validator.iter_errors(each), None)
     return "" if error is None else f"{error.json_path}: {error.message}"
 
 
