@@ -71,11 +71,14 @@ def program_arguments(rendered: Rendered) -> list[tuple[str, list[str]]]:
         for name, container in rendered.containers()
         if "replicator/" in container.get("image", "")
     ]
-    for each in rendered.kind("SparkApplication"):
-        found.append((each["metadata"]["name"], each["spec"]["arguments"]))
-    for each in rendered.kind("ScheduledSparkApplication"):
-        found.append((each["metadata"]["name"], each["spec"]["template"]["arguments"]))
-    return found
+    applications = [
+        *((each["metadata"]["name"], each["spec"]) for each in rendered.kind("SparkApplication")),
+        *(
+            (each["metadata"]["name"], each["spec"]["template"])
+            for each in rendered.kind("ScheduledSparkApplication")
+        ),
+    ]
+    return found + [(name, application["arguments"]) for name, application in applications]
 
 
 def test_probes_ask_paths_that_the_server_answers_at_the_port_it_opens(rendered):
