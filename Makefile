@@ -11,7 +11,7 @@ TEST_PROCESSES ?= 2
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types contracts unit integration test-slow bench bench-quick docs fmt clean
+.PHONY: help setup demo test lint types contracts unit chart chart-files integration test-slow bench bench-quick docs fmt clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## Two or three real clusters, live traffic, a killed worker, a verdict (SHAPE=…, DEMO_SECONDS=…)
 	@$(BIN)/replicator demo --shape $(SHAPE) --seconds $(DEMO_SECONDS) --no-wait
 
-test: lint types contracts unit integration ## All checks and tests that gate a commit
+test: lint types contracts unit chart integration ## All checks and tests that gate a commit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -44,6 +44,12 @@ contracts: $(STAMP)
 
 unit: $(STAMP) ## Unit and property tests: no broker
 	$(PYTEST) -q tests/unit tests/property
+
+chart: $(STAMP) ## The chart, alerts, dashboards, runbooks and deploy/: no cluster (needs promtool and Node.js)
+	$(PYTEST) -q -m 'not slow' tests/chart
+
+chart-files: $(STAMP) ## Write what follows from values, schema and metrics: schema, README, alerts, dashboards
+	$(BIN)/python deploy/generate
 
 integration: $(STAMP) ## Tests on real brokers
 	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/integration tests/acceptance

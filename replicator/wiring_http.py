@@ -7,6 +7,7 @@ from replicator.api.provider import JsonObject, PauseTarget
 from replicator.api.topology_view import topology_view
 from replicator.control.pause import pause_flow, resume_flow
 from replicator.control.status import collect_status
+from replicator.control.unowned import unowned_lanes
 from replicator.control.worker_record import lane_problems
 from replicator.dataplane.events import LaneStats, Problem
 from replicator.observability.figures import FlowFigures, MetricsSnapshot
@@ -149,6 +150,7 @@ class WorkerProvider:
 
     def _scrape(self) -> bytes:
         worker = self._worker
+        now_ms = int(worker.clock.now() * 1000)
         views = {view.pair: view for view in worker.views()}
         lanes = worker.pool.stats()
         flows = []
@@ -160,18 +162,26 @@ class WorkerProvider:
                 trouble = {problem.code for problem in view.problems} if view else set()
                 noticed = {problem.code for problem in view.noticed} if view else set()
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
+                unowned = (
+                    None
+                    if view is None or not view.joined
+                    else unowned_lanes(
+                        view.control, source=pair.source.alias, link=flow.link, now_ms=now_ms
+                    )
+                )
                 flows.append(
                     FlowFigures(
                         link=flow.link,
                         flow=flow.id,
                         state="paused" if paused else "failed" if trouble else "replicating",
+                        lanes_missing=None if unowned is None else len(unowned),
                         problem_codes=tuple(sorted(stopped | trouble | noticed)),
                         duties=view.figures.get(flow.link) if view and view.figures else None,
                     )
                 )
         return worker.metrics.render(
             MetricsSnapshot(
-                now_ms=int(worker.clock.now() * 1000),
+                now_ms=now_ms,
                 plan_hash=worker.plan.hash,
                 lanes=lanes,
                 flows=flows,

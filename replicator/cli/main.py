@@ -26,6 +26,7 @@ VERBS = (
     "plan",
     "run",
     "status",
+    "check",
     "topics",
     "groups",
     "offsets",

@@ -79,6 +79,7 @@ class PairRunner(threading.Thread):
         self._following_failed = ""
         self._membership: Membership | None = None
         self._controller: ControllerThread | None = None
+        self._untold = ""
         self._meter = RateMeter()
         self._orders = LaneOrders()
 
@@ -330,7 +331,11 @@ class PairRunner(threading.Thread):
         except FencedError:
             raise
         except ReplicatorError as error:
-            self._troubles.note(error)
+            self._untold = self._troubles.note(error)
+        else:
+            if self._untold:  # or a cluster that came back would be missed for ever
+                self._troubles.clear(self._untold)
+                self._untold = ""
 
     def _stats(self) -> list[LaneStats]:
         return [stats for stats in self._pool.stats() if stats.pair == self._pair.id]

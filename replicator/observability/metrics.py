@@ -86,6 +86,19 @@ class _Once(Collector):
             yield family
 
 
+def read_exposition(exposition: str) -> tuple[tuple[str, dict[str, str], float], ...]:
+    """The samples of a scrape: full name, labels, value.
+
+    Raises:
+        ValueError: it is no Prometheus text.
+    """
+    return tuple(
+        (line.name, dict(line.labels), line.value)
+        for family in text_string_to_metric_families(exposition)
+        for line in family.samples
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogueDifferences:
     """What an exposition and the catalogue disagree on; empty when they agree."""

@@ -1,0 +1,204 @@
+"""What the chart relies on: workers as pods of a StatefulSet, restarted, starved of a cluster, edited."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from acceptance_worker import GRACE_SECONDS, WorkerProcess
+from confluent_kafka import KafkaException
+
+from replicator.testing import wait_until
+
+FLOW = "east->west"
+ALL_LANES = {0, 1, 2, 3}
+NOTICED_SECONDS = 45.0
+
+
+def test_a_pod_that_restarts_gets_its_lanes_back_and_moves_no_others(east, west, scene):
+    scene.active_passive(east, west)
+    _, restarts = (scene.worker("--worker-id", name) for name in ("w-0", "w-1"))
+    before = sharing(scene, west, "w-0", "w-1")
+    scene.writer(east, rate=500)
+    scene.copying(FLOW)
+    restarts.terminate()
+    assert restarts.exit_code(timeout_seconds=GRACE_SECONDS) == 0
+    back = scene.worker("--worker-id", "w-1")
+    moved = []
+
+    def runs_again() -> bool:
+        held = lanes_by_name(scene, west)
+        moved.append(before["w-0"] - held.get("w-0", set()))
+        return back.get("/readyz")["ok"] and held == before
+
+    wait_until(runs_again, timeout_seconds=60.0, describe=f"lanes as before: {before}")
+    assert not any(moved), "lanes of the pod that stayed have moved"
+    scene.copying(FLOW)
+    scene.settled()
+
+
+def test_readiness_and_check_follow_a_cluster_that_goes_and_comes(clusters, scene):
+    east, west = clusters("east", "west")
+    scene.active_passive(east, west)
+    worker = scene.worker()
+    scene.writer(east)
+    scene.copying(FLOW)
+    ready(worker, True)
+    code, told = check(worker, timeout_seconds=60)
+    assert code == 0, told
+    assert told["links"][0]["canaries"] > 0
+    assert told["links"][0]["lost"] == 0
+
+    west.kill()
+    reasons = ready(worker, False)
+    assert any("'west'" in reason for reason in reasons), reasons
+    assert worker.get("/livez")["ok"], "a restart of the pod would mend nothing"
+    code, told = check(worker, timeout_seconds=1)
+    assert code == 1
+    assert any("'west'" in problem for problem in told["problems"]), told
+
+    west.restart()
+    ready(worker, True)
+    scene.copying(FLOW)
+    scene.settled()
+
+
+def test_a_topology_is_followed_when_the_kubelet_swaps_the_link_to_it(east, west, scene, tmp_path):
+    scene.active_passive(east, west)
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    document = json.loads(scene.topology().read_text())
+    as_kubelet(mount, document)
+    worker = WorkerProcess(
+        mount / "topology.yaml", log=tmp_path / "pod.log", options=("--processes", "1")
+    )
+    scene.workers.append(worker)
+    scene.writer(east)
+    scene.copying(FLOW)
+    lane_processes = worker.lane_pids()
+
+    document["spec"]["links"][0]["filters"] = [{"dropIf": {"keyPrefix": "never-there"}}]
+    as_kubelet(mount, document)
+    wait_until(
+        lambda: any(line["event"] == "topology reloaded" for line in worker.log_lines()),
+        timeout_seconds=20.0,
+        describe="the edited topology to be taken",
+    )
+    (link,) = worker.get("/api/v1/topology")["links"]
+    assert "never-there" in json.dumps(link)
+    scene.copying(FLOW)
+    assert worker.lane_pids() == lane_processes, "nothing was restarted"
+    scene.settled()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_rolling_restart_of_three_workers_under_load_costs_nothing(east, west, scene):
+    scene.active_passive(east, west)
+    names = [f"w-{number}" for number in range(3)]
+    pods = {name: scene.worker("--worker-id", name) for name in names}
+    sharing(scene, west, *names)
+    scene.writer(east, rate=2_000)
+    scene.copying(FLOW)
+    for name in reversed(
+        names
+    ):  # as a StatefulSet does it, one after the other, waiting for readiness
+        pods[name].terminate()
+        assert pods[name].exit_code(timeout_seconds=GRACE_SECONDS) == 0
+        pods[name] = scene.worker("--worker-id", name)
+        ready(pods[name], True)
+        scene.copying(FLOW)
+    assert set().union(*lanes_by_name(scene, west).values()) == ALL_LANES
+    scene.settled()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_at_full_load_a_worker_drains_within_its_grace_period(east, west, scene):
+    scene.active_passive(east, west)
+    first = scene.worker("--worker-id", "w-0")
+    for _ in range(2):
+        scene.writer(east, rate=None, max_records=150_000)
+    scene.copying(FLOW)
+    first.terminate()
+    assert first.exit_code(timeout_seconds=GRACE_SECONDS) == 0
+    assert not first.group_pids()
+    scene.worker("--worker-id", "w-0")
+    scene.settled(timeout_seconds=240.0)
+
+
+# -- steps --------------------------------------------------------------------------------------
+
+
+def lanes_by_name(scene, target) -> dict[str, set[int]]:
+    """The lanes of each named worker, as the coordinator of their group has it."""
+    group = f"__replicator.{scene.name}.east"
+    answer = target.admin().describe_consumer_groups([group], request_timeout=30.0)[group]
+    try:
+        members = answer.result().members
+    except KafkaException:
+        return {}  # nobody has joined yet
+    return {
+        member.group_instance_id: {
+            place.partition for place in member.assignment.topic_partitions
+        }
+        for member in members
+    }  # fmt: skip
+
+
+def sharing(scene, target, *names: str) -> dict[str, set[int]]:
+    """The lanes of each worker, once all of them are shared out."""
+    held: dict[str, set[int]] = {}
+
+    def shared() -> bool:
+        held.clear()
+        held.update(lanes_by_name(scene, target))
+        lanes = sorted(lane for each in held.values() for lane in each)
+        return held.keys() == set(names) and all(held.values()) and lanes == sorted(ALL_LANES)
+
+    wait_until(shared, timeout_seconds=60.0, describe=lambda: f"lanes shared out, they are: {held}")
+    return dict(held)
+
+
+def ready(worker, wanted: bool) -> list[str]:
+    """Waits until the worker says so; the reasons it gives."""
+    said = {}
+
+    def says() -> bool:
+        said.update(worker.get("/readyz"))
+        return said["ok"] is wanted
+
+    wait_until(
+        says, timeout_seconds=NOTICED_SECONDS, describe=lambda: f"ready: {wanted}, but: {said}"
+    )
+    return said["reasons"]
+
+
+def check(worker, *, timeout_seconds: float):
+    """What `replicator check` says of the worker, as `helm test` runs it."""
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "replicator", "check", "--url", worker.url(),
+            "--timeout", f"{timeout_seconds:g}", "-o", "json",
+        ],
+        capture_output=True, text=True, check=False, timeout=timeout_seconds + 60,
+    )  # fmt: skip
+    return done.returncode, json.loads(done.stdout)
+
+
+def as_kubelet(mount: Path, document: dict) -> None:
+    """Writes a ConfigMap as the kubelet does: a new directory, and one link swapped to it."""
+    number = len(list(mount.glob("..20*")))
+    fresh = mount / f"..2026_{number:04}"
+    fresh.mkdir()
+    (fresh / "topology.yaml").write_text(json.dumps(document))
+    link = mount / "..data_tmp"
+    link.symlink_to(fresh.name)
+    link.rename(mount / "..data")
+    if number:
+        old = mount / f"..2026_{number - 1:04}"
+        (old / "topology.yaml").unlink()
+        old.rename(mount / f"..2026_{number - 1:04}-gone")
+    else:
+        (mount / "topology.yaml").symlink_to("..data/topology.yaml")

@@ -1,0 +1,136 @@
+"""deploy/: images, compose, Prometheus and Grafana say what the program and the chart say."""
+
+import json
+import re
+import shlex
+import shutil
+import tomllib
+
+import pytest
+import typer
+import yaml
+from chart_engine import CHART, ROOT
+from dockerfile import stages
+from packaging.requirements import Requirement
+from packaging.version import Version
+from promtool import promtool
+
+from replicator.cli.main import build_app
+from replicator.topology.load import load_plan
+
+DEPLOY = ROOT / "deploy"
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+IMAGES = stages(DEPLOY / "Dockerfile")
+
+
+def lineage(name):
+    """A stage and those it begins from."""
+    stage = IMAGES[name]
+    return [stage, *(lineage(stage.base) if stage.base in IMAGES else [])]
+
+
+@pytest.mark.parametrize("target", ["worker", "spark"])
+def test_images_run_as_nobody_with_a_pinned_base_and_no_build_tools(target):
+    stage = IMAGES[target]
+    assert stage.all("USER") == ["10001:10001"]
+    commands = " ".join(rest for each in lineage(target) for rest in each.all("RUN"))
+    assert not re.search(r"gcc|build-essential|-dev\b|pip install", commands)
+    assert "pip uninstall" in commands
+    labels = " ".join(rest for each in lineage(target) for rest in each.all("LABEL"))
+    for label in ("title", "description", "licenses", "version", "revision"):
+        assert f"org.opencontainers.image.{label}=" in labels
+    (default,) = re.findall(
+        r"^ARG PYTHON_IMAGE=(\S+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE
+    )
+    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+", default)
+    assert Version(default.split(":")[1].split("-")[0]) >= Version("3.11")
+
+
+def test_the_worker_image_has_a_healthcheck_on_the_programs_port():
+    (check,) = IMAGES["worker"].all("HEALTHCHECK")
+    assert "http://127.0.0.1:8080/livez" in check
+    assert IMAGES["worker"].all("EXPOSE") == ["8080"]
+
+
+def test_files_that_images_copy_are_there_and_not_ignored():
+    kept = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    for stage in IMAGES.values():
+        for rest in stage.all("COPY"):
+            if rest.startswith("--from="):
+                continue
+            for source in shlex.split(rest)[:-1]:
+                assert (ROOT / source).exists(), source
+                assert any(source == each or source.startswith(f"{each}/") for each in kept), source
+
+
+def test_pinned_versions_are_within_what_the_program_asks_for():
+    pinned = dict(
+        line.split("==") for line in (DEPLOY / "constraints.txt").read_text().splitlines() if "==" in line
+    )  # fmt: skip
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for text in project["dependencies"]:
+        wanted = Requirement(text)
+        assert pinned[wanted.name.lower()] in wanted.specifier, text
+
+
+def test_the_version_of_images_is_the_programs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert IMAGES["base"].all("ARG")[0] == f"VERSION={project['version']}"
+    assert COMPOSE["services"]["worker-1"]["image"] == f"replicator/worker:{project['version']}"
+
+
+def test_compose_runs_the_program_as_the_chart_does():
+    run = typer.main.get_command(build_app()).commands["run"]
+    workers = [each for name, each in COMPOSE["services"].items() if name.startswith("worker-")]
+    assert len(workers) == 2
+    for worker in workers:
+        command, *arguments = worker["command"]
+        assert command == "run"
+        run.make_context("run", arguments)
+        assert worker["read_only"] is True
+        assert worker["cap_drop"] == ["ALL"]
+        assert worker["build"]["target"] in IMAGES
+    assert len({tuple(worker["command"]) for worker in workers}) == 2, "names of their own"
+
+
+def test_files_that_compose_mounts_are_there_and_its_topology_compiles():
+    for name, service in COMPOSE["services"].items():
+        assert not service["image"].endswith(":latest"), name
+        for volume in service.get("volumes", []):
+            assert (DEPLOY / volume.split(":")[0]).exists(), volume
+    plan = load_plan(DEPLOY / "compose" / "topology.yaml").plan
+    addresses = {server for cluster in plan.clusters for server in cluster.bootstrap_servers}
+    assert {address.split(":")[0] for address in addresses} <= COMPOSE["services"].keys()
+
+
+def test_compose_uses_the_kafka_that_the_tests_use():
+    pom = (ROOT / "replicator/testing/local_kafka/pom.xml").read_text()
+    (version,) = re.findall(r"<kafka.version>([^<]+)<", pom)
+    assert COMPOSE["services"]["kafka-east"]["image"] == f"apache/kafka:{version}"
+
+
+def test_prometheus_takes_its_configuration(tmp_path):
+    for name in ("prometheus.yaml", "alerts.yaml"):
+        shutil.copy(DEPLOY / "prometheus" / name, tmp_path)
+    promtool("check", "config", "prometheus.yaml", directory=tmp_path)
+
+
+def test_grafana_finds_data_source_and_dashboards_where_compose_mounts_them():
+    (source,) = yaml.safe_load(
+        (DEPLOY / "grafana/provisioning/datasources/prometheus.yaml").read_text()
+    )["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    (provider,) = yaml.safe_load(
+        (DEPLOY / "grafana/provisioning/dashboards/replicator.yaml").read_text()
+    )["providers"]
+    mounts = dict(v.split(":")[:2][::-1] for v in COMPOSE["services"]["grafana"]["volumes"])
+    assert mounts[provider["options"]["path"]] == "./grafana/dashboards"
+    names = {path.name for path in (DEPLOY / "grafana/dashboards").iterdir()}
+    assert names == {path.name for path in (CHART / "files/dashboards").iterdir()}
+    assert all(
+        json.loads(path.read_text())["uid"] for path in (DEPLOY / "grafana/dashboards").iterdir()
+    )
