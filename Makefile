@@ -46,7 +46,7 @@ unit: $(STAMP) ## Unit and property tests: no broker
 	$(PYTEST) -q tests/unit tests/property
 
 integration: $(STAMP) ## Tests on real brokers
-	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/integration tests/acceptance
+	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/integration tests/acceptance tests/spark
 
 test-slow: $(STAMP) ## Long fault runs
 	$(PYTEST) -q -m slow tests
