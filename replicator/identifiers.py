@@ -85,6 +85,13 @@ def lane_transactional_id(
     return f"{RESERVED_PREFIX}{topology}.{source}.{target}.lane-{lane}"
 
 
+def seed_transactional_id(
+    topology: str, source: ClusterAlias, target: ClusterAlias, topic: str, partition: int
+) -> str:
+    """Transactional id of whoever copies one source partition for Spark: it has one writer at a time."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.{target}.seed.{topic}.{partition}"
+
+
 def worker_client_id(topology: str, worker: str) -> str:
     """Client id of a worker; what follows the prefix is how the worker is known."""
     return f"replicator-{topology}-{worker}"

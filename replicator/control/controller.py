@@ -257,7 +257,10 @@ class PairController:
         return self._writer
 
     def _read_control(self) -> ControlState:
-        return read_control(self._plan.topology, self.pair.target, client_id=self._client_id)
+        # Seeding tasks write there too: nothing committed may be missed for one that is open.
+        return read_control(
+            self._plan.topology, self.pair.target, client_id=self._client_id, settled=True
+        )
 
     def _arrange(
         self, writer: ControllerWriter, action: ArrangeLanes, control: ControlState

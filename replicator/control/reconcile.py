@@ -81,6 +81,8 @@ def reconcile(pair: PairPlan, snapshot: PairSnapshot) -> Decision:
         problems[link].append(problem)
     ended, moved = _no_longer_wanted(pair, snapshot, wanted, problems)
     lanes, layout = _lanes(pair, snapshot, wanted, moved)
+    if layout.change == "fenced" and _spark_is_at_work(pair, snapshot):
+        lanes, layout, writes = _wait_for_spark(layout, snapshot, writes, moved)
     reports = [
         report
         for flow in pair.flows
@@ -198,6 +200,39 @@ def _lanes(
         reason=decision.reason,
     )
     return [action], decision
+
+
+def _spark_is_at_work(pair: PairPlan, snapshot: PairSnapshot) -> bool:
+    """Its tasks write checkpoints into the lanes' partitions, so those must stay where they are.
+
+    A change that has begun is finished: nothing was taken from lanes while they were changing.
+    """
+    current = snapshot.control.layout(pair.source.alias)
+    seeds = snapshot.control.seeds(pair.source.alias)
+    begun = current is not None and current.state == "changing"
+    return not begun and any(seed.state != "done" for seed in seeds)
+
+
+def _wait_for_spark(
+    layout: LayoutDecision,
+    snapshot: PairSnapshot,
+    writes: list[Action],
+    moved: tuple[TopicRecord, ...],
+) -> tuple[list[Action], LayoutDecision, list[Action]]:
+    """No change of lanes, and so no topic under a link whose lanes cannot find its checkpoints."""
+    current = snapshot.control.layout(layout.layout.source) or layout.layout
+    stay = snapshot.misplaced | {record.topic for record in moved}
+    kept = [
+        write
+        for write in writes
+        if not (
+            isinstance(write, WriteRecord)
+            and isinstance(write.record, TopicRecord)
+            and write.record.topic in stay
+        )
+    ]
+    reason = f"waits for Spark: {layout.reason}"
+    return [], LayoutDecision(current, "none", reason), kept
 
 
 def _report(

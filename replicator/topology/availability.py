@@ -22,8 +22,6 @@ class NotYet:
 
 NOT_YET: tuple[NotYet, ...] = (
     NotYet(("engine",), ("auto", "records")),
-    NotYet(("bulkSync", "mode"), ("never",)),
-    NotYet(("runtime",), ("workers",)),
     NotYet(("fencing",), ()),
     NotYet(("hooks",), ()),
 )

@@ -14,7 +14,7 @@ with warnings.catch_warnings():
     from kafka.errors import for_code
     from kafka.net.sasl import get_sasl_mechanism
     from kafka.net.sasl.oauth import AbstractTokenProvider
-    from kafka.protocol.admin import DescribeAclsRequest
+    from kafka.protocol.admin import DescribeAclsRequest, DescribeLogDirsRequest
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.consumer import FetchRequest
     from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
@@ -31,6 +31,7 @@ __all__ = [
     "ApiMessage",
     "ApiVersionsRequest",
     "DescribeAclsRequest",
+    "DescribeLogDirsRequest",
     "FetchRequest",
     "KafkaProtocol",
     "MetadataRequest",

@@ -446,8 +446,6 @@ CASES = {
 
 NOT_YET = {
     "engine: batches": "'engine: batches' is not available yet",
-    "bulkSync: {mode: auto}": "'bulkSync.mode: auto' is not available yet",
-    "runtime: spark": "'runtime: spark' is not available yet",
     "fencing: {method: manual}": "'fencing' is not available yet",
     "hooks: {beforeFence: [{webhook: 'https://a'}]}": "'hooks' is not available yet",
 }
@@ -484,7 +482,9 @@ def test_a_capability_that_has_not_landed_is_refused_not_ignored(field):
         "engine: records",
         "sync: {acls: true}",
         "bulkSync: {mode: never}",
+        "bulkSync: {mode: auto, threshold: 1GB}",
         "runtime: workers",
+        "runtime: spark",
         "mm2Compatibility: true",
         "hooks: ",
         "groups: {exclude: [a]}",

@@ -1,0 +1,20 @@
+"""A flow whose history is copied by tasks, between the shared clusters."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# Tests are imported one by one, without packages: the harness beside them has to be made known.
+sys.path.insert(0, str(Path(__file__).parent))
+
+from seed_lab import SeedLab
+
+
+@pytest.fixture
+def lab(east, west, unique: str, tmp_path: Path) -> Iterator[SeedLab]:
+    """A topology of its own name; children of the test end with it."""
+    lab = SeedLab(east, west, unique, tmp_path)
+    yield lab
+    lab.close()
