@@ -30,7 +30,9 @@ VERBS = (
     "groups",
     "offsets",
     "pause",
+    "bulk_sync",
     "quarantine",
+    "verify",
     "import_mm2",
 )
 """Files of this package with a `register`, in the order of `--help`."""
