@@ -99,4 +99,9 @@ def _pairs(
             "valid UTF-8, and no column can hold it unchanged",
             remedy="Read around that offset with startingOffsets and endingOffsets.",
         )
-    return [{"key": name, "value": value} for name, value in headers] or None
+    return header_rows(headers)
+
+
+def header_rows(headers: Headers | None) -> list[dict[str, str | bytes | None]] | None:
+    """Headers as rows of the ``headers`` column; None where there are none."""
+    return [{"key": name, "value": value} for name, value in headers or ()] or None

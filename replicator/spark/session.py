@@ -4,6 +4,7 @@ A session that is already there (a notebook's, a test run's) is used as it is an
 """
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -78,6 +79,7 @@ def _start(settings: SparkSettings, name: str, folder: Path) -> "SparkSession":
         os.environ["PYSPARK_PYTHON"] = python
     conf.setdefault("spark.sql.warehouse.dir", str(folder / "warehouse"))
     log = folder / "driver.log"
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection it closes
     builder = SparkSession.builder.appName(name).config(map={**conf})
     try:
         with contextlib.nullcontext() if settings.debug else _stderr_into(log):
