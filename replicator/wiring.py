@@ -14,6 +14,7 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.gap_journal import GapJournal
 from replicator.control.pair_runner import PairRunner
 from replicator.control.pair_view import PairView, WorkerIdentity
+from replicator.control.seed_child import SeedChild
 from replicator.control.topology_watch import TopologyWatch
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
@@ -28,6 +29,7 @@ from replicator.topology.plan import PairPlan, Plan
 log = structlog.get_logger("worker")
 
 LANE_ENTRY = "replicator.lane_main"
+SEED_ENTRY = "replicator.spark.seed_child"
 BEAT_LIMIT_SECONDS = 60.0
 
 
@@ -167,6 +169,12 @@ class Worker:
             identity=self._identity,
             clock=self.clock,
             beat=self.liveness.beat,
+            seeder=SeedChild(
+                entry_module=SEED_ENTRY,
+                topology_file=self.options.topology_file,
+                flow=pair.id,
+                clock=self.clock,
+            ),
         )
         self._runners[pair.id] = runner
         runner.start()

@@ -64,6 +64,7 @@ def bulk_sync(
     Interrupted at any point, run it again: it goes on where it was.
     """
     from replicator.control.pause import find_pair
+    from replicator.spark.bulk_plan import survey
     from replicator.topology.load import require_plan, topology_path
 
     path = topology_path(file)
@@ -72,7 +73,8 @@ def bulk_sync(
     if release:
         _release(plan, pair, topic or [], output)
         return
-    found = _prepared(plan, pair, topic or [], keeps_latest=compacted == "latest")
+    applied_first(plan, pair)
+    found = survey(plan, pair, topics=topic or [], keeps_latest=compacted == "latest")
     if not found.ranges:
         render({"ranges": []}, output, text="Nothing to copy: the flow has all history.")
         return
@@ -95,28 +97,28 @@ def bulk_sync(
         raise typer.Exit(FAILED)
 
 
-def _prepared(
-    plan: "Plan", pair: "PairPlan", topics: list[str], *, keeps_latest: bool
-) -> "BulkPlan":
-    """What to copy; a flow that nobody ever started is applied first, as a worker would."""
+def applied_first(plan: "Plan", pair: "PairPlan") -> None:
+    """A flow that nobody ever started is applied, as a worker would.
+
+    Raises:
+        RefusedError: something stands in its way.
+    """
     from replicator.clock import SystemClock
     from replicator.control.applying import apply_pair
     from replicator.control.pause import require_control
     from replicator.errors import InputError, RefusedError
-    from replicator.spark.bulk_plan import survey
 
     try:
-        fresh = require_control(plan, pair, client_id="replicator-seed").layout(pair.source.alias)
-        applied = fresh is not None
+        control = require_control(plan, pair, client_id="replicator-seed")
     except InputError:
-        applied = False
-    if not applied:
-        say(f"{pair.id} was never applied: its topics are made on {pair.target.alias} first.")
-        problems = apply_pair(plan, pair, clock=SystemClock(), note=lambda line: say(f"  {line}"))
-        if problems:
-            first = problems[0]
-            raise RefusedError(first.detail, subject=first.subject, remedy=first.remedy)
-    return survey(plan, pair, topics=topics, keeps_latest=keeps_latest)
+        control = None
+    if control is not None and control.layout(pair.source.alias) is not None:
+        return
+    say(f"{pair.id} was never applied: its topics are made on {pair.target.alias} first.")
+    problems = apply_pair(plan, pair, clock=SystemClock(), note=lambda line: say(f"  {line}"))
+    if problems:
+        first = problems[0]
+        raise RefusedError(first.detail, subject=first.subject, remedy=first.remedy)
 
 
 def _copied(

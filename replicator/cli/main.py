@@ -31,8 +31,10 @@ VERBS = (
     "offsets",
     "pause",
     "bulk_sync",
+    "stream",
     "quarantine",
     "verify",
+    "archive",
     "import_mm2",
 )
 """Files of this package with a `register`, in the order of `--help`."""

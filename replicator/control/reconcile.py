@@ -16,6 +16,7 @@ from replicator.control.actions import (
     EraseRecord,
     WriteRecord,
 )
+from replicator.control.first_history import first_seeds, may_begin_in_bulk
 from replicator.control.layout import LayoutDecision, decide_layout
 from replicator.control.records import ProblemRecord, Record, Share, TopicRecord
 from replicator.control.snapshot import PairSnapshot
@@ -75,6 +76,8 @@ def reconcile(pair: PairPlan, snapshot: PairSnapshot) -> Decision:
                     subject=one.topic,
                 )
             )  # fmt: skip
+            if decision.record.state == "active" and may_begin_in_bulk(one, snapshot.control):
+                writes.extend(_in_bulk(one, decision.record, snapshot))
     for problem in snapshot.noticed:
         # A duty that knows the link says so in the subject; else it is said once for the pair.
         link = problem.subject if problem.subject in problems else pair.flows[0].link
@@ -200,6 +203,18 @@ def _lanes(
         reason=decision.reason,
     )
     return [action], decision
+
+
+def _in_bulk(one: WantedTopic, record: TopicRecord, snapshot: PairSnapshot) -> list[WriteRecord]:
+    """Seeds go with the record that activates the topic: no lane is told of it before."""
+    seeds = first_seeds(one, record, snapshot.histories, at_ms=snapshot.at_ms)
+    reason = f"history of '{one.topic}' is copied by Spark first"
+    return [
+        WriteRecord(
+            one.flow.target, seed, reason, kind="" if at else "bulk-sync", subject=one.topic
+        )
+        for at, seed in enumerate(seeds)
+    ]
 
 
 def _spark_is_at_work(pair: PairPlan, snapshot: PairSnapshot) -> bool:

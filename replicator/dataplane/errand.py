@@ -118,22 +118,24 @@ class Errand:
         """
         for route in routes:
             tally = _tally_of(route, self._end)
-            if self._last_words is None:
-                self.tally = tally
-                continue
-            # A stop keeps its tally out of the checkpoint too: the range ends here, as it is.
+            # The range ends here as it is, stopped or not: its tally leaves the checkpoint.
             route.extra.pop(TALLY, None)
             session.begin()
-            topic, key, value = self._last_words(tally, route)
-            while True:
-                try:
-                    session.producer.produce(topic, value, key, 0)
-                    break
-                except BufferError:
-                    session.wait_for_room()
             session.store_soon(route)
+            if self._last_words is not None:
+                _produce(session, *self._last_words(tally, route))
             self.tally = tally
         session.commit()
+
+
+def _produce(session: Session, topic: str, key: bytes, value: bytes | None) -> None:
+    while True:
+        try:
+            session.producer.produce(topic, value, key, 0)
+        except BufferError:
+            session.wait_for_room()
+        else:
+            return
 
 
 class TallyingEngine:

@@ -61,9 +61,16 @@ class BulkPlan:
 
 
 def survey(
-    plan: Plan, pair: PairPlan, *, topics: Sequence[str] = (), keeps_latest: bool = False
+    plan: Plan,
+    pair: PairPlan,
+    *,
+    topics: Sequence[str] = (),
+    keeps_latest: bool = False,
+    only_by: str | None = None,
 ) -> BulkPlan:
     """Looks at both clusters; nothing is written.
+
+    ``only_by`` takes nothing new: only what is declared already, by that name.
 
     Raises:
         InputError: the flow was never applied, or a topic is not replicated by it.
@@ -79,8 +86,12 @@ def survey(
     _known(topics, control, flows)
     facts = read_history(plan, pair, flows, control)
     ranges = plan_ranges(flows, control, facts, topics=topics, keeps_latest=keeps_latest)
-    held = [control.seed(*_identity(one)) for one in ranges if one.resumed]
-    jobs = sorted({seed.run.partition(".")[0] for seed in held if seed is not None and seed.run})
+    held = {one.key: control.seed(*_identity(one)) for one in ranges if one.resumed}
+    if only_by is not None:
+        asked = {key for key, seed in held.items() if seed is not None and seed.by == only_by}
+        ranges = tuple(one for one in ranges if one.key in asked)
+    runs = [seed.run for seed in held.values() if seed is not None and seed.run]
+    jobs = sorted({run.partition(".")[0] for run in runs})
     return BulkPlan(pair, ranges, control, jobs[0] if jobs else secrets.token_hex(4), keeps_latest)
 
 
@@ -122,13 +133,13 @@ def orders(
             start=one.start,
             end=one.end,
             ends_seed=ends_seed,
-            throttle=_part(one.flow.policy.throttle, parts),
+            throttle=throttle_part(one.flow.policy.throttle, parts),
         )
         for one in listed
     )
 
 
-def work_of(record: TopicRecord, partition: int) -> PartitionWork:
+def work_of(record: TopicRecord, partition: int, accept_gap: str = "") -> PartitionWork:
     """A partition as a lane would be told to copy it."""
     return PartitionWork(
         topic=record.topic,
@@ -137,6 +148,7 @@ def work_of(record: TopicRecord, partition: int) -> PartitionWork:
         topic_id=record.topic_id,
         priority=record.priority,
         max_message_bytes=record.max_message_bytes,
+        accept_gap=accept_gap,
     )
 
 
@@ -157,7 +169,9 @@ def _identity(one: SeedRange) -> tuple[str, str, str, int]:
     return one.flow.source, one.flow.link, one.record.topic, one.partition
 
 
-def _part(budget: Throttle, parts: int) -> Throttle:
+def throttle_part(budget: Throttle, parts: int) -> Throttle:
+    """An even part of a flow's budget for each of the tasks that run at once."""
+
     def share(whole: int | None) -> int | None:
         return None if whole is None else max(1, whole // parts)
 
