@@ -2,19 +2,21 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from replicator.clock import SystemClock
 from replicator.control.applying import apply_plan
 from replicator.control.control_state import ControlState
 from replicator.control.history import read_all_checkpoints
 from replicator.control.seeding import read_settled_control, take_from_lanes
+from replicator.identifiers import HOPS_HEADER
 from replicator.spark.bulk_plan import BulkPlan, declarations, orders, survey
 from replicator.spark.copy_task import CopyOrder
-from replicator.testing import LocalCluster
+from replicator.testing import LocalCluster, wait_until
 from replicator.topology.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
 
@@ -108,27 +110,55 @@ class SeedLab:
     ) -> dict[int, list[bytes | None]]:
         """Values in order of offset, by partition, as a reader of committed records sees them."""
         topic = topic or self.topic
+        numbers = cluster.admin().list_topics(topic, timeout=20).topics[topic].partitions
+        found: dict[int, list[bytes | None]] = {number: [] for number in numbers}
+        for message in self._messages(cluster, topic):
+            found[message.partition()].append(message.value())
+        return found
+
+    def records(self, cluster: LocalCluster, topic: str | None = None) -> list[tuple[Any, ...]]:
+        """Everything that has to be the same on both sides, of partition 0 in order."""
+        return [
+            (
+                each.key(), each.value(), each.timestamp()[1],
+                [pair for pair in each.headers() or () if pair[0] != HOPS_HEADER],
+            )
+            for each in self._messages(cluster, topic or self.topic)
+            if each.partition() == 0
+        ]  # fmt: skip
+
+    def _messages(self, cluster: LocalCluster, topic: str) -> list[Message]:
         consumer = Consumer(
             {
                 **cluster.client_settings(), "group.id": "lab", "enable.auto.commit": False,
                 "enable.partition.eof": True, "auto.offset.reset": "earliest",
             }
         )  # fmt: skip
+        found: list[Message] = []
         try:
             left = set(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
-            found: dict[int, list[bytes | None]] = {number: [] for number in left}
             consumer.assign([TopicPartition(topic, number, 0) for number in left])
             deadline = time.monotonic() + 60
             while left:
                 assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
                 for message in consumer.consume(1000, 0.1):
                     if message.error() is None:
-                        found[message.partition()].append(message.value())
+                        found.append(message)
                     elif message.error().code() == KafkaError._PARTITION_EOF:
                         left.discard(message.partition())
         finally:
             consumer.close()
         return found
+
+    def truncate(self, cluster: LocalCluster, before: dict[int, int]) -> None:
+        """Deletes records as retention does."""
+        places = [TopicPartition(self.topic, number, offset) for number, offset in before.items()]
+        for answer in cluster.admin().delete_records(places).values():
+            answer.result(30)
+
+    def until(self, condition: Callable[[], object], describe: str) -> None:
+        """Waits for a condition."""
+        wait_until(condition, timeout_seconds=60, describe=describe)
 
     def close(self) -> None:
         """Ends what still runs."""
