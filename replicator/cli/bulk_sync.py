@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 FAILED = 1
 MAX_LINES = 20
+_UNFINISHED = (
+    "Nothing to copy in this way. Partitions are unfinished that a run with another --compacted began: "
+    "repeat that one, or give them back with --release."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -64,7 +68,7 @@ def bulk_sync(
     Interrupted at any point, run it again: it goes on where it was.
     """
     from replicator.control.pause import find_pair
-    from replicator.spark.bulk_plan import survey
+    from replicator.spark.bulk_plan import survey, unfinished
     from replicator.topology.load import require_plan, topology_path
 
     path = topology_path(file)
@@ -76,7 +80,9 @@ def bulk_sync(
     applied_first(plan, pair)
     found = survey(plan, pair, topics=topic or [], keeps_latest=compacted == "latest")
     if not found.ranges:
-        render({"ranges": []}, output, text="Nothing to copy: the flow has all history.")
+        left = unfinished(found.control, pair, topic or [])
+        text = _UNFINISHED if left else "Nothing to copy: the flow has all history."
+        render({"ranges": [], "unfinished": len(left)}, output, text=text)
         return
     if output is Output.TEXT and not yes:
         render({}, output, text=_shown(found))
