@@ -52,7 +52,7 @@ chart-files: $(STAMP) ## Write what follows from values, schema and metrics: sch
 	$(BIN)/python deploy/generate
 
 integration: $(STAMP) ## Tests on real brokers
-	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/integration tests/acceptance
+	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/integration tests/acceptance tests/spark
 
 test-slow: $(STAMP) ## Long fault runs
 	$(PYTEST) -q -m slow tests

@@ -19,6 +19,7 @@ LaneNumber = NewType("LaneNumber", int)
 HOPS_HEADER = "replicator-hops"
 RESERVED_PREFIX = "__replicator."
 _CANARY = ".canary"
+_STREAM = "spark-"
 
 
 def flow_id(source: ClusterAlias, target: ClusterAlias) -> FlowId:
@@ -83,6 +84,23 @@ def lane_transactional_id(
 ) -> str:
     """Transactional id of one lane; whoever initialises it last owns the lane."""
     return f"{RESERVED_PREFIX}{topology}.{source}.{target}.lane-{lane}"
+
+
+def seed_transactional_id(
+    topology: str, source: ClusterAlias, target: ClusterAlias, topic: str, partition: int
+) -> str:
+    """Transactional id of whoever copies one source partition for Spark: it has one writer at a time."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.{target}.seed.{topic}.{partition}"
+
+
+def stream_id(host: str, pid: int) -> str:
+    """How the driver of a Spark stream is known among workers."""
+    return f"{_STREAM}{host}-{pid}"
+
+
+def is_stream(worker: str) -> bool:
+    """Whether a worker is the driver of a Spark stream, which has no lanes."""
+    return worker.startswith(_STREAM)
 
 
 def worker_client_id(topology: str, worker: str) -> str:

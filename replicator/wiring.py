@@ -15,6 +15,7 @@ from replicator.control.gap_journal import GapJournal
 from replicator.control.pair_runner import PairRunner
 from replicator.control.pair_view import PairView, WorkerIdentity
 from replicator.control.role_watch import RoleWatch
+from replicator.control.seed_child import SeedChild
 from replicator.control.topology_watch import TopologyWatch
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
@@ -30,6 +31,7 @@ from replicator.topology.roles import orient
 log = structlog.get_logger("worker")
 
 LANE_ENTRY = "replicator.lane_main"
+SEED_ENTRY = "replicator.spark.seed_child"
 BEAT_LIMIT_SECONDS = 60.0
 ROLES_SECONDS = 3.0
 """How long a start waits for the word of clusters on roles; what comes later is obeyed as it comes."""
@@ -212,6 +214,12 @@ class Worker:
             identity=self._identity,
             clock=self.clock,
             beat=self.liveness.beat,
+            seeder=SeedChild(
+                entry_module=SEED_ENTRY,
+                topology_file=self.options.topology_file,
+                flow=pair.id,
+                clock=self.clock,
+            ),
         )
         self._runners[pair.id] = runner
         runner.start()

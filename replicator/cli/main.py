@@ -31,7 +31,11 @@ VERBS = (
     "groups",
     "offsets",
     "pause",
+    "bulk_sync",
+    "stream",
     "quarantine",
+    "verify",
+    "archive",
     "import_mm2",
 )
 """Files of this package with a `register`, in the order of `--help`."""

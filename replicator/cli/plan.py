@@ -139,8 +139,8 @@ def _seed(seed: Sequence[Mapping[str, Any]]) -> "RenderableType":
     size = sum(int(item["bytes"]) for item in seed)
     seconds = max(float(item["seconds"]) for item in seed)
     return Text(
-        f"History to copy: {records:,} records of {len(seed)} topics, about {_bytes(size)}, "
-        f"at least {_duration(seconds)}"
+        f"History to copy: {records:,} records of {len(seed)} topics, about {size_text(size)}, "
+        f"at least {duration_text(seconds)}"
     )
 
 
@@ -159,7 +159,8 @@ def _value(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _bytes(size: float) -> str:
+def size_text(size: float) -> str:
+    """Bytes for people."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.0f} {unit}"
@@ -167,7 +168,8 @@ def _bytes(size: float) -> str:
     return f"{size:.1f} TB"
 
 
-def _duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
+    """Seconds for people."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     minutes = seconds / 60

@@ -60,7 +60,7 @@ def apply_plan(
 
     for pair in plan.pairs:
         try:
-            problems.extend(_apply_pair(plan, pair, clock, note))
+            problems.extend(apply_pair(plan, pair, clock=clock, note=note))
         except ReplicatorError as error:
             problems.append(
                 Problem(error.code, error.subject or str(pair.id), error.message, error.remedy)
@@ -68,9 +68,14 @@ def apply_plan(
     return Applied(tuple(done), tuple(dict.fromkeys(problems)))
 
 
-def _apply_pair(
-    plan: Plan, pair: PairPlan, clock: Clock, note: Callable[[str], None]
+def apply_pair(
+    plan: Plan, pair: PairPlan, *, clock: Clock, note: Callable[[str], None]
 ) -> tuple[Problem, ...]:
+    """Brings one pair to what the topology wants; ``note`` hears each thing done. Blocking.
+
+    Raises:
+        ReplicatorError: a cluster does not answer or refuses; what was done stays done.
+    """
     with (
         ClusterAdmin(pair.source, client_id=CLIENT_ID) as source,
         ClusterAdmin(pair.target, client_id=CLIENT_ID) as target,

@@ -95,15 +95,24 @@ def bootstrap_pair(
 
 
 def read_control(
-    topology: str, cluster: ClusterPlan, *, client_id: str, timeout_seconds: float = READ_SECONDS
+    topology: str,
+    cluster: ClusterPlan,
+    *,
+    client_id: str,
+    timeout_seconds: float = READ_SECONDS,
+    settled: bool = False,
 ) -> ControlState:
-    """The control topic of a cluster, read to its end.
+    """The control topic of a cluster, read to its end; ``settled`` as ``read_compacted`` has it.
 
     Raises:
         ClusterError: the cluster does not answer, or has no control topic (``NotFoundError``).
     """
     read = read_compacted(
-        cluster, control_topic(topology), client_id=client_id, timeout_seconds=timeout_seconds
+        cluster,
+        control_topic(topology),
+        client_id=client_id,
+        timeout_seconds=timeout_seconds,
+        settled=settled,
     )
     return EMPTY.fold(read[0].items())
 

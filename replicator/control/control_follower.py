@@ -46,7 +46,8 @@ class WholeControl:
 
     def read(self, admin: ClusterAdmin) -> ControlState:  # noqa: ARG002 # a part of the protocol
         """See ``ControlLog``."""
-        return read_control(self._topology, self._cluster, client_id=self._client_id)
+        # Seeding tasks write there too: nothing committed may be missed for one that is open.
+        return read_control(self._topology, self._cluster, client_id=self._client_id, settled=True)
 
 
 class ControlFollower(threading.Thread):

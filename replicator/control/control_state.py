@@ -13,6 +13,7 @@ from replicator.control.records import (
     Pause,
     ProblemRecord,
     QuarantineOutcome,
+    Seed,
     Share,
     TopicRecord,
     WorkerRecord,
@@ -106,6 +107,24 @@ class ControlState:
     def gap(self, source: str, topic: str, partition: int) -> Gap | None:
         """The newest gap an operator accepted for a partition."""
         return self._get(Gap, source, topic, partition)
+
+    def seed(self, source: str, link: str, topic: str, partition: int) -> Seed | None:
+        """What Spark does or did with a partition."""
+        return self._get(Seed, source, link, topic, partition)
+
+    def seeds(self, source: str, link: str | None = None) -> tuple[Seed, ...]:
+        """All that Spark does or did with partitions of a source, in order of name."""
+        found = (
+            seed
+            for seed in self._all(Seed)
+            if seed.source == source and (link is None or seed.link == link)
+        )
+        return tuple(sorted(found, key=lambda seed: (seed.link, seed.topic, seed.partition)))
+
+    def held_by_spark(self, source: str, link: str, topic: str, partition: int) -> bool:
+        """Whether lanes must leave a partition alone."""
+        seed = self.seed(source, link, topic, partition)
+        return seed is not None and seed.state != "done"
 
     def share(self, source: str, link: str) -> Share | None:
         """How a flow's throttle is split over its lanes."""

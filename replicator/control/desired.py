@@ -1,8 +1,8 @@
 """From what the control topic says to what each lane is told to do. Pure.
 
 A lane is told to work on a source partition only when the layout is stable, the topic's record is
-``active``, both sides have the partition, no operator paused it, and the role of its link lets it. A
-lane with nothing to do gets no spec, so that it costs no clients.
+``active``, both sides have the partition, Spark does not hold it, no operator paused it, and the role
+of its link lets it. A lane with nothing to do gets no spec, so that it costs no clients.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ def lane_specs(
         if block is None or not obeyed(control, flow):
             continue
         numbers = owned.intersection(range(block.first, block.first + block.count))
-        if not numbers:
+        if not numbers or flow.policy.runtime == "spark":
             continue
         settings = lane_settings(plan, flow)
         for number, work in _work(flow, block, control, numbers).items():
@@ -156,6 +156,8 @@ def _work(
             number = lane_in(block, topic.topic, partition)
             if number not in numbers:
                 continue
+            if control.held_by_spark(flow.source, flow.link, topic.topic, partition):
+                continue
             if pauses and control.paused(flow.id, flow.link, topic.topic, partition):
                 continue
             work.setdefault(number, []).append(_partition_work(flow, topic, partition, control))
@@ -166,6 +168,7 @@ def _partition_work(
     flow: FlowPlan, topic: TopicRecord, partition: int, control: ControlState
 ) -> PartitionWork:
     gap = control.gap(flow.source, topic.topic, partition)
+    seed = control.seed(flow.source, flow.link, topic.topic, partition)
     return PartitionWork(
         topic=topic.topic,
         partition=partition,
@@ -174,4 +177,5 @@ def _partition_work(
         priority=topic.priority,
         max_message_bytes=topic.max_message_bytes,
         accept_gap=gap.token if gap is not None else "",
+        seeded=seed.run if seed is not None else "",
     )

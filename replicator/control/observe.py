@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from replicator.clock import Clock
 from replicator.control.checkpoint_moves import plan_moves
 from replicator.control.control_state import ControlState
+from replicator.control.first_history import first_histories
 from replicator.control.lane_change import read_checkpoints
 from replicator.control.layout import decide_layout
 from replicator.control.snapshot import PairSnapshot, TopicFacts
@@ -87,6 +88,11 @@ class Observer:
             refusals=refusals,
             just_created=frozenset(just_created),
         )
+        histories = first_histories(
+            self.pair.source, self.source_admin, wanted, snapshot.source_topics, control
+        )
+        if histories:
+            snapshot = replace(snapshot, histories=histories)
         if any(control.topic(one.flow.source, one.flow.link, one.topic) is None for one in wanted):
             return self._with_checkpoints(snapshot, wanted, target_sizes)
         return snapshot

@@ -16,6 +16,7 @@ from replicator.control.actions import (
     EraseRecord,
     WriteRecord,
 )
+from replicator.control.first_history import first_seeds, may_begin_in_bulk
 from replicator.control.layout import LayoutDecision, decide_layout
 from replicator.control.record_base import Record
 from replicator.control.records import ProblemRecord, Share, TopicRecord
@@ -76,12 +77,16 @@ def reconcile(pair: PairPlan, snapshot: PairSnapshot) -> Decision:
                     subject=one.topic,
                 )
             )  # fmt: skip
+            if decision.record.state == "active" and may_begin_in_bulk(one, snapshot.control):
+                writes.extend(_in_bulk(one, decision.record, snapshot))
     for problem in snapshot.noticed:
         # A duty that knows the link says so in the subject; else it is said once for the pair.
         link = problem.subject if problem.subject in problems else pair.flows[0].link
         problems[link].append(problem)
     ended, moved = _no_longer_wanted(pair, snapshot, wanted, problems)
     lanes, layout = _lanes(pair, snapshot, wanted, moved)
+    if layout.change == "fenced" and _spark_is_at_work(pair, snapshot):
+        lanes, layout, writes = _wait_for_spark(layout, snapshot, writes, moved)
     reports = [
         report
         for flow in pair.flows
@@ -201,6 +206,51 @@ def _lanes(
         reason=decision.reason,
     )
     return [action], decision
+
+
+def _in_bulk(one: WantedTopic, record: TopicRecord, snapshot: PairSnapshot) -> list[WriteRecord]:
+    """Seeds go with the record that activates the topic: no lane is told of it before."""
+    seeds = first_seeds(one, record, snapshot.histories, at_ms=snapshot.at_ms)
+    reason = f"history of '{one.topic}' is copied by Spark first"
+    return [
+        WriteRecord(
+            one.flow.target, seed, reason, kind="" if at else "bulk-sync", subject=one.topic
+        )
+        for at, seed in enumerate(seeds)
+    ]
+
+
+def _spark_is_at_work(pair: PairPlan, snapshot: PairSnapshot) -> bool:
+    """Its tasks write checkpoints into the lanes' partitions, so those must stay where they are.
+
+    A change that has begun is finished: nothing was taken from lanes while they were changing.
+    """
+    current = snapshot.control.layout(pair.source.alias)
+    seeds = snapshot.control.seeds(pair.source.alias)
+    begun = current is not None and current.state == "changing"
+    return not begun and any(seed.state != "done" for seed in seeds)
+
+
+def _wait_for_spark(
+    layout: LayoutDecision,
+    snapshot: PairSnapshot,
+    writes: list[Action],
+    moved: tuple[TopicRecord, ...],
+) -> tuple[list[Action], LayoutDecision, list[Action]]:
+    """No change of lanes, and so no topic under a link whose lanes cannot find its checkpoints."""
+    current = snapshot.control.layout(layout.layout.source) or layout.layout
+    stay = snapshot.misplaced | {record.topic for record in moved}
+    kept = [
+        write
+        for write in writes
+        if not (
+            isinstance(write, WriteRecord)
+            and isinstance(write.record, TopicRecord)
+            and write.record.topic in stay
+        )
+    ]
+    reason = f"waits for Spark: {layout.reason}"
+    return [], LayoutDecision(current, "none", reason), kept
 
 
 def _report(

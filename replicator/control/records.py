@@ -168,6 +168,38 @@ class FlowRates(Part):
     problems: tuple[ProblemPart, ...] = ()
 
 
+class Seed(Record):
+    """Spark copies a partition: while it is not ``done``, no lane may work on it.
+
+    ``start`` and ``end`` are the source offsets planned when it began, half open. ``run`` is the run
+    that may copy; tasks of any other one refuse. ``releasing``: nobody may begin to copy, and whoever
+    did is being fenced. ``done`` is written in the transaction of the last checkpoint, so a lane that
+    sees it finds that checkpoint. A ``stream`` has no end.
+    """
+
+    KIND = "seed"
+    KEY = ("source", "link", "topic", "partition")
+    source: str
+    link: str
+    topic: str
+    partition: int
+    state: Literal["seeding", "releasing", "done"]
+    purpose: Literal["history", "stream"] = "history"
+    run: str = ""
+    start: int = 0
+    end: int = 0
+    at_ms: int = 0
+    by: str = ""
+    keeps_latest: bool = False
+    position: int = 0
+    records: int = 0
+    bytes: int = 0
+    checksum: str = ""
+    seconds: float = 0.0
+    superseded: int = 0
+    problem: str = ""
+
+
 class WorkerRecord(Record):
     """A worker says it is there; written about every 5 s, tombstoned on a clean exit."""
 
@@ -231,7 +263,7 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
-        QuarantineOutcome, GapTaken, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
+        QuarantineOutcome, GapTaken, Seed, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
         ContactRecord, SalvageRecord,
     )
 }  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from replicator.control.history import sizes_on_disk
 from replicator.control.lane_change import read_checkpoints
 from replicator.control.snapshot import PairSnapshot
 from replicator.control.status_facts import Key
@@ -80,11 +81,15 @@ def estimate_seed(
             left[one.topic] = left.get(one.topic, 0) + backlog
             if backlog:
                 behind.append(key)
-    sizes = _record_sizes(pair.source, behind, starts)
+    on_disk = _record_sizes_on_disk(pair.source, behind, starts, ends)
+    told = {topic for topic, _ in behind if topic in on_disk}
+    sampled = _record_sizes(pair.source, [key for key in behind if key[0] not in told], starts)
+    sizes = {**sampled, **on_disk}
     return tuple(
         seed_estimate(
             flow=one.flow.id, topic=one.topic, records=left[one.topic],
-            record_bytes=sizes.get(one.topic, 0.0), throttle=one.flow.policy.throttle,
+            size=round(left[one.topic] * sizes.get(one.topic, 0.0)),
+            throttle=one.flow.policy.throttle,
         )
         for one in wanted
         if left.get(one.topic)
@@ -92,10 +97,9 @@ def estimate_seed(
 
 
 def seed_estimate(
-    *, flow: str, topic: str, records: int, record_bytes: float, throttle: Throttle
+    *, flow: str, topic: str, records: int, size: int, throttle: Throttle
 ) -> SeedEstimate:
-    """The pure half: records and their size against what may be copied per second."""
-    size = round(records * record_bytes)
+    """The pure half: records and bytes against what may be copied per second."""
     seconds = max(
         records / (throttle.records_per_second or RECORDS_PER_SECOND),
         size / (throttle.bytes_per_second or BYTES_PER_SECOND),
@@ -130,6 +134,21 @@ def _known(
         return {}
     answers = admin.offsets(keys, at)
     return {key: answer for key, answer in answers.items() if isinstance(answer, int)}
+
+
+def _record_sizes_on_disk(
+    source: ClusterPlan, keys: list[Key], starts: Mapping[Key, int], ends: Mapping[Key, int]
+) -> dict[str, float]:
+    """Mean bytes per offset of each topic's log, where the brokers tell sizes."""
+    sizes = sizes_on_disk(source, {topic for topic, _ in keys})
+    offsets: dict[str, int] = {}
+    known: dict[str, int] = {}
+    for key in keys:
+        length = ends.get(key, 0) - starts.get(key, 0)
+        if length > 0 and sizes.get(key):
+            offsets[key[0]] = offsets.get(key[0], 0) + length
+            known[key[0]] = known.get(key[0], 0) + sizes[key]
+    return {topic: known[topic] / count for topic, count in offsets.items()}
 
 
 def _record_sizes(

@@ -35,6 +35,7 @@ class PairSnapshot:
         checkpoints_exist: whether anything was ever checkpointed for the pair.
         refusals: what brokers refused lately, by identity of the action.
         noticed: what the controller's duties found wrong.
+        histories: bytes of source partitions with records, of topics that may begin in bulk.
         just_created: target topics created so recently that metadata may not show them yet.
     """
 
@@ -51,3 +52,4 @@ class PairSnapshot:
     refusals: Mapping[str, Problem] = field(default_factory=dict)
     just_created: frozenset[str] = frozenset()
     noticed: tuple[Problem, ...] = ()
+    histories: Mapping[tuple[str, int], int] = field(default_factory=dict)

@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 from replicator.control.control_state import EMPTY, ControlState
 from replicator.dataplane.checkpoint import Checkpoint
 from replicator.dataplane.events import Problem
+from replicator.identifiers import is_stream
+from replicator.topology.plan import FlowPlan
+
+FRESH_SECONDS = 15.0
+"""A worker writes its record about every 5 s; an older one says nothing about now."""
 
 Key = tuple[str, int]
 """Topic and partition."""
@@ -48,3 +53,12 @@ class PairFacts:
     members: tuple[GroupMember, ...] = ()
     source_problem: Problem | None = None
     target_problem: Problem | None = None
+
+    def streams(self, flow: FlowPlan) -> bool:
+        """Whether a stream of Spark said lately that it runs the flow."""
+        return any(
+            rate.link == flow.link
+            for worker in self.control.workers(flow.source)
+            if is_stream(worker.id) and self.now_ms - worker.at_ms < FRESH_SECONDS * 1000
+            for rate in worker.flows
+        )

@@ -96,10 +96,16 @@ def _state(
             _STOPPED_REMEDY.format(flow=flow.id, topic=topic.topic, partition=partition),
         )
         return "stopped", (problem,)
+    seed = facts.control.seed(flow.source, flow.link, topic.topic, partition)
+    if seed is not None and seed.state != "done" and seed.purpose == "history":
+        return "seeding", ()
     if facts.control.paused(flow.id, flow.link, topic.topic, partition):
         return "paused", ()
     if facts.source_problem is not None:
         return "failed", ()
+    if flow.policy.runtime == "spark":
+        held = facts.control.held_by_spark(flow.source, flow.link, topic.topic, partition)
+        return ("replicating" if held and facts.streams(flow) else "waiting"), ()
     layout = facts.control.layout(flow.source)
     lane = lane_of_link(layout, flow.link, topic.topic, partition) if layout is not None else None
     if lane is None or lane not in owned or checkpoint is None:

@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from replicator.control.records import Block, ProblemPart, TopicRecord, WorkerRecord
-from replicator.control.status_facts import PairFacts
+from replicator.control.status_facts import FRESH_SECONDS, PairFacts
 from replicator.control.status_partition import PartitionStatus, partition_status
 from replicator.dataplane.events import Problem
 from replicator.identifiers import is_canary_topic
 from replicator.topology.plan import FlowPlan, LinkPlan, PairPlan, Plan
 from replicator.topology.roles import Role, first_role
-
-FRESH_SECONDS = 15.0
-"""A worker writes its record about every 5 s; an older one says nothing about now."""
 
 JsonObject = dict[str, object]
 
@@ -83,7 +80,8 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
         for worker in facts.control.workers(flow.source)
         if facts.now_ms - worker.at_ms < FRESH_SECONDS * 1000
     ]
-    problems = _problems(flow, facts, topics, workers, _unowned(block, owned))
+    unowned = _unowned(block, owned) if flow.policy.runtime == "workers" else ()
+    problems = _problems(flow, facts, topics, workers, unowned)
     state, reason = _state(flow, facts, block, owned, partitions)
     lags = [partition.lag_seconds for partition in partitions if partition.lag_seconds is not None]
     unknown = any(p.lag_records and p.lag_seconds is None for p in partitions)
@@ -135,9 +133,24 @@ def _state(
         return "paused", "paused by an operator"
     if facts.source_problem is not None:
         return "failed", f"{flow.source}: {facts.source_problem.detail}"
+    nobody = _nobody(flow, facts, block, owned)
+    seeding = [partition for partition in partitions if partition.state == "seeding"]
+    if seeding:
+        return "seeding", _seeding(seeding, len(partitions))
+    if nobody:
+        return "stopped", nobody
+    return _moving(flow, partitions)
+
+
+def _nobody(flow: FlowPlan, facts: PairFacts, block: Block, owned: frozenset[int]) -> str:
+    """Why nothing can move; empty when somebody runs the flow."""
+    if flow.policy.runtime == "spark":
+        return "" if facts.streams(flow) else "no stream of Spark runs it"
     lanes = range(block.first, block.first + block.count)
-    if not owned.intersection(lanes):
-        return "stopped", "no worker runs it"
+    return "" if owned.intersection(lanes) else "no worker runs it"
+
+
+def _moving(flow: FlowPlan, partitions: Sequence[PartitionStatus]) -> tuple[str, str]:
     if not partitions:
         return "replicating", f"no topic on {flow.source} matches yet"
     count = {
@@ -155,6 +168,11 @@ def _state(
     if count["paused"] == total:
         return "paused", reason
     return "replicating", reason
+
+
+def _seeding(seeding: Sequence[PartitionStatus], total: int) -> str:
+    left = sum(partition.lag_records or 0 for partition in seeding)
+    return f"Spark copies history of {len(seeding)} of {total} partitions, {left:,} records behind"
 
 
 def _unowned(block: Block | None, owned: frozenset[int]) -> tuple[int, ...]:

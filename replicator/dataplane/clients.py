@@ -8,6 +8,7 @@ from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
 from replicator.dataplane.commit import AcknowledgedCommitter, TransactionalCommitter
 from replicator.dataplane.deliveries import RECORD_REFUSALS
 from replicator.dataplane.engine import Engine
+from replicator.dataplane.errand import Errand
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
 from replicator.dataplane.indexing import Indexing, OpenIndex
@@ -56,6 +57,9 @@ FETCH_BYTES = 2 * 1024 * 1024
 FETCH_WAIT_SECONDS = 2.0
 """How long a broker holds a fetch that finds nothing; records end the wait at once. Longer costs less
 while idle, and delays a partition that is added to an idle lane by as much."""
+
+ERRAND_FETCH_WAIT_SECONDS = 0.02
+"""The same for a range: where it ends in markers, only a fetch that finds nothing tells its end."""
 
 LARGEST_RECORD_BYTES = 1_000_000_000
 BATCH_BYTES = 1_000_000
@@ -178,8 +182,11 @@ def open_clients(
     examine: Callable[[set[Route]], None],
     on_problem: Callable[[str, KafkaError | None], None],
     give_up: Callable[[], bool],
+    errand: Errand | None = None,
 ) -> LaneClients:
     """Opens the clients of a session; nothing is sent to a broker before ``take_over``.
+
+    An errand has a transactional id of its own, and always writes in transactions.
 
     Raises:
         ReplicatorError: for settings or secrets that cannot be used.
@@ -192,6 +199,7 @@ def open_clients(
     )
     careful = bool(careful_until)
     transactional = spec.settings.delivery == "exactly-once"
+    own_id = lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
     sessions: list[Session] = []
 
     def delivered(error: KafkaError | None, message: object) -> None:
@@ -207,17 +215,13 @@ def open_clients(
             group_id=progress_group(spec.topology, spec.target.alias),
             partition_fetch_bytes=FETCH_BYTES,
             queue_bytes=QUEUE_BYTES,
-            fetch_wait_seconds=FETCH_WAIT_SECONDS,
+            fetch_wait_seconds=ERRAND_FETCH_WAIT_SECONDS if errand else FETCH_WAIT_SECONDS,
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
         "error_cb": lambda error: on_problem("source", error),
     }
     consumer = open_consumer(watch_topic_ids(consumer_settings, learned_topic_id))
-    transactional_id = (
-        lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
-        if transactional
-        else None
-    )
+    transactional_id = (errand.writer if errand else own_id) if transactional else None
     producer = open_producer(
         {
             **producer_config(
@@ -275,6 +279,9 @@ def open_clients(
     )
     sessions.append(session)
 
+    def use(engine: Engine) -> None:
+        session.use(engine if errand is None else errand.engine(engine, session.table))
+
     def records_engine(sink: RecordSink) -> Engine:
         return RecordsEngine(
             producer=sink,
@@ -294,7 +301,7 @@ def open_clients(
         )
 
     if careful:
-        session.use(
+        use(
             CarefulCopier(
                 engine_for=records_engine,
                 producer=producer,
@@ -311,7 +318,7 @@ def open_clients(
             )
         )
     else:
-        session.use(records_engine(producer))
+        use(records_engine(producer))
     try:
         admin = ClusterAdmin(spec.source, client_id=client_id)
     except ReplicatorError:

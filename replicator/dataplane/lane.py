@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from replicator.clock import Clock
 from replicator.dataplane.clients import LaneClients, open_clients
+from replicator.dataplane.errand import Errand
 from replicator.dataplane.events import LaneState, LaneStats
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
@@ -19,7 +20,7 @@ from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.partitions import LanePartitions
 from replicator.dataplane.quarantine_writer import QuarantineWriter
 from replicator.dataplane.route import Route
-from replicator.dataplane.spec import LaneSpec
+from replicator.dataplane.spec import LaneSpec, handed_over
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
 from replicator.kafka.client import KafkaError, KafkaException
 from replicator.kafka.errors import map_kafka_error
@@ -54,7 +55,9 @@ class Lane(threading.Thread):
         may_start: MayStart,
         clock: Clock,
         open_index: OpenIndex | None = None,
+        errand: Errand | None = None,
     ) -> None:
+        """With an ``errand`` it ends by itself, once that is done."""
         super().__init__(
             name=f"lane-{spec.source.alias}-{spec.target.alias}-{spec.lane}", daemon=True
         )
@@ -62,6 +65,7 @@ class Lane(threading.Thread):
         self._post = post
         self._may_start = may_start
         self._open_index = open_index
+        self._errand = errand
         self._clock = clock
         self._commands: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
@@ -98,9 +102,10 @@ class Lane(threading.Thread):
         self._command(lambda: self._apply(spec))
 
     def _apply(self, spec: LaneSpec) -> None:
+        outdated = handed_over(self._spec, spec)
         self._spec = spec
         self._flow_control.set(spec.throttle, now=self._clock.monotonic())
-        if self._clients is None or self._clients.serves(spec):
+        if self._clients is None or (self._clients.serves(spec) and not outdated):
             self._known().follow(spec)
         else:
             self._reopen = True
@@ -184,6 +189,7 @@ class Lane(threading.Thread):
             examine=lambda suspects: self._known().examine(suspects),
             on_problem=self._note_problem,
             give_up=lambda: self._clock.monotonic() > self._give_up_at,
+            errand=self._errand,
         )
         if not clients.fence_last_owner(lambda: self._stopping):
             return
@@ -191,11 +197,11 @@ class Lane(threading.Thread):
             self._stopping = True
             self._outdated = True
             return
+        checkpoints = clients.read_checkpoints(self._open_index)
+        if self._errand is not None:
+            self._errand.plan_start(spec, checkpoints)
         self._partitions = LanePartitions(
-            spec,
-            clients=clients,
-            checkpoints=clients.read_checkpoints(self._open_index),
-            post=self._post,
+            spec, clients=clients, checkpoints=checkpoints, post=self._post
         )
         self._partitions.follow(spec)
         self._state, self._reason = "running", "copying"
@@ -211,6 +217,10 @@ class Lane(threading.Thread):
                 session.commit()
                 self._careful_until = {}
                 return  # the next session runs at full speed
+            if self._errand is not None and self._errand.over(self._all()):
+                self._errand.finish(session, self._all())
+                self._stopping = True
+                return
             self._tick()
         session.commit()
 

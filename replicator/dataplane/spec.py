@@ -27,7 +27,8 @@ class PartitionWork:
     ``topic_id`` is the source topic's id as the controller saw it, so that a recreated topic is
     noticed. ``max_message_bytes`` is the target topic's limit. ``accept_gap`` is the token of an
     operator's decision to let a stopped partition go on ("" when there is none); a lane acts on a
-    token once and stores it in the checkpoint.
+    token once and stores it in the checkpoint. ``seeded`` names the run of Spark that last copied it
+    ("" when none did): its checkpoint was written by somebody else than the lane.
     """
 
     topic: str
@@ -37,6 +38,7 @@ class PartitionWork:
     priority: Priority = "normal"
     max_message_bytes: int = 1048588
     accept_gap: str = ""
+    seeded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,14 @@ class LaneSpec:
     def pair(self) -> FlowId:
         """The pair as people write it."""
         return flow_id(self.source.alias, self.target.alias)
+
+
+def handed_over(old: LaneSpec, new: LaneSpec) -> bool:
+    """Whether the new spec has partitions that somebody else copied since the old one was made.
+
+    What the lane read of the checkpoints topic when it took over is then outdated.
+    """
+    known = {(item.topic, item.partition, item.seeded) for item in old.work}
+    return any(
+        item.seeded and (item.topic, item.partition, item.seeded) not in known for item in new.work
+    )

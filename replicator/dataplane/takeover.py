@@ -17,10 +17,14 @@ from replicator.kafka.compacted_log import read_compacted
 
 
 def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
-    """The last value of every key in the lane's partition: checkpoints, and its index."""
+    """The last value of every key in the lane's partition: checkpoints, and its index.
+
+    Seeding tasks write there too: what the last owner stored may stand behind a transaction of one
+    of them that is open now, and must not be missed.
+    """
     topic = checkpoints_topic(spec.topology, spec.source.alias)
     records = read_compacted(
-        spec.target, topic, [spec.lane], client_id=client_id, timeout_seconds=30.0
+        spec.target, topic, [spec.lane], client_id=client_id, timeout_seconds=30.0, settled=True
     )
     return records[spec.lane]
 

@@ -34,8 +34,12 @@ def read_compacted(
     *,
     client_id: str,
     timeout_seconds: float = 10.0,
+    settled: bool = False,
 ) -> dict[int, dict[bytes, bytes]]:
     """The last value of every key, for each partition, up to its end at the time of the call.
+
+    ``settled`` waits for transactions that are open there: what was committed behind the first
+    record of an open one is hidden from readers until it ends.
 
     Raises:
         UnreachableError: the end was not reached in time.
@@ -43,7 +47,7 @@ def read_compacted(
     """
     # The end of a quiet partition is told after one wait at the broker: here it is to be short.
     with LogTail(cluster, topic, partitions, client_id=client_id, fetch_wait_seconds=0.01) as tail:
-        return tail.load(timeout_seconds=timeout_seconds)
+        return tail.load(timeout_seconds=timeout_seconds, settled=settled)
 
 
 class LogTail:
@@ -80,9 +84,16 @@ class LogTail:
         self._ended: set[int] = set()
         self.position = 0
         """Where the last partition that was heard of goes on; meant for topics of one partition."""
+        self._settled = False
+        self._ends: dict[int, int] = {}
 
-    def load(self, *, timeout_seconds: float) -> dict[int, dict[bytes, bytes]]:
+    def load(
+        self, *, timeout_seconds: float, settled: bool = False
+    ) -> dict[int, dict[bytes, bytes]]:
         """Reads from the start to the end of every partition; call it once, before ``poll``.
+
+        Without ``settled`` the end is where the oldest open transaction begins, with it where the
+        log ended when that place was first reached.
 
         Returns:
             The last value of every key, for each partition.
@@ -93,6 +104,7 @@ class LogTail:
         """
         state: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
         deadline = time.monotonic() + timeout_seconds
+        self._settled = settled
         self._start(timeout_seconds)
         while len(self._ended) < len(self._partitions):
             left = deadline - time.monotonic()
@@ -175,11 +187,19 @@ class LogTail:
                 records.append(message)
                 self.position = (message.offset() or 0) + 1
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._ended.add(message.partition() or 0)
+                self._reached_end(message.partition() or 0, message.offset() or 0)
                 self.position = message.offset() or 0
             elif not records:
                 raise self._failure(error)
         return records
+
+    def _reached_end(self, number: int, stable: int) -> None:
+        """The last stable offset was reached; the log itself may go on behind it."""
+        if self._settled and number not in self._ends:
+            place = TopicPartition(self.topic, number)
+            self._ends[number] = self._consumer.get_watermark_offsets(place, cached=True)[1]
+        if stable >= self._ends.get(number, 0):
+            self._ended.add(number)
 
     def _failure(self, error: KafkaError) -> ReplicatorError:
         return map_kafka_error(

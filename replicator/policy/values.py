@@ -14,6 +14,7 @@ Provenance = Literal["full", "path"]
 Priority = Literal["critical", "normal", "bulk"]
 OnRecordError = Literal["quarantine", "stop"]
 OnTruncation = Literal["stop", "report"]
+Runtime = Literal["workers", "spark"]
 
 PRIORITIES: tuple[Priority, ...] = ("critical", "normal", "bulk")
 
@@ -72,6 +73,14 @@ class GroupSync:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkSync:
+    """Whether history is copied by Spark first; ``auto`` from ``threshold_bytes`` on."""
+
+    mode: Literal["auto", "always", "never"] = "never"
+    threshold_bytes: int = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class HeaderMatch:
     """A header that must be present, with this value when one is given."""
 
@@ -113,6 +122,8 @@ class LinkPolicy:
     on_truncation: OnTruncation = "stop"
     filters: tuple[DropRule, ...] = ()
     transforms: tuple[str, ...] = ()
+    bulk_sync: BulkSync = BulkSync()
+    runtime: Runtime = "workers"
     relay: bool = False
     mm2_compatibility: bool = False
     heartbeats_reserved: bool = False

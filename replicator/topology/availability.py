@@ -20,11 +20,7 @@ class NotYet:
     harmless: tuple[object, ...]
 
 
-NOT_YET: tuple[NotYet, ...] = (
-    NotYet(("engine",), ("auto", "records")),
-    NotYet(("bulkSync", "mode"), ("never",)),
-    NotYet(("runtime",), ("workers",)),
-)
+NOT_YET: tuple[NotYet, ...] = (NotYet(("engine",), ("auto", "records")),)
 
 MECHANISMS_NOT_YET = frozenset({"OAUTHBEARER"})
 

@@ -40,6 +40,8 @@ KINDS: Mapping[str, ChangeKind] = {
     "on_truncation": "live",
     "filters": "restart",
     "transforms": "restart",
+    "bulk_sync": "live",
+    "runtime": "restart",
     "relay": "live",  # what it does to a flow is in `blocked`
     "mm2_compatibility": "live",
     "heartbeats_reserved": "selection",

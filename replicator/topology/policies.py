@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from replicator.policy.values import (
+    BulkSync,
     DropRule,
     GroupSync,
     HeaderMatch,
@@ -24,7 +25,7 @@ from replicator.topology.policy_spec import (
     StartTimestamp,
     TopicsSpec,
 )
-from replicator.topology.sync_spec import GroupSyncSpec, SyncSpec, TopicSyncSpec
+from replicator.topology.sync_spec import BulkSyncSpec, GroupSyncSpec, SyncSpec, TopicSyncSpec
 
 DEFAULT_GROUPS = Selection(include=("*",), exclude=("console-consumer-*", "__*"))
 
@@ -42,6 +43,7 @@ def link_policy(spec: PolicySpec, *, default_naming: NamingKind) -> LinkPolicy:
         topic_priorities=tuple((topics.priorities or {}).items()),
         sync_topics=_topic_sync(sync.topics or TopicSyncSpec()),
         sync_groups=_group_sync(sync.groups or GroupSyncSpec()),
+        bulk_sync=_bulk_sync(spec.bulk_sync or BulkSyncSpec()),
         filters=tuple(_drop_rule(entry) for entry in spec.filters or ()),
         transforms=tuple(spec.transforms or ()),
     )
@@ -56,6 +58,7 @@ def link_policy(spec: PolicySpec, *, default_naming: NamingKind) -> LinkPolicy:
         "discovery_interval_seconds": spec.discovery_interval,
         "on_record_error": spec.on_record_error,
         "on_truncation": spec.on_truncation,
+        "runtime": spec.runtime,
         "relay": spec.relay,
         "mm2_compatibility": spec.mm2_compatibility,
     }
@@ -105,6 +108,14 @@ def _group_sync(spec: GroupSyncSpec) -> GroupSync:
         enabled=default.enabled if spec.enabled is None else spec.enabled,
         interval_seconds=spec.interval or default.interval_seconds,
         rewind=spec.rewind or default.rewind,
+    )
+
+
+def _bulk_sync(spec: BulkSyncSpec) -> BulkSync:
+    default = BulkSync()
+    return BulkSync(
+        mode=spec.mode or default.mode,
+        threshold_bytes=spec.threshold or default.threshold_bytes,
     )
 
 

@@ -14,7 +14,11 @@ with warnings.catch_warnings():
     from kafka.errors import for_code
     from kafka.net.sasl import get_sasl_mechanism
     from kafka.net.sasl.oauth import AbstractTokenProvider
-    from kafka.protocol.admin import DescribeAclsRequest, DescribeConfigsRequest
+    from kafka.protocol.admin import (
+        DescribeAclsRequest,
+        DescribeConfigsRequest,
+        DescribeLogDirsRequest,
+    )
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.consumer import FetchRequest
     from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
@@ -32,6 +36,7 @@ __all__ = [
     "ApiVersionsRequest",
     "DescribeAclsRequest",
     "DescribeConfigsRequest",
+    "DescribeLogDirsRequest",
     "FetchRequest",
     "KafkaProtocol",
     "MetadataRequest",

@@ -379,7 +379,7 @@ def test_missing_rights_are_named_with_their_resource():
 def test_the_time_to_seed_follows_the_slower_of_records_and_bytes():
     def seconds(records, record_bytes, **throttle):
         return seed_estimate(
-            flow="east->west", topic="orders", records=records, record_bytes=record_bytes,
+            flow="east->west", topic="orders", records=records, size=records * record_bytes,
             throttle=Throttle(**throttle),
         ).seconds  # fmt: skip
 

@@ -1,5 +1,7 @@
 """What status says, from facts alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from replicator.control.control_state import EMPTY
@@ -13,6 +15,7 @@ from replicator.control.records import (
     ProblemPart,
     ProblemRecord,
     QuarantineOutcome,
+    Seed,
     TopicRecord,
     WorkerRecord,
 )
@@ -192,3 +195,47 @@ def test_a_refused_topic_shows_stopped_partitions_and_its_problem():
 def test_lag_in_seconds_is_unknown_rather_than_zero_when_nothing_tells_it():
     flow = report(oldest_waiting_ms={})
     assert flow["lagSeconds"] is None
+
+
+SEED = Seed(
+    source="east", link="orders-dr", topic="orders", partition=0, state="seeding", run="job.1",
+    start=0, end=95,
+)  # fmt: skip
+STREAMED = replace(FLOW, policy=replace(FLOW.policy, runtime="spark"))
+
+
+@pytest.mark.parametrize("state", ["seeding", "releasing"])
+def test_a_flow_whose_history_spark_copies_is_seeding(state):
+    told = report(SEED.model_copy(update={"state": state}))
+    assert told["state"] == "seeding"
+    assert told["reason"] == "Spark copies history of 1 of 2 partitions, 10 records behind"
+    assert [each["state"] for each in told["topics"][0]["partitions"]] == ["seeding", "replicating"]
+
+
+def test_a_flow_is_seeding_while_no_worker_runs():
+    assert report(SEED, members=())["state"] == "seeding"
+
+
+def test_a_partition_that_was_seeded_is_replicating():
+    done = SEED.model_copy(update={"state": "done"})
+    assert report(done)["state"] == "replicating"
+
+
+def streamed(*records, **fields):
+    return flow_report(PLAN.pairs[0], STREAMED, facts(*records, **fields))
+
+
+def test_a_flow_that_spark_runs_is_stopped_without_its_stream_and_asks_for_no_worker():
+    told = streamed(members=())
+    assert (told["state"], told["reason"]) == ("stopped", "no stream of Spark runs it")
+    assert "WORKER_MISSING" not in [problem["code"] for problem in told["problems"]]
+
+
+def test_a_flow_that_spark_runs_is_replicating_while_its_stream_says_so():
+    stream = WORKER.model_copy(update={"id": "spark-host-1", "lanes": ()})
+    held = [SEED.model_copy(update={"purpose": "stream", "partition": number}) for number in (0, 1)]
+    told = streamed(stream, *held, members=())
+    assert told["state"] == "replicating"
+    assert [each["state"] for each in told["topics"][0]["partitions"]] == ["replicating"] * 2
+    late = stream.model_copy(update={"at_ms": NOW - 20_000})
+    assert streamed(late, *held, members=())["state"] == "stopped"

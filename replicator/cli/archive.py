@@ -1,0 +1,187 @@
+"""`archive` and `restore`: topics to Parquet and back."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.output import render, say
+from replicator.cli.spark_options import (
+    ConfOption,
+    FromOption,
+    MasterOption,
+    PropertiesOption,
+    ToOption,
+    milliseconds,
+    spark_settings,
+)
+from replicator.errors import InputError
+
+if TYPE_CHECKING:
+    from replicator.topology.plan import ClusterPlan, Plan
+
+LOST = 1
+FolderOption = Annotated[
+    str,
+    typer.Option("--archive", metavar="DIR", help="The archive: a path, or a URL Spark can write."),
+]
+ClusterOption = Annotated[
+    str, typer.Option("--cluster", metavar="ALIAS", help="The cluster of the topology.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds both commands."""
+    app.command(rich_help_panel="History, on Spark")(archive)
+    app.command(rich_help_panel="History, on Spark")(restore)
+
+
+def archive(
+    *,
+    cluster: ClusterOption,
+    folder: FolderOption,
+    topic: Annotated[
+        list[str],
+        typer.Option("--topic", metavar="TOPIC", help="A topic, glob or regex:; may be repeated."),
+    ],
+    continuous: Annotated[
+        bool, typer.Option("--continuous", help="Go on round after round until stopped.")
+    ] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=1.0, help="Seconds between two rounds.")
+    ] = 60.0,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Only make few files of the many small ones.")
+    ] = False,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    properties_file: PropertiesOption = None,
+    file: FileOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Write topics to Parquet: every field, every record exactly once.
+
+    Goes on where the archive ends. Run it as often as you like, or once with --continuous.
+    """
+    from replicator.clock import SystemClock
+    from replicator.spark.archive.write import Archiver, Source
+    from replicator.spark.session import spark_session
+    from replicator.topology.load import require_plan, topology_path
+
+    path = topology_path(file)
+    plan = require_plan(path)
+    source = Source(_cluster(plan, cluster), str(path.resolve()), tuple(topic))
+    settings = spark_settings(master, conf, properties_file)
+    with spark_session(settings, name=f"replicator archive {cluster}") as session:
+        archiver = Archiver(session, source, folder, clock=SystemClock())
+        if archiver.swept:
+            say(f"Deleted {archiver.swept} files that a killed command had left behind.")
+        if compact:
+            _show_compaction(archiver.compact(), output)
+            return
+        rounds = archiver.continuously(interval) if continuous else [archiver.round()]
+        lost = False
+        for result in rounds:
+            lost = _show_round(result, output) or lost
+    if lost:
+        raise typer.Exit(LOST)
+
+
+def restore(
+    *,
+    cluster: ClusterOption,
+    folder: FolderOption,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC", help="An archived topic; all without it."),
+    ] = None,
+    rename: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="Under this name; for one topic.")
+    ] = None,
+    from_time: FromOption = None,
+    to_time: ToOption = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", min=0, help="Only this partition.")
+    ] = None,
+    from_offset: Annotated[
+        int | None, typer.Option("--from-offset", min=0, help="Archived offsets from here on.")
+    ] = None,
+    to_offset: Annotated[
+        int | None, typer.Option("--to-offset", min=0, help="Archived offsets before this.")
+    ] = None,
+    key_prefix: Annotated[
+        str | None, typer.Option("--key-prefix", metavar="TEXT", help="Keys that begin so.")
+    ] = None,
+    append: Annotated[
+        bool, typer.Option("--append", help="Write behind records that are there already.")
+    ] = False,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    properties_file: PropertiesOption = None,
+    file: FileOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Write archived records back into topics: in order, exactly once, into any cluster or name.
+
+    The same command given again goes on where it was interrupted.
+    """
+    from replicator.spark.archive.restore import Wanted
+    from replicator.spark.archive.restore import restore as restore_records
+    from replicator.spark.archive.restoring import Selection
+    from replicator.spark.session import spark_session
+    from replicator.topology.load import require_plan, topology_path
+
+    plan = require_plan(topology_path(file))
+    selection = Selection(
+        topics=tuple(topic or ()),
+        from_ms=milliseconds(from_time, option="--from"),
+        to_ms=milliseconds(to_time, option="--to"),
+        partition=partition,
+        from_offset=from_offset,
+        to_offset=to_offset,
+        key_prefix=None if key_prefix is None else key_prefix.encode(),
+    )
+    wanted = Wanted(plan.topology, _cluster(plan, cluster), selection, rename, append)
+    settings = spark_settings(master, conf, properties_file)
+    with spark_session(settings, name=f"replicator restore {cluster}") as session:
+        result: Any = restore_records(session, folder, wanted)
+    skipped = f"; {result['skipped']:,} were there already" if result["skipped"] else ""
+    text = f"Restored {result['records']:,} records into {cluster}{skipped}."
+    render(result, output, text=text)
+
+
+def _cluster(plan: "Plan", alias: str) -> "ClusterPlan":
+    for one in plan.clusters:
+        if one.alias == alias:
+            return one
+    raise InputError(
+        f"the topology has no cluster '{alias}'",
+        remedy=f"Its clusters: {', '.join(str(one.alias) for one in plan.clusters)}.",
+    )
+
+
+def _show_round(result: Any, output: Output) -> bool:  # noqa: ANN401 - plain JSON
+    if result["commit"] is None:
+        text = "Nothing new."
+    else:
+        text = (
+            f"Archived {result['records']:,} records in {result['files']} files "
+            f"({result['bytes']:,} bytes), commit {result['commit']}."
+        )
+    render(result, output, text=text)
+    for lost in result["lost"]:
+        say(
+            f"LOST {lost['topic']}/{lost['partition']}: offsets {lost['from']} to {lost['to']} were "
+            "taken by retention before they were archived. The manifest says so; run it more often.",
+            style="red",
+        )
+    return bool(result["lost"])
+
+
+def _show_compaction(result: Any, output: Output) -> None:  # noqa: ANN401 - plain JSON
+    text = (
+        "Nothing to compact."
+        if result["commit"] is None
+        else f"Made {result['after']} files of {result['before']}."
+    )
+    render(result, output, text=text)

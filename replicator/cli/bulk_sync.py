@@ -1,0 +1,208 @@
+"""`bulk-sync`: history by Spark, then on with the live flow."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from replicator.cli.options import FileOption, Output, OutputOption, YesOption
+from replicator.cli.output import confirm, render, say
+from replicator.cli.spark_options import (
+    ConfOption,
+    MasterOption,
+    PropertiesOption,
+    spark_settings,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from replicator.spark.bulk_plan import BulkPlan
+    from replicator.spark.bulk_sync import BulkOutcome
+    from replicator.spark.settings import SparkSettings
+    from replicator.topology.plan import PairPlan, Plan
+
+FAILED = 1
+MAX_LINES = 20
+_UNFINISHED = (
+    "Nothing to copy in this way. Partitions are unfinished that a run with another --compacted began: "
+    "repeat that one, or give them back with --release."
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(name="bulk-sync", rich_help_panel="Replication")(bulk_sync)
+
+
+def bulk_sync(
+    *,
+    flow: Annotated[
+        str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
+    ],
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated."),
+    ] = None,
+    compacted: Annotated[
+        Literal["all", "latest"],
+        typer.Option("--compacted", help="Of compacted topics, all records or the last per key."),
+    ] = "all",
+    manifest: Annotated[
+        Path | None,
+        typer.Option("--manifest", metavar="FILE", help="Write the manifest there as JSON."),
+    ] = None,
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="Give unfinished partitions back to the workers instead."),
+    ] = False,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    properties_file: PropertiesOption = None,
+    file: FileOption = None,
+    output: OutputOption = Output.TEXT,
+    yes: YesOption = False,
+) -> None:
+    """Copy history by Spark; the live flow goes on at the exact record where it ends.
+
+    Interrupted at any point, run it again: it goes on where it was.
+    """
+    from replicator.control.pause import find_pair
+    from replicator.spark.bulk_plan import survey, unfinished
+    from replicator.topology.load import require_plan, topology_path
+
+    path = topology_path(file)
+    plan = require_plan(path)
+    pair = find_pair(plan, flow)
+    if release:
+        _release(plan, pair, topic or [], output)
+        return
+    applied_first(plan, pair)
+    found = survey(plan, pair, topics=topic or [], keeps_latest=compacted == "latest")
+    if not found.ranges:
+        left = unfinished(found.control, pair, topic or [])
+        text = _UNFINISHED if left else "Nothing to copy: the flow has all history."
+        render({"ranges": [], "unfinished": len(left)}, output, text=text)
+        return
+    if output is Output.TEXT and not yes:
+        render({}, output, text=_shown(found))
+    if not confirm(f"Copy {found.records:,} records with Spark?", yes=yes):
+        say("Nothing was copied.")
+        return
+    settings = spark_settings(master, conf, properties_file)
+    outcome = _copied(plan, found, path, settings)
+    _keep(outcome, manifest)
+    render(outcome.manifest, output, text=_done(outcome, found))
+    for result in outcome.stopped:
+        say(
+            f"{result.problem} {result.topic}/{result.partition}: stopped at {result.position}. "
+            f"{result.detail} See 'replicator status'.",
+            style="red",
+        )
+    if outcome.stopped:
+        raise typer.Exit(FAILED)
+
+
+def applied_first(plan: "Plan", pair: "PairPlan") -> None:
+    """A flow that nobody ever started is applied, as a worker would.
+
+    Raises:
+        RefusedError: something stands in its way.
+    """
+    from replicator.clock import SystemClock
+    from replicator.control.applying import apply_pair
+    from replicator.control.pause import require_control
+    from replicator.errors import InputError, RefusedError
+
+    try:
+        control = require_control(plan, pair, client_id="replicator-seed")
+    except InputError:
+        control = None
+    if control is not None and control.layout(pair.source.alias) is not None:
+        return
+    say(f"{pair.id} was never applied: its topics are made on {pair.target.alias} first.")
+    problems = apply_pair(plan, pair, clock=SystemClock(), note=lambda line: say(f"  {line}"))
+    if problems:
+        first = problems[0]
+        raise RefusedError(first.detail, subject=first.subject, remedy=first.remedy)
+
+
+def _copied(
+    plan: "Plan", found: "BulkPlan", path: Path, settings: "SparkSettings"
+) -> "BulkOutcome":
+    from replicator.cli.pause import operator
+    from replicator.clock import SystemClock
+    from replicator.spark.bulk_sync import run_bulk
+    from replicator.spark.java import require_spark
+    from replicator.spark.session import spark_session
+
+    require_spark()  # said before anything is taken from the workers
+    with spark_session(settings, name=f"replicator bulk-sync {found.pair.id}") as session:
+        return run_bulk(
+            session, plan, found, topology_file=path, by=operator(), clock=SystemClock()
+        )
+
+
+def _release(plan: "Plan", pair: "PairPlan", topics: list[str], output: Output) -> None:
+    from replicator.clock import SystemClock
+    from replicator.control.seeding import hand_back, read_settled_control
+    from replicator.spark.bulk_plan import unfinished
+
+    seeds = unfinished(read_settled_control(plan, pair), pair, topics)
+    hand_back(plan, pair, seeds, clock=SystemClock())
+    released = [{"topic": seed.topic, "partition": seed.partition} for seed in seeds]
+    text = f"Given back: {len(released)} partitions go on with the workers."
+    render({"released": released}, output, text=text if released else "Nothing was unfinished.")
+
+
+def _keep(outcome: "BulkOutcome", path: Path | None) -> None:
+    import json
+
+    from replicator.errors import InputError
+
+    if path is None:
+        return
+    try:
+        path.write_text(json.dumps(outcome.manifest, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"the manifest cannot be written ({error.strerror}); everything was copied",
+            subject=str(path),
+            remedy="Run it again with -o json and another --manifest: nothing is copied twice.",
+        ) from error
+
+
+def _shown(found: "BulkPlan") -> "RenderableType":
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from replicator.cli.plan import duration_text, size_text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("topic", overflow="fold")
+    for heading in ("partitions", "records", "bytes", "at least"):
+        table.add_column(heading, justify="right")
+    estimates = found.estimates()
+    for estimate in estimates[:MAX_LINES]:
+        count = sum(one.record.topic == estimate.topic for one in found.ranges)
+        table.add_row(
+            estimate.topic, str(count), f"{estimate.records:,}", size_text(estimate.bytes),
+            duration_text(estimate.seconds),
+        )  # fmt: skip
+    lines: list[RenderableType] = [table]
+    if len(estimates) > MAX_LINES:
+        lines.append(Text(f"and {len(estimates) - MAX_LINES} more topics"))
+    if found.resumed:
+        lines.append(Text("An earlier run was interrupted: it goes on where that was."))
+    lines.append(Text("Meanwhile the workers leave these partitions alone."))
+    return Group(*lines)
+
+
+def _done(outcome: "BulkOutcome", found: "BulkPlan") -> str:
+    told = outcome.manifest
+    return (
+        f"Copied {told['records']:,} records of {len(outcome.results)} partitions in "
+        f"{told['seconds']} s; the live flow {found.pair.id} goes on from there. "
+        f"Manifest {told['checksum']}."
+    )

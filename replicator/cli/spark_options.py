@@ -1,0 +1,80 @@
+"""Options of the commands that run on Spark, spelled and explained alike; nothing heavy is imported."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replicator.errors import InputError
+
+if TYPE_CHECKING:
+    from replicator.spark.settings import SparkSettings
+
+MasterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--master", metavar="URL", help="Where Spark runs; all cores of this machine by default."
+    ),
+]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="NAME=VALUE", help="A Spark setting; may be repeated."),
+]
+PropertiesOption = Annotated[
+    Path | None,
+    typer.Option("--properties-file", metavar="FILE", help="Spark settings from a file."),
+]
+FlowOption = Annotated[
+    str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
+]
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC", help="Only this source topic; may be repeated."),
+]
+FromOption = Annotated[
+    str | None,
+    typer.Option("--from", metavar="TIME", help="Records of this time (ISO 8601) and later."),
+]
+ToOption = Annotated[
+    str | None, typer.Option("--to", metavar="TIME", help="Records before this time.")
+]
+
+
+def spark_settings(
+    master: str | None, conf: list[str] | None, properties_file: Path | None
+) -> "SparkSettings":
+    """What these options ask for; ``--debug`` may stand anywhere on the command line.
+
+    Raises:
+        InputError: a ``--conf`` is no setting.
+    """
+    import sys
+
+    from replicator.spark.settings import SparkSettings, parse_conf
+
+    return SparkSettings(
+        master=master,
+        conf=parse_conf(conf or ()),
+        properties_file=properties_file,
+        debug="--debug" in sys.argv,
+    )
+
+
+def milliseconds(text: str | None, *, option: str) -> int | None:
+    """An ISO 8601 time as milliseconds since the epoch; without a zone it is UTC.
+
+    Raises:
+        InputError: it is no time.
+    """
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(
+            f"'{text}' is not a time",
+            subject=option,
+            remedy="Write it as 2026-01-31T12:00:00Z.",
+        ) from error
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

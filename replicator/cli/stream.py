@@ -1,0 +1,76 @@
+"""`stream`: a flow as a Spark Structured Streaming job."""
+
+from typing import Annotated
+
+import typer
+
+from replicator.cli.options import FileOption
+from replicator.cli.output import say
+from replicator.cli.spark_options import (
+    ConfOption,
+    MasterOption,
+    PropertiesOption,
+    spark_settings,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(rich_help_panel="Replication")(stream)
+
+
+def stream(
+    *,
+    flow: Annotated[
+        str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
+    ],
+    interval: Annotated[
+        float,
+        typer.Option("--interval", metavar="SECONDS", min=0.1, help="From batch to batch."),
+    ] = 5.0,
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="Give back what a stream that died still holds, and end."),
+    ] = False,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    properties_file: PropertiesOption = None,
+    file: FileOption = None,
+) -> None:
+    """Run a flow on Spark instead of workers (`runtime: spark` on its link), until Ctrl-C.
+
+    It gives its partitions back when it ends: workers or another stream go on at the same record.
+    """
+    import threading
+
+    from replicator.cli.bulk_sync import applied_first
+    from replicator.cli.pause import operator
+    from replicator.clock import SystemClock
+    from replicator.control.pause import find_pair
+    from replicator.observability.logging import configure_logging
+    from replicator.topology.load import require_plan, topology_path
+
+    path = topology_path(file)
+    plan = require_plan(path)
+    pair = find_pair(plan, flow)
+    if release:
+        from replicator.spark.stream import release_streams
+
+        held = release_streams(plan, pair, clock=SystemClock())
+        say(f"Given back: {len(held)} partitions." if held else "No stream holds anything.")
+        return
+    from replicator.spark.java import require_spark
+    from replicator.spark.session import spark_session
+
+    require_spark()
+    from replicator.spark.stream import FlowStream, require_spark_runtime
+
+    require_spark_runtime(pair)
+    configure_logging()
+    applied_first(plan, pair)
+    settings = spark_settings(master, conf, properties_file)
+    with spark_session(settings, name=f"replicator stream {flow}") as session:
+        running = FlowStream(session, path, flow, by=operator(), clock=SystemClock())
+        say(f"Spark runs {flow}; Ctrl-C ends it and gives it back.")
+        running.serve(interval_seconds=interval, stopping=threading.Event())
+    say(f"{flow} is given back.")

@@ -1,0 +1,1 @@
+"""Room: archive. Topics as Parquet with a manifest that makes every record count exactly once."""

@@ -1,0 +1,254 @@
+"""``restore``: archived records back into topics, in order, exactly once, resumable."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from replicator.errors import InputError, RefusedError
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.topics import NewTopicSpec
+from replicator.spark.archive.manifest import Archive
+from replicator.spark.archive.parquet import read_files
+from replicator.spark.archive.restore_task import CLIENT_ID, DONE_DDL, RestoreOrder, restore_rows
+from replicator.spark.archive.restoring import (
+    PROGRESS_PARTITIONS,
+    Progress,
+    Selection,
+    chosen_files,
+    partitions_of,
+    progress_key,
+    progress_partition,
+    restore_id,
+    restores_topic,
+    unknown_topics,
+)
+from replicator.spark.archive.store import require_archive
+from replicator.spark.failures import task_errors
+from replicator.spark.files import Files
+from replicator.spark.progress import progress
+from replicator.topology.plan import ClusterPlan
+
+TIMEOUT_SECONDS = 30.0
+HEADROOM_BYTES = 1_024
+"""Room for the provenance header, over the limit the archived topic had."""
+_REPLICAS = 3
+
+JsonObject = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is restored into which cluster.
+
+    Attributes:
+        topology: name of the topology, part of the names of what is stored.
+        target: the cluster to write to.
+        selection: which archived records; no topics means all of them.
+        rename: the name of the topic on the target, where one topic is restored under another.
+        append: write behind records that are there already.
+    """
+
+    topology: str
+    target: ClusterPlan
+    selection: Selection
+    rename: str | None = None
+    append: bool = False
+
+
+def restore(session: SparkSession, folder: str, wanted: Wanted) -> JsonObject:
+    """Restores what is wanted; ``{"restore", "records", "skipped", "topics"}``.
+
+    Records that an earlier, interrupted run of the same restore wrote are counted as skipped.
+
+    Raises:
+        InputError: there is no archive, or it does not hold a topic that was asked for.
+        RefusedError: a topic of the target has records that this restore did not write.
+        ReplicatorError: the target or the file system cannot be used.
+    """
+    files = Files(session, folder)
+    archive = require_archive(files)
+    topics = wanted.selection.topics or tuple(sorted(archive.topics))
+    selection = _with_topics(wanted.selection, topics)
+    _check(archive, wanted, selection)
+    restored = restore_id(files.root, str(wanted.target.alias), wanted.rename, selection)
+    names = {topic: wanted.rename or topic for topic in topics}
+    with ClusterAdmin(wanted.target, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as admin:
+        ensure_compacted_topic(
+            admin, restores_topic(wanted.topology), partitions=PROGRESS_PARTITIONS
+        )
+        _prepare(admin, archive, names)
+        order = RestoreOrder(
+            topology=wanted.topology,
+            restore=restored,
+            target=wanted.target,
+            alias=archive.cluster,
+            names=names,
+            max_message_bytes=_limits(admin, names),
+        )
+        _claim(admin, order, partitions_of(archive, selection), append=wanted.append)
+    chosen = read_files(session, files, chosen_files(archive, selection))
+    tasks = max(1, len(partitions_of(archive, selection)))
+    with progress(session, "Restoring"):
+        done = _written(_selected(chosen, selection), order, tasks)
+    return {
+        "restore": restored,
+        "cluster": str(wanted.target.alias),
+        "records": sum(row["records"] for row in done),
+        "skipped": sum(row["skipped"] for row in done),
+        "topics": [
+            {
+                "topic": row["topic"], "target": names[row["topic"]],
+                "partition": row["partition"], "records": row["records"],
+                "skipped": row["skipped"],
+            }
+            for row in sorted(done, key=lambda row: (row["topic"], row["partition"]))
+        ],
+    }  # fmt: skip
+
+
+def _with_topics(selection: Selection, topics: tuple[str, ...]) -> Selection:
+    return replace(selection, topics=topics)
+
+
+def _check(archive: Archive, wanted: Wanted, selection: Selection) -> None:
+    missing = unknown_topics(archive, selection.topics)
+    if missing:
+        raise InputError(
+            f"the archive has no topic {', '.join(missing)}",
+            remedy=f"It has {', '.join(sorted(archive.topics)) or 'none'}.",
+        )
+    if wanted.rename is not None and len(selection.topics) != 1:
+        raise InputError(
+            "--as names one topic, and several are restored", remedy="Choose one with --topic."
+        )
+
+
+def _prepare(admin: ClusterAdmin, archive: Archive, names: Mapping[str, str]) -> None:
+    """Topics of the target: made where they are missing, refused where they do not fit."""
+    there = admin.topic_partitions()
+    brokers = len(admin.describe_cluster().brokers)
+    missing = [
+        NewTopicSpec(
+            name=target,
+            partitions=archive.topics[topic].partitions,
+            replication_factor=min(_REPLICAS, brokers),
+            configs=tuple(sorted(_configs(archive, topic).items())),
+        )
+        for topic, target in names.items()
+        if target not in there
+    ]
+    for failure in admin.create_topics(missing).values():
+        if failure is not None:
+            raise failure
+    small = [
+        f"{target} has {there[target]} partitions, {archive.topics[topic].partitions} were archived"
+        for topic, target in names.items()
+        if target in there and there[target] < archive.topics[topic].partitions
+    ]
+    if small:
+        raise RefusedError(
+            "; ".join(small),
+            subject=f"cluster:{admin.cluster.alias}",
+            remedy="Add partitions, or restore under another name with --as.",
+        )
+
+
+def _configs(archive: Archive, topic: str) -> dict[str, str]:
+    configs = dict(archive.topics[topic].configs)
+    # Old records must not be taken away by retention, nor be refused for their age, as they arrive.
+    configs["message.timestamp.type"] = "CreateTime"
+    if "max.message.bytes" in configs:
+        configs["max.message.bytes"] = str(int(configs["max.message.bytes"]) + HEADROOM_BYTES)
+    return configs
+
+
+def _claim(
+    admin: ClusterAdmin,
+    order: RestoreOrder,
+    partitions: list[tuple[str, int]],
+    *,
+    append: bool,
+) -> None:
+    """Marks the partitions as this restore's own, before the first record is written.
+
+    What it leaves in them when it is killed is then told apart from records of others, which are
+    never written behind unless that was asked for.
+    """
+    topic = restores_topic(order.topology)
+    stored = read_compacted(
+        order.target, topic, range(PROGRESS_PARTITIONS), client_id=CLIENT_ID,
+        timeout_seconds=TIMEOUT_SECONDS, settled=True,
+    )  # fmt: skip
+    new = [
+        key
+        for key in partitions
+        if progress_key(order.restore, *key) not in stored[progress_partition(*key)]
+    ]
+    if not append:
+        _refuse_held(admin, order, new)
+    with LogWriter(order.target, topic, client_id=CLIENT_ID) as writer:
+        for key in new:
+            begun = Progress(order.restore, *key).encode()
+            writer.write([begun], partition=progress_partition(*key))
+
+
+def _refuse_held(admin: ClusterAdmin, order: RestoreOrder, new: list[tuple[str, int]]) -> None:
+    keys = [(order.names[topic], number) for topic, number in new]
+    starts, ends = admin.offsets(keys, "earliest"), admin.offsets(keys, "latest")
+    held = [f"{topic}/{number}" for topic, number in keys
+            if starts[topic, number] != ends[topic, number]]  # fmt: skip
+    if held:
+        raise RefusedError(
+            f"there are records already in {', '.join(held[:10])}",
+            subject=f"cluster:{order.target.alias}",
+            remedy="Empty the topic, restore under another name with --as, or add --append.",
+        )
+
+
+def _limits(admin: ClusterAdmin, names: Mapping[str, str]) -> dict[str, int]:
+    configs = admin.topic_configs(names.values())
+    found: dict[str, int] = {}
+    for topic, target in names.items():
+        value = configs.get(target, {}).get("max.message.bytes")
+        found[topic] = int(value.value) if value is not None and value.value else 1_048_588
+    return found
+
+
+def _selected(records: DataFrame, selection: Selection) -> DataFrame:
+    rows = records.withColumn("at", f.unix_millis("timestamp"))
+    if selection.from_ms is not None:
+        rows = rows.filter(f.col("at") >= selection.from_ms)
+    if selection.to_ms is not None:
+        rows = rows.filter(f.col("at") < selection.to_ms)
+    if selection.partition is not None:
+        rows = rows.filter(f.col("partition") == selection.partition)
+    if selection.from_offset is not None:
+        rows = rows.filter(f.col("offset") >= selection.from_offset)
+    if selection.to_offset is not None:
+        rows = rows.filter(f.col("offset") < selection.to_offset)
+    if selection.key_prefix is not None:
+        prefix = bytearray(selection.key_prefix)
+        rows = rows.filter(f.substring("key", 1, len(prefix)) == f.lit(prefix))
+    return rows.select(
+        "topic", "partition", "offset", "key", "value", f.col("at").alias("timestamp"), "headers"
+    )
+
+
+def _written(records: DataFrame, order: RestoreOrder, tasks: int) -> list[dict[str, Any]]:
+    """Every partition in one task, in the order of its offsets."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with task_errors():
+            yield from restore_rows(order, batches)
+
+    ordered = records.repartition(tasks, "topic", "partition").sortWithinPartitions(
+        "topic", "partition", "offset"
+    )
+    return [row.asDict() for row in ordered.mapInArrow(write, DONE_DDL).collect()]

@@ -1,0 +1,253 @@
+"""Inside a task: archived rows, ordered, back into a topic; transactionally, and never twice."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from replicator.clock import Clock, SystemClock
+from replicator.errors import ReplicatorError, UnknownOutcomeError
+from replicator.kafka.client import KafkaError, KafkaException, Producer, open_producer
+from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.errors import kafka_errors, map_kafka_error
+from replicator.kafka.settings import producer_config
+from replicator.policy.provenance import find_hops, with_hop
+from replicator.spark.archive.restoring import (
+    Progress,
+    decode_progress,
+    progress_key,
+    progress_partition,
+    restores_topic,
+    transactional_id,
+)
+from replicator.topology.plan import ClusterPlan
+
+CLIENT_ID = "replicator-restore"
+COMMIT_RECORDS = 20_000
+COMMIT_BYTES = 32 * 1024 * 1024
+TIMEOUT_SECONDS = 60.0
+_ABORT_SECONDS = 10.0
+
+DONE_DDL = "topic string, partition int, records bigint, skipped bigint"
+_DONE = pa.schema(
+    [
+        ("topic", pa.string()), ("partition", pa.int32()), ("records", pa.int64()),
+        ("skipped", pa.int64()),
+    ]
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreOrder:
+    """Where rows go: the same for every task of a restore.
+
+    ``names`` leads from archived topics to those of the target; ``alias`` is the archived cluster,
+    which the provenance header names.
+    """
+
+    topology: str
+    restore: str
+    target: ClusterPlan
+    alias: str
+    names: Mapping[str, str]
+    max_message_bytes: Mapping[str, int]
+
+
+class PartitionWriter:
+    """One partition of a restore, taken over: whoever held it before can write no more."""
+
+    def __init__(
+        self, order: RestoreOrder, topic: str, partition: int, *, clock: Clock | None = None
+    ) -> None:
+        """Fences an earlier owner, then reads how far it came.
+
+        Raises:
+            ReplicatorError: the target cannot be used.
+        """
+        self._order = order
+        self._topic, self._partition = topic, partition
+        self._target_topic = order.names[topic]
+        self._subject = f"cluster:{order.target.alias}"
+        self._clock = clock or SystemClock()
+        self._failed: KafkaError | None = None
+        self._open = False
+        self._held_records = self._held_bytes = 0
+        self.skipped = 0
+        self._producer: Producer = open_producer(
+            producer_config(
+                order.target,
+                client_id=CLIENT_ID,
+                transactional_id=transactional_id(order.topology, order.restore, topic, partition),
+                compression="lz4",
+                max_message_bytes=order.max_message_bytes[topic],
+                on_delivery=self._delivered,
+                only_failed_deliveries=True,
+            ),
+            subject=self._subject,
+        )
+        with kafka_errors(self._subject, f"take over {self._target_topic}/{partition}"):
+            self._producer.init_transactions(TIMEOUT_SECONDS)
+        self.progress = self._stored()
+        self._before = self.progress.records
+
+    @property
+    def written(self) -> int:
+        """Records written by this owner."""
+        return self.progress.records - self._before
+
+    def take(self, row: Mapping[str, Any]) -> None:
+        """Writes one row; rows come in the order of their offsets.
+
+        Raises:
+            ReplicatorError: the target refuses a record, or cannot be reached.
+        """
+        offset = row["offset"]
+        if offset < self.progress.next_offset:
+            self.skipped += 1
+            return
+        if not self._open:
+            with kafka_errors(self._subject, "begin a transaction"):
+                self._producer.begin_transaction()
+            self._open = True
+        key, value = row["key"], row["value"]
+        pairs = [(each["key"], each["value"]) for each in row["headers"] or ()]
+        hop = f"{self._order.alias}/{self._topic}/{self._partition}/{offset}".encode()
+        stamp = row["timestamp"]
+        self._produce(
+            self._target_topic, value, key, self._partition,
+            -1 if stamp is None else stamp, with_hop(pairs, find_hops(pairs), hop),
+        )  # fmt: skip
+        self.progress = replace(
+            self.progress, next_offset=offset + 1, records=self.progress.records + 1
+        )
+        self._held_records += 1
+        self._held_bytes += len(key or b"") + len(value or b"")
+        if self._held_records >= COMMIT_RECORDS or self._held_bytes >= COMMIT_BYTES:
+            self.commit()
+
+    def commit(self) -> None:
+        """Commits records and progress together; nothing where nothing is open.
+
+        Raises:
+            ReplicatorError: see its class; the transaction is taken back.
+        """
+        if not self._open:
+            return
+        key, value = self.progress.encode()
+        number = progress_partition(self._topic, self._partition)
+        self._produce(restores_topic(self._order.topology), value, key, number, -1, [])
+        with kafka_errors(self._subject, f"commit into {self._target_topic}/{self._partition}"):
+            self._producer.commit_transaction(TIMEOUT_SECONDS)
+        self._open = False
+        self._held_records = self._held_bytes = 0
+
+    def close(self) -> None:
+        """Takes an open transaction back; the connections go with the object.
+
+        The client's own ``close`` raises where the producer was fenced, so it is not called.
+        """
+        if not self._open:
+            return
+        self._open = False
+        try:
+            self._producer.abort_transaction(_ABORT_SECONDS)
+        except KafkaException:
+            # Fenced, or out of reach: the next owner aborts it, or the broker after its time.
+            with contextlib.suppress(KafkaException):
+                self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+                self._producer.poll(0)
+
+    def _produce(  # noqa: PLR0917  the client's own order
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int,
+        timestamp_ms: int,
+        headers: Sequence[tuple[str, bytes | None]],
+    ) -> None:
+        deadline = self._clock.monotonic() + TIMEOUT_SECONDS
+        while True:
+            if self._failed is not None:
+                raise self._failure(self._failed)
+            try:
+                given: dict[str, Any] = {"timestamp": timestamp_ms} if timestamp_ms >= 0 else {}
+                self._producer.produce(topic, value, key, partition, headers=list(headers), **given)
+            except BufferError:
+                self._producer.poll(0.2)
+                if self._clock.monotonic() > deadline:
+                    raise UnknownOutcomeError(
+                        f"{topic}/{partition} takes nothing any more",
+                        subject=self._subject,
+                        remedy="Check its leader; the restore goes on where it was.",
+                    ) from None
+            except KafkaException as error:
+                raise self._failure(error.args[0]) from error
+            else:
+                self._producer.poll(0)
+                return
+
+    def _delivered(self, error: KafkaError | None, _message: object) -> None:
+        if error is not None and self._failed is None:
+            self._failed = error
+
+    def _failure(self, error: KafkaError) -> ReplicatorError:
+        return map_kafka_error(
+            error, subject=self._subject, doing=f"write {self._target_topic}/{self._partition}"
+        )
+
+    def _stored(self) -> Progress:
+        number = progress_partition(self._topic, self._partition)
+        stored = read_compacted(
+            self._order.target,
+            restores_topic(self._order.topology),
+            (number,),
+            client_id=CLIENT_ID,
+            timeout_seconds=TIMEOUT_SECONDS,
+            settled=True,
+        )[number]
+        where = self._order.restore, self._topic, self._partition
+        return decode_progress(*where, stored.get(progress_key(*where)))
+
+
+def restore_rows(
+    order: RestoreOrder, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Writes rows that are ordered by topic, partition and offset; one row out per partition."""
+    writer: PartitionWriter | None = None
+    where: tuple[str, int] | None = None
+    done: list[dict[str, object]] = []
+    try:
+        for batch in batches:
+            for row in batch.to_pylist():
+                if where != (row["topic"], row["partition"]):
+                    done += _finished(writer, where)
+                    writer, where = None, (row["topic"], row["partition"])
+                    writer = PartitionWriter(order, *where)
+                if writer is not None:
+                    writer.take(row)
+        done += _finished(writer, where)
+        writer = None
+    finally:
+        if writer is not None:
+            writer.close()
+    yield pa.RecordBatch.from_pylist(done, schema=_DONE)
+
+
+def _finished(
+    writer: PartitionWriter | None, where: tuple[str, int] | None
+) -> list[dict[str, object]]:
+    if writer is None or where is None:
+        return []
+    try:
+        writer.commit()
+    finally:
+        writer.close()
+    return [
+        {
+            "topic": where[0], "partition": where[1],
+            "records": writer.written, "skipped": writer.skipped,
+        }
+    ]  # fmt: skip

@@ -1,0 +1,154 @@
+"""What is restored where: pure. And where a restore has got to, as it is stored on the target.
+
+Progress stands in a compacted topic of the target, written in the transaction of the records it
+accounts for. So a restore that was killed goes on exactly where it was, and the same command given
+again does nothing.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from replicator.errors import StoredFormatError
+from replicator.identifiers import RESERVED_PREFIX
+from replicator.kafka.wire_json import decode_value, encode_key, encode_value
+from replicator.spark.archive.manifest import Archive, ArchivedFile
+from replicator.spark.archive.parquet import NO_TIME
+
+VERSION = 1
+PROGRESS_PARTITIONS = 16
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which archived records; everything given must hold.
+
+    Attributes:
+        topics: archived topics.
+        from_ms: timestamps from here on.
+        to_ms: timestamps before this.
+        partition: one partition only.
+        from_offset: archived offsets from here on.
+        to_offset: archived offsets before this.
+        key_prefix: keys that begin so.
+    """
+
+    topics: tuple[str, ...]
+    from_ms: int | None = None
+    to_ms: int | None = None
+    partition: int | None = None
+    from_offset: int | None = None
+    to_offset: int | None = None
+    key_prefix: bytes | None = None
+
+    def words(self) -> str:
+        """The selection as text: two that select the same have the same."""
+        return repr(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One partition of a restore: archived offsets below ``next_offset`` are on the target."""
+
+    restore: str
+    topic: str
+    partition: int
+    next_offset: int = 0
+    records: int = 0
+
+    def encode(self) -> tuple[bytes, bytes]:
+        """Key and value on the wire."""
+        value = encode_value(
+            {"v": VERSION, "nextOffset": self.next_offset, "records": self.records}
+        )
+        return progress_key(self.restore, self.topic, self.partition), value or b""
+
+
+def progress_key(restore: str, topic: str, partition: int) -> bytes:
+    """The key of a partition's progress."""
+    return encode_key(
+        {
+            "kind": "restore", "v": VERSION, "restore": restore, "topic": topic,
+            "partition": partition,
+        }
+    )  # fmt: skip
+
+
+def decode_progress(restore: str, topic: str, partition: int, value: bytes | None) -> Progress:
+    """Reads stored progress; the beginning where there is none.
+
+    Raises:
+        StoredFormatError: an unknown version, or not ours.
+    """
+    if value is None:
+        return Progress(restore, topic, partition)
+    try:
+        found = decode_value(value)
+        if found["v"] != VERSION:
+            raise StoredFormatError(
+                f"progress of a restore has version {found['v']}, this release reads {VERSION}",
+                remedy="Run the release that wrote it, or a newer one.",
+            )
+        return Progress(restore, topic, partition, int(found["nextOffset"]), int(found["records"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoredFormatError(
+            f"progress of a restore cannot be read ({error})",
+            remedy="Something else wrote into the topic of restores; nothing was guessed.",
+        ) from error
+
+
+def restores_topic(topology: str) -> str:
+    """Compacted topic on the target with the progress of every restore."""
+    return f"{RESERVED_PREFIX}{topology}.restores"
+
+
+def transactional_id(topology: str, restore: str, topic: str, partition: int) -> str:
+    """Whoever initialises it last restores the partition."""
+    return f"{RESERVED_PREFIX}{topology}.restore.{restore}.{topic}.{partition}"
+
+
+def progress_partition(topic: str, partition: int) -> int:
+    """Where the progress of a partition stands."""
+    return zlib.crc32(f"{topic}/{partition}".encode()) % PROGRESS_PARTITIONS
+
+
+def restore_id(archive: str, target: str, rename: str | None, selection: Selection) -> str:
+    """A short id: the same restore, given again, has the same, so that it goes on or does nothing."""
+    text = f"{archive} {target} {rename or ''} {selection.words()}"
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def chosen_files(archive: Archive, selection: Selection) -> list[ArchivedFile]:
+    """The files that may hold selected records, by topic and hour."""
+    return [
+        file
+        for file in sorted(archive.files.values(), key=lambda each: each.path)
+        if file.topic in selection.topics and _in_time(file, selection)
+    ]
+
+
+def partitions_of(archive: Archive, selection: Selection) -> list[tuple[str, int]]:
+    """The archived partitions that are restored."""
+    return sorted(
+        key
+        for key in archive.ends
+        if key[0] in selection.topics and selection.partition in {None, key[1]}
+    )
+
+
+def unknown_topics(archive: Archive, topics: Iterable[str]) -> list[str]:
+    """Topics that were asked for and are not in the archive."""
+    return sorted(set(topics) - {topic for topic, _ in archive.ends})
+
+
+def _in_time(file: ArchivedFile, selection: Selection) -> bool:
+    if file.date == NO_TIME:
+        return True
+    begins = datetime.fromisoformat(f"{file.date}T{file.hour}:00:00").replace(tzinfo=UTC)
+    begins_ms = round(begins.timestamp() * 1000)
+    if selection.from_ms is not None and begins_ms + _HOUR_MS <= selection.from_ms:
+        return False
+    return selection.to_ms is None or begins_ms < selection.to_ms

@@ -1,0 +1,47 @@
+"""What one round of an archive takes: pure, from what it holds and what the cluster holds.
+
+A partition goes on where the archive ends. Where retention was faster, the lost offsets are put into
+the manifest; where the log is shorter than the archive, the topic is another one than before.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from replicator.spark.archive.manifest import Archive, Lost
+from replicator.spark.ranges import Key, Range
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Ranges to read, offsets that are gone for good, and partitions that began anew."""
+
+    ranges: tuple[Range, ...]
+    lost: tuple[Lost, ...]
+    reborn: tuple[Key, ...]
+
+
+def decide_round(
+    archive: Archive,
+    earliest: Mapping[Key, int],
+    latest: Mapping[Key, int],
+    topic_ids: Mapping[str, str],
+) -> Round:
+    """Decides from both ends of every partition and the ids of the topics as they are now."""
+    ranges: list[Range] = []
+    lost: list[Lost] = []
+    reborn: list[Key] = []
+    for key in sorted(latest):
+        topic, partition = key
+        held = archive.ends.get(key)
+        known = archive.topics.get(topic)
+        other_topic = known is not None and bool(known.id) and known.id != topic_ids.get(topic, "")
+        if held is not None and (held > latest[key] or other_topic):
+            reborn.append(key)
+            continue
+        start = earliest[key] if held is None else held
+        if start < earliest[key]:
+            lost.append(Lost(topic, partition, start, earliest[key]))
+            start = earliest[key]
+        if start < latest[key]:
+            ranges.append(Range(topic, partition, start, latest[key]))
+    return Round(tuple(ranges), tuple(lost), tuple(reborn))

@@ -1,0 +1,244 @@
+"""``archive``: rounds of reading what is new and committing it; and the compaction of small files."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.clock import Clock
+from replicator.errors import RefusedError, ReplicatorError
+from replicator.kafka.admin import ClusterAdmin
+from replicator.policy.selection import pattern_matches
+from replicator.spark.archive.manifest import (
+    ArchivedFile,
+    ArchivedRange,
+    ArchivedTopic,
+    Commit,
+)
+from replicator.spark.archive.parquet import read_files, with_folders, write_files
+from replicator.spark.archive.rounds import Round, decide_round
+from replicator.spark.archive.store import commit, load_archive, sweep
+from replicator.spark.data_source import FORMAT
+from replicator.spark.files import Files
+from replicator.spark.progress import progress
+from replicator.spark.ranges import Key, Range
+from replicator.spark.source_planning import read_bounds
+from replicator.topology.plan import ClusterPlan
+
+CLIENT_ID = "replicator-archive"
+TIMEOUT_SECONDS = 30.0
+FILES_PER_HOUR = 8
+"""More files than this in one hour of a topic are made one."""
+
+JsonObject = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is archived: a cluster of a topology file, and topics by name or glob."""
+
+    cluster: ClusterPlan
+    topology_file: str
+    topics: tuple[str, ...]
+
+
+class Archiver:
+    """Writes one archive; only one at a time may."""
+
+    def __init__(self, session: SparkSession, source: Source, folder: str, *, clock: Clock) -> None:
+        """Sweeps what killed commands left behind.
+
+        Raises:
+            RefusedError: the archive is of another cluster.
+            InputError: the folder cannot be used.
+        """
+        self._session = session
+        self._source = source
+        self._clock = clock
+        self._files = Files(session, folder)
+        self._archive = load_archive(self._files)
+        with self._admin() as admin:
+            self._cluster_id = admin.cluster_id()
+        if self._archive.cluster_id not in {"", self._cluster_id}:
+            raise RefusedError(
+                f"the archive is of cluster '{self._archive.cluster}' "
+                f"({self._archive.cluster_id}), not of {source.cluster.alias} ({self._cluster_id})",
+                subject=self._files.root,
+                remedy="Give each cluster an archive of its own.",
+            )
+        self.swept = sweep(self._files, self._archive)
+
+    def round(self) -> JsonObject:
+        """Archives what is there now and not archived yet, as one commit.
+
+        Returns:
+            ``{"commit", "records", "files", "bytes", "topics", "lost"}``; commit is null when there
+            was nothing new.
+
+        Raises:
+            RefusedError: a topic was made anew, so that its offsets mean other records now.
+            ReplicatorError: the cluster or the file system cannot be used.
+        """
+        taken, topics = self._look()
+        if taken.reborn:
+            names = ", ".join(sorted({topic for topic, _ in taken.reborn}))
+            raise RefusedError(
+                f"deleted and created again since they were archived: {names}",
+                subject=self._files.root,
+                remedy="Archive them into another folder; this one keeps what they were.",
+            )
+        if not taken.ranges and not taken.lost:
+            return {
+                "commit": None, "records": 0, "files": 0, "bytes": 0,
+                "topics": [topic.name for topic in topics], "lost": [],
+            }  # fmt: skip
+        number = self._archive.number + 1
+        with progress(self._session, "Archiving"):
+            written = (
+                write_files(self._files, with_folders(self._read(taken.ranges)), number)
+                if taken.ranges
+                else []
+            )
+            counts = self._counted(written)
+        ranges = tuple(
+            ArchivedRange(
+                each.topic, each.partition, each.start, each.end,
+                counts.get((each.topic, each.partition), 0),
+            )
+            for each in taken.ranges
+        )  # fmt: skip
+        self._commit(
+            Commit(
+                number=number, kind="append", at_ms=self._now_ms(),
+                cluster=self._source.cluster.alias, cluster_id=self._cluster_id,
+                ranges=ranges, files=tuple(written), lost=taken.lost, topics=tuple(topics),
+            )
+        )  # fmt: skip
+        return {
+            "commit": number,
+            "records": sum(each.records for each in ranges),
+            "files": len(written),
+            "bytes": sum(each.bytes for each in written),
+            "topics": [topic.name for topic in topics],
+            "lost": [
+                {"topic": each.topic, "partition": each.partition, "from": each.start,
+                 "to": each.end}
+                for each in taken.lost
+            ],
+        }  # fmt: skip
+
+    def compact(self, *, most_files: int = FILES_PER_HOUR) -> JsonObject:
+        """Makes one file of each hour of a topic that has more than so many.
+
+        Returns:
+            ``{"commit", "before", "after"}``: how many files the hours had and have.
+        """
+        hours: dict[tuple[str, str, str], list[ArchivedFile]] = defaultdict(list)
+        for file in self._archive.files.values():
+            hours[file.topic, file.date, file.hour].append(file)
+        old = [file for found in hours.values() if len(found) > most_files for file in found]
+        if not old:
+            return {"commit": None, "before": 0, "after": 0}
+        number = self._archive.number + 1
+        with progress(self._session, "Compacting"):
+            records = read_files(self._session, self._files, old)
+            whole = records.repartition("topic", "date", "hour")
+            written = write_files(self._files, whole, number)
+        self._commit(
+            Commit(
+                number=number, kind="compaction", at_ms=self._now_ms(),
+                cluster=self._archive.cluster, cluster_id=self._archive.cluster_id,
+                files=tuple(written), replaces=tuple(file.path for file in old),
+            )
+        )  # fmt: skip
+        return {"commit": number, "before": len(old), "after": len(written)}
+
+    def continuously(self, interval_seconds: float) -> Iterator[JsonObject]:
+        """Round after round, with compaction between them, until the caller stops."""
+        while True:
+            began = self._clock.monotonic()
+            yield self.round()
+            self.compact()
+            self._clock.sleep(max(0.0, began + interval_seconds - self._clock.monotonic()))
+
+    def _look(self) -> tuple[Round, list[ArchivedTopic]]:
+        with self._admin() as admin:
+            there = admin.topic_partitions()
+            names = [name for name in there if self._wanted(name)]
+            missing = [
+                name for name in self._source.topics if not _is_glob(name) and name not in there
+            ]
+            if missing:
+                raise ReplicatorError(
+                    f"no such topic: {', '.join(missing)}",
+                    subject=f"cluster:{self._source.cluster.alias}",
+                    remedy="Check the names given with --topic.",
+                )
+            described = admin.describe_topics(names)
+            configs = admin.topic_configs(names)
+            keys: list[Key] = [(name, number) for name in names for number in range(there[name])]
+            bounds = read_bounds(admin, keys, "read_committed")
+        topics = [
+            ArchivedTopic(
+                name=name,
+                id=described[name].topic_id,
+                partitions=there[name],
+                configs={
+                    setting: value.value
+                    for setting, value in configs.get(name, {}).items()
+                    if value.value is not None
+                    and not (value.is_default or value.sensitive or value.read_only)
+                },
+            )
+            for name in names
+            if name in described
+        ]
+        ids = {topic.name: topic.id for topic in topics}
+        return decide_round(self._archive, bounds.earliest, bounds.latest, ids), topics
+
+    def _wanted(self, name: str) -> bool:
+        return any(pattern_matches(each, name) for each in self._source.topics) and (
+            name in self._source.topics or not name.startswith("__")
+        )
+
+    def _read(self, ranges: Sequence[Range]) -> DataFrame:
+        def json_of(end: str) -> str:
+            found: dict[str, dict[str, int]] = defaultdict(dict)
+            for each in ranges:
+                found[each.topic][str(each.partition)] = getattr(each, end)
+            return json.dumps(found)
+
+        assigned: dict[str, list[int]] = defaultdict(list)
+        for each in ranges:
+            assigned[each.topic].append(each.partition)
+        return (
+            self._session.read.format(FORMAT)
+            .option("topology", self._source.topology_file)
+            .option("cluster", self._source.cluster.alias)
+            .option("assign", json.dumps(assigned))
+            .option("startingOffsets", json_of("start"))
+            .option("endingOffsets", json_of("end"))
+            .load()
+        )
+
+    def _counted(self, written: Sequence[ArchivedFile]) -> dict[Key, int]:
+        rows = read_files(self._session, self._files, written).groupBy("topic", "partition").count()
+        return {(row["topic"], row["partition"]): row["count"] for row in rows.collect()}
+
+    def _commit(self, made: Commit) -> None:
+        commit(self._files, made)
+        self._archive = load_archive(self._files)
+
+    def _now_ms(self) -> int:
+        return round(self._clock.now() * 1000)
+
+    def _admin(self) -> ClusterAdmin:
+        return ClusterAdmin(
+            self._source.cluster, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS
+        )
+
+
+def _is_glob(name: str) -> bool:
+    return any(sign in name for sign in "*?") or name.startswith("regex:")

@@ -1,0 +1,77 @@
+"""Errors on their way out of Spark: a task's own error arrives as text inside text inside text.
+
+So a task wraps what it raises into one line that can be found again, and the driver unwraps it.
+"""
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+
+from replicator.errors import InputError, RefusedError, ReplicatorError
+
+_MARK = "REPLICATOR-TASK-ERROR "
+_FOUND = re.compile(re.escape(_MARK) + r"(\{.*?\}) END")
+_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_KINDS: dict[int, type[ReplicatorError]] = {2: InputError, 3: RefusedError}
+
+
+class SparkJobError(ReplicatorError):
+    """A job failed; the message says why, as far as Spark tells."""
+
+    code = "SPARK_JOB_FAILED"
+
+
+class TaskError(Exception):
+    """What a task raises instead of an error of our tree: its text survives the way to the driver."""
+
+
+@contextlib.contextmanager
+def task_errors() -> Iterator[None]:
+    """To be put around the body of every task and every reader that runs in a Python worker."""
+    try:
+        yield
+    except ReplicatorError as error:
+        told = {
+            "message": error.message,
+            "subject": error.subject,
+            "remedy": error.remedy,
+            "code": error.code,
+            "exit": error.exit_code,
+        }
+        raise TaskError(f"{_MARK}{json.dumps(told)} END") from error
+
+
+@contextlib.contextmanager
+def spark_failures() -> Iterator[None]:
+    """On the driver: turns what Spark raises into an error of our tree.
+
+    Raises:
+        ReplicatorError: a task's own error with its code, subject, remedy and exit code, or a
+            SparkJobError with the most telling line.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, TaskError) as error:
+        raise as_replicator_error(str(error)) from error
+
+
+def as_replicator_error(text: str) -> ReplicatorError:
+    """What went wrong, from whatever Spark said. Pure."""
+    found = _FOUND.search(text)
+    if found is not None:
+        told = json.loads(found.group(1))
+        kind = _KINDS.get(told["exit"], SparkJobError)
+        error = kind(told["message"], subject=told["subject"], remedy=told["remedy"])
+        error.code = told["code"]
+        return error
+    named = _PYTHON_ERROR.findall(text)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    why = f"{named[-1][0]}: {named[-1][1]}" if named else (lines[0] if lines else "no reason given")
+    return SparkJobError(
+        f"a Spark job failed: {why.rstrip('.')}",
+        remedy="Run it again with --debug for the details.",
+    )

@@ -1,0 +1,111 @@
+"""Files of whatever Spark can write to (local paths, HDFS, S3 and others), through its own file systems."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from replicator.errors import AlreadyExistsError, InputError, ReplicatorError
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One file: its whole path and its size."""
+
+    path: str
+    bytes: int
+
+
+class Files:
+    """A folder and what is below it; on the driver only. Paths are relative to it or whole."""
+
+    def __init__(self, session: SparkSession, root: str) -> None:
+        """Takes the folder as Spark would: with a scheme, or a path of the default file system.
+
+        Raises:
+            InputError: no file system knows the path.
+        """
+        # The file systems of Spark are Java's, and this is the library's only door to them.
+        context: Any = session.sparkContext
+        self._jvm = context._jvm  # noqa: SLF001
+        try:
+            path = self._jvm.org.apache.hadoop.fs.Path(root)
+            self._fs = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001
+            self.root = str(self._fs.makeQualified(path).toString()).rstrip("/")
+        except Exception as error:
+            raise InputError(
+                f"no file system for it ({str(error).splitlines()[0]})",
+                subject=root,
+                remedy="Write a local path, or a URL whose file system Spark has a jar for.",
+            ) from error
+
+    def path(self, *parts: str) -> str:
+        """A whole path below the folder."""
+        return "/".join((self.root, *parts))
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        return bool(self._fs.exists(self._java(path)))
+
+    def list(self, path: str) -> list[FileInfo]:
+        """The files below a folder, at any depth, in order of path; none where it does not exist."""
+        if not self.exists(path):
+            return []
+        found: list[FileInfo] = []
+        files = self._fs.listFiles(self._java(path), True)
+        while files.hasNext():
+            status = files.next()
+            found.append(FileInfo(str(status.getPath().toString()), int(status.getLen())))
+        return sorted(found, key=lambda each: each.path)
+
+    def read_text(self, path: str) -> str:
+        """A whole small file."""
+        stream = self._fs.open(self._java(path))
+        try:
+            return str(
+                self._jvm.org.apache.commons.io.IOUtils.toString(
+                    stream, self._jvm.java.nio.charset.StandardCharsets.UTF_8
+                )
+            )
+        finally:
+            stream.close()
+
+    def create(self, path: str, text: str) -> None:
+        """Writes a file that must not exist yet, whole or not at all where the file system can.
+
+        Raises:
+            AlreadyExistsError: it exists.
+        """
+        hidden = self._java(f"{path}.tmp")
+        stream = self._fs.create(hidden, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        if self.exists(path) or not self._fs.rename(hidden, self._java(path)):
+            self._fs.delete(hidden, False)
+            raise AlreadyExistsError(
+                "somebody else wrote it first",
+                subject=path,
+                remedy="Only one command may write an archive at a time; run it again.",
+            )
+
+    def move(self, path: str, to: str) -> None:
+        """Renames a file; the folder is made.
+
+        Raises:
+            ReplicatorError: the file system refused.
+        """
+        target = self._java(to)
+        self._fs.mkdirs(target.getParent())
+        if not self._fs.rename(self._java(path), target):
+            raise ReplicatorError(
+                f"cannot be renamed to {to}", subject=path, remedy="Check the rights on the folder."
+            )
+
+    def delete(self, path: str) -> None:
+        """Deletes a file or a whole folder; nothing where there is none."""
+        self._fs.delete(self._java(path), True)
+
+    def _java(self, path: str) -> Any:  # noqa: ANN401  a Java object
+        return self._jvm.org.apache.hadoop.fs.Path(path)

@@ -1,0 +1,76 @@
+"""Is there what Spark needs on this machine? Asked before it is started, so that people get a sentence."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from replicator.errors import ReplicatorError
+
+MINIMUM_JAVA = 17
+_ASK_SECONDS = 20.0
+_MODULES = ("pyspark", "pyarrow", "pandas")
+_VERSION = re.compile(r'version "(\d+)')
+_JAVA_REMEDY = (
+    f"Install a Java {MINIMUM_JAVA} runtime or newer and have `java` on PATH or JAVA_HOME set: Debian, "
+    "Ubuntu: `apt install openjdk-17-jre-headless`; macOS: `brew install openjdk@17`."
+)
+
+
+class SparkUnavailableError(ReplicatorError):
+    """Spark cannot run here: the extra or a Java runtime is missing, or it did not start."""
+
+    code = "SPARK_UNAVAILABLE"
+
+
+def require_spark() -> None:
+    """Checks that the Python packages and a Java runtime are there.
+
+    Raises:
+        SparkUnavailableError: one is missing or too old; names it and how to get it.
+    """
+    missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SparkUnavailableError(
+            f"this command runs on Spark, and {', '.join(missing)} cannot be imported",
+            remedy="Install the extra: `pip install 'replicator[spark]'`.",
+        )
+    require_java()
+
+
+def require_java() -> None:
+    """Checks that the Java runtime that Spark will use is there and new enough.
+
+    Raises:
+        SparkUnavailableError: it is missing, does not run, or is too old.
+    """
+    java = _java()
+    if java is None:
+        raise SparkUnavailableError("Spark needs Java, and there is none", remedy=_JAVA_REMEDY)
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SparkUnavailableError(
+            f"{java} does not run ({error})", remedy=_JAVA_REMEDY
+        ) from error
+    found = _VERSION.search(answer.stderr + answer.stdout)
+    if found is None:
+        raise SparkUnavailableError(f"{java} does not tell its version", remedy=_JAVA_REMEDY)
+    if int(found.group(1)) < MINIMUM_JAVA:
+        raise SparkUnavailableError(
+            f"Spark needs Java {MINIMUM_JAVA} or newer, and {java} is {found.group(1)}",
+            remedy=_JAVA_REMEDY,
+        )
+
+
+def _java() -> str | None:
+    """The one that Spark takes: JAVA_HOME's before the one on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        own = Path(home) / "bin" / "java"
+        return str(own) if own.exists() else None
+    return shutil.which("java")

@@ -1,0 +1,1 @@
+"""Room: verify. Both sides of a flow compared record by record over a consistent cut."""

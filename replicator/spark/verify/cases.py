@@ -1,0 +1,177 @@
+"""What is compared with what, for every source partition: pure, from facts about both clusters.
+
+A **cut** is the source offset up to which a partition is judged: the position of its checkpoint,
+which is committed in one transaction with the copies below it. So lag is no difference.
+
+Where records cannot be judged because a log no longer (or never) had them, the interval begins
+later: at the source's log start, at the origin of the oldest copy that the target's retention left,
+at the first record a flow with `startFrom` took.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from replicator.offsets.runs import Pair
+from replicator.policy.provenance import Hop
+from replicator.policy.values import DropRule, Provenance
+
+Mode = Literal["origin", "content", "latest"]
+"""``origin``: joined on the place the hop header names. ``content``: on the content hash, between two
+entries of the offset map, where hops carry no place. ``latest``: the last value of every key, where a
+log is compacted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the flow does to records, as its lanes know it."""
+
+    source: str
+    target: str
+    provenance: Provenance
+    blocked: tuple[str, ...]
+    filters: tuple[DropRule, ...]
+    transforms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One log of a partition: its bounds now, and what its topic's settings mean for it."""
+
+    start: int
+    end: int
+    compacted: bool = False
+    appends_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of one source partition and its copy.
+
+    Attributes:
+        copied_to: position of the checkpoint; None before the first.
+        pairs: of the offset map, rising.
+        oldest_copy: origin offset of the oldest copy in the target's log, where it begins above 0.
+        aside: source offsets in quarantine that were not replayed.
+        replayed: source offsets that were put back later.
+        gaps: source offsets given up by policy or on an operator's word, half open.
+        from_earliest: whether the flow began at the start of the log.
+        reborn: whether the source topic was deleted and made anew since the flow began.
+        others: whether records of other origins belong into the target topic.
+        quiet: whether the checkpoint stayed where it was while the target's end was read.
+    """
+
+    topic: str
+    target_topic: str
+    partition: int
+    source: Side
+    target: Side
+    rules: Rules
+    copied_to: int | None
+    pairs: tuple[Pair, ...] = ()
+    oldest_copy: int | None = None
+    aside: frozenset[int] = frozenset()
+    replayed: frozenset[int] = frozenset()
+    gaps: tuple[tuple[int, int], ...] = ()
+    from_earliest: bool = True
+    reborn: bool = False
+    others: bool = False
+    quiet: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One comparison; offsets are half open.
+
+    ``source_from`` to ``cut`` is judged. ``source_to`` is above the cut where keys that move on must
+    be known (mode ``latest``). ``segments`` are pairs of the offset map inside the interval.
+    """
+
+    number: int
+    mode: Mode
+    facts: Facts
+    source_from: int
+    source_to: int
+    target_from: int
+    target_to: int
+    cut: int
+    segments: tuple[Pair, ...] = ()
+
+    @property
+    def hop_prefix(self) -> bytes:
+        """The constant part of the hops that copies of this partition carry."""
+        facts = self.facts
+        return f"{facts.rules.source}/{facts.topic}/{facts.partition}/".encode()
+
+
+def make_case(number: int, facts: Facts) -> Case:
+    """Decides how a partition is compared, and over which interval."""
+    mode = _mode(facts)
+    cut, target_to = _ends(facts, mode)
+    source_from, target_from = _starts(facts, mode, cut)
+    return Case(
+        number=number,
+        mode=mode,
+        facts=facts,
+        source_from=source_from,
+        source_to=facts.source.end if mode == "latest" else cut,
+        target_from=target_from,
+        target_to=max(target_from, target_to),
+        cut=cut,
+        segments=tuple(pair for pair in facts.pairs if source_from < pair.source < cut)
+        if mode == "content"
+        else (),
+    )
+
+
+def belongs(hop: Hop, case: Case) -> bool:
+    """Whether a hop was added by this very flow, for this very partition."""
+    facts = case.facts
+    return (hop.alias, hop.topic, hop.partition) == (
+        facts.rules.source, facts.topic, facts.partition,
+    )  # fmt: skip
+
+
+def segment_of(bounds: Sequence[int], offset: int) -> int:
+    """Between which entries of the offset map an offset lies."""
+    from bisect import bisect_right
+
+    return bisect_right(bounds, offset)
+
+
+def _mode(facts: Facts) -> Mode:
+    if facts.source.compacted or facts.target.compacted:
+        return "latest"
+    return "origin" if facts.rules.provenance == "full" else "content"
+
+
+def _ends(facts: Facts, mode: Mode) -> tuple[int, int]:
+    """The cut, and where reading the target ends."""
+    cut = min(facts.copied_to or 0, max(facts.source.end, facts.source.start))
+    if facts.copied_to is None:
+        cut = facts.source.start
+    if mode != "content" or facts.quiet:
+        return cut, facts.target.end
+    # Copies that came since cannot be told by their header: the newest entry of the map can.
+    known = [pair for pair in facts.pairs if pair.source < cut and pair.target < facts.target.end]
+    if not known:
+        return facts.source.start, facts.target.start
+    return known[-1].source + 1, known[-1].target + 1
+
+
+def _starts(facts: Facts, mode: Mode, cut: int) -> tuple[int, int]:
+    """Where judging begins on the source, and where reading the target begins."""
+    source_from, target_from = facts.source.start, facts.target.start
+    first = facts.pairs[0] if facts.pairs else None
+    if facts.reborn and first is not None:
+        target_from = max(target_from, first.target)
+    if not facts.from_earliest:
+        source_from = max(source_from, cut if first is None else first.source)
+    if facts.target.start > 0 and mode != "latest":
+        if mode == "content":
+            kept = [pair for pair in facts.pairs if pair.target >= facts.target.start]
+            source_from = max(source_from, kept[0].source if kept else cut)
+            target_from = max(target_from, kept[0].target if kept else facts.target.end)
+        else:
+            source_from = max(source_from, cut if facts.oldest_copy is None else facts.oldest_copy)
+    return min(source_from, cut), target_from

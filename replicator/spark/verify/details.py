@@ -1,0 +1,125 @@
+"""The differing records themselves: both sides, with their content, for people and for Parquet."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as f
+
+from replicator.spark.failures import task_errors
+from replicator.spark.ranges import Range
+from replicator.spark.record_batches import SCHEMA, header_rows, timestamp_type
+from replicator.spark.scan import RangeScanner
+from replicator.spark.verify.cases import Case
+from replicator.spark.verify.matching import ANOMALIES
+from replicator.topology.plan import PairPlan
+
+_SIDE = (
+    "struct<offset: bigint, timestamp: bigint, timestampType: int, key: binary, value: binary, "
+    "headers: array<struct<key: string, value: binary>>>"
+)
+DDL = (
+    f"topic string, target string, partition int, kinds string, source {_SIDE}, copy {_SIDE}, "
+    "at bigint"
+)
+
+
+def write_records(
+    pair: PairPlan, cases: Sequence[Case], differences: DataFrame, folder: Path, *, most: int
+) -> list[Row]:
+    """Writes ``differences.parquet`` (all of them) and ``records.parquet`` (the first, whole).
+
+    Returns:
+        Those first ones, in the order of topic, partition and time.
+    """
+    session = differences.sparkSession
+    names = session.createDataFrame(
+        [
+            (case.number, case.facts.topic, case.facts.target_topic, case.facts.partition)
+            for case in cases
+        ],
+        "case int, topic string, target string, partition int",
+    )
+    named = differences.join(f.broadcast(names), "case").select(
+        "topic", "target", "partition", "case",
+        *(f.col(name).cast("int").alias(name) for name in ANOMALIES),
+        f.col("place").alias("sourceOffset"), f.col("copy").alias("targetOffset"),
+        f.timestamp_millis("at").alias("timestamp"), "at",
+        "hash1", "hash2", "copyHash1", "copyHash2",
+    )  # fmt: skip
+    named.drop("case", "at").write.mode("overwrite").parquet(str(folder / "differences.parquet"))
+    first = named.orderBy("case", "at", "sourceOffset", "targetOffset").limit(most)
+    whole = _with_content(pair, cases, first)
+    whole.write.mode("overwrite").parquet(str(folder / "records.parquet"))
+    written = session.read.parquet(str(folder / "records.parquet"))
+    return written.orderBy("topic", "partition", "at").collect()
+
+
+def _with_content(pair: PairPlan, cases: Sequence[Case], rows: DataFrame) -> DataFrame:
+    by_number = {case.number: case for case in cases}
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with (
+            task_errors(),
+            RangeScanner(pair.source, client_id="replicator-verify") as here,
+            RangeScanner(pair.target, client_id="replicator-verify") as there,
+        ):
+            for batch in batches:
+                told = [
+                    _told(row, by_number[row["case"]], here, there) for row in batch.to_pylist()
+                ]
+                if told:
+                    yield pa.RecordBatch.from_pylist(told, schema=_SCHEMA)
+
+    return rows.mapInArrow(read, DDL)
+
+
+_PYARROW_SIDE = pa.struct(
+    [
+        ("offset", pa.int64()), ("timestamp", pa.int64()), ("timestampType", pa.int32()),
+        ("key", pa.binary()), ("value", pa.binary()), ("headers", SCHEMA.field("headers").type),
+    ]
+)  # fmt: skip
+_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()), ("target", pa.string()), ("partition", pa.int32()),
+        ("kinds", pa.string()), ("source", _PYARROW_SIDE), ("copy", _PYARROW_SIDE),
+        ("at", pa.int64()),
+    ]
+)  # fmt: skip
+
+
+def _told(
+    row: dict[str, object], case: Case, here: RangeScanner, there: RangeScanner
+) -> dict[str, object]:
+    facts = case.facts
+    return {
+        "topic": facts.topic,
+        "target": facts.target_topic,
+        "partition": facts.partition,
+        "kinds": " ".join(name for name in ANOMALIES if row[name]),
+        "source": _content(here, facts.topic, facts.partition, row["sourceOffset"]),
+        "copy": _content(there, facts.target_topic, facts.partition, row["targetOffset"]),
+        "at": row["at"],
+    }
+
+
+def _content(
+    scanner: RangeScanner, topic: str, partition: int, offset: object
+) -> dict[str, object] | None:
+    """The record at an offset; None where there is none (any more)."""
+    if not isinstance(offset, int):
+        return None
+    for scanned in scanner.scan(Range(topic, partition, offset, offset + 1)):
+        for message, headers in zip(scanned.messages, scanned.headers, strict=True):
+            kind, at = message.timestamp()
+            return {
+                "offset": offset,
+                "timestamp": at,
+                "timestampType": timestamp_type(kind),
+                "key": message.key(),
+                "value": message.value(),
+                "headers": header_rows(headers),
+            }
+    return None

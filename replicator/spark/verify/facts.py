@@ -1,0 +1,252 @@
+"""What a comparison rests on, read from both clusters and the control topics of the target.
+
+The order matters: checkpoints first, the ends of the logs after them, checkpoints once more. So what
+a checkpoint accounts for lies below the ends, and whether it stood still in between is known.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from replicator.control.bootstrap import read_control
+from replicator.control.control_state import ControlState
+from replicator.control.quarantine_log import Quarantined, read_quarantine
+from replicator.control.records import GapTaken, TopicRecord
+from replicator.errors import InputError, NotFoundError, ReplicatorError
+from replicator.identifiers import is_canary_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.offsets import OffsetPoint
+from replicator.offsets.index import index_pairs
+from replicator.offsets.stored import CheckpointsView, StoredLines
+from replicator.policy.naming import carries_source
+from replicator.policy.provenance import find_hops, parse_hops
+from replicator.policy.topic_config import ConfigValue
+from replicator.spark.ranges import Key, Range
+from replicator.spark.scan import RangeScanner
+from replicator.spark.verify.cases import Facts, Rules, Side
+from replicator.topology.plan import FlowPlan, PairPlan, Plan
+
+CLIENT_ID = "replicator-verify"
+TIMEOUT_SECONDS = 30.0
+_LOOKED_AT = 20_000
+"""How many records of a target that lost its start are looked at for the oldest copy."""
+_REBORN = "deleted and created again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    starts: Mapping[Key, int]
+    ends: Mapping[Key, int]
+    configs: Mapping[str, Mapping[str, ConfigValue]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Everything that was read, in words of the clusters."""
+
+    plan: Plan
+    pair: PairPlan
+    control: ControlState
+    before: StoredLines
+    after: StoredLines
+    here: _Bounds
+    there: _Bounds
+    quarantined: tuple[Quarantined, ...]
+
+
+def collect_facts(
+    plan: Plan, pair: PairPlan, *, topics: frozenset[str], from_ms: int | None
+) -> list[Facts]:
+    """Facts of every replicated partition of a pair; of these source topics only, when any are given.
+
+    Raises:
+        InputError: the pair was never applied, or it does not replicate a topic that was named.
+        ReplicatorError: a cluster cannot be read.
+    """
+    try:
+        control = read_control(plan.topology, pair.target, client_id=CLIENT_ID)
+    except NotFoundError as error:
+        raise InputError(
+            f"flow {pair.id} was never applied, so there is nothing to compare",
+            remedy="Run `replicator apply` and a worker first.",
+        ) from error
+    records = _replicated(control, pair, topics)
+    quarantined = read_quarantine(plan, pair)
+    with (
+        ClusterAdmin(pair.source, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as source,
+        ClusterAdmin(pair.target, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as target,
+    ):
+        before = _stored(plan, pair, target)
+        here = _bounds(source, [(each.topic, each.working_partitions) for each in records], from_ms)
+        there = _bounds(
+            target, [(each.target, each.working_partitions) for each in records], from_ms
+        )
+        after = _stored(plan, pair, target)
+    read = _Read(plan, pair, control, before, after, here, there, quarantined)
+    found = [
+        _facts(read, record, partition)
+        for record in records
+        for partition in range(record.working_partitions)
+        if (record.topic, partition) in here.ends and (record.target, partition) in there.ends
+    ]
+    return [_with_oldest_copy(facts, pair) for facts in found]
+
+
+def _replicated(control: ControlState, pair: PairPlan, topics: frozenset[str]) -> list[TopicRecord]:
+    records = [
+        record
+        for record in control.topics(pair.source.alias)
+        if record.state == "active" and not is_canary_topic(record.topic)
+    ]
+    missing = topics - {record.topic for record in records}
+    if missing:
+        raise InputError(
+            f"flow {pair.id} does not replicate {', '.join(sorted(missing))}",
+            remedy="`replicator topics` lists what is replicated.",
+        )
+    return [record for record in records if not topics or record.topic in topics]
+
+
+def _stored(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> StoredLines:
+    view = CheckpointsView(
+        plan.topology, pair.source.alias, pair.target, admin=admin, client_id=CLIENT_ID
+    )
+    try:
+        return view.refresh()
+    finally:
+        view.close()
+
+
+def _bounds(admin: ClusterAdmin, topics: Iterable[tuple[str, int]], from_ms: int | None) -> _Bounds:
+    """Ends and settings; with a time, the logs begin at the first record that is not older."""
+    keys = [(topic, number) for topic, partitions in topics for number in range(partitions)]
+    starts, ends = _known(admin, keys, "earliest"), _known(admin, keys, "latest")
+    if from_ms is not None:
+        timed = _known(admin, keys, from_ms)
+        starts = {
+            key: ends[key] if timed.get(key, -1) < 0 else max(start, timed[key])
+            for key, start in starts.items()
+            if key in ends
+        }
+    return _Bounds(starts, ends, admin.topic_configs({topic for topic, _ in keys}))
+
+
+def _known(admin: ClusterAdmin, keys: list[Key], at: OffsetPoint) -> dict[Key, int]:
+    answers = admin.offsets(keys, at)
+    for answer in answers.values():
+        if isinstance(answer, ReplicatorError) and answer.retriable:
+            raise answer
+    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}
+
+
+def _facts(read: _Read, record: TopicRecord, partition: int) -> Facts:
+    flow = _flow(read.pair, record)
+    stored = read.before.of(record.topic, partition)
+    kept = _of_partition(read.quarantined, record.topic, partition)
+    where = (read.pair.source.alias, record.topic, partition)
+    gaps = [
+        gap for gap in read.control.records.values()
+        if isinstance(gap, GapTaken) and (gap.source, gap.topic, gap.partition) == where
+    ]  # fmt: skip
+    return Facts(
+        topic=record.topic,
+        target_topic=record.target,
+        partition=partition,
+        source=_side(read.here, record.topic, partition),
+        target=_side(read.there, record.target, partition),
+        rules=_rules(flow),
+        copied_to=stored.copied_to,
+        pairs=tuple(index_pairs(stored.entries.values())),
+        aside=frozenset(kept["aside"]),
+        replayed=frozenset(kept["replayed"]),
+        gaps=tuple(
+            (gap.lost.from_offset, gap.lost.to_offset) for gap in gaps
+            if gap.lost.from_offset is not None and gap.lost.to_offset is not None
+        ),
+        from_earliest=flow.policy.start_from.kind == "earliest" and not stored.adopted,
+        reborn=any(_REBORN in gap.detail for gap in gaps),
+        others=others_belong(read.plan, flow),
+        quiet=stored.copied_to == read.after.of(record.topic, partition).copied_to,
+    )  # fmt: skip
+
+
+def _flow(pair: PairPlan, record: TopicRecord) -> FlowPlan:
+    for flow in pair.flows:
+        if flow.link == record.link:
+            return flow
+    raise InputError(
+        f"topic {record.topic} is replicated by link '{record.link}', which the topology file no "
+        "longer has",
+        remedy="Name the other topics with --topic, or use the file that the workers use.",
+    )
+
+
+def _rules(flow: FlowPlan) -> Rules:
+    return Rules(
+        source=flow.source,
+        target=flow.target,
+        provenance=flow.policy.provenance,
+        blocked=tuple(flow.blocked),
+        filters=flow.policy.filters,
+        transforms=flow.policy.transforms,
+    )
+
+
+def others_belong(plan: Plan, flow: FlowPlan) -> bool:
+    """Whether records that this flow did not write may stand in its target topic.
+
+    Where the name tells the source it is this flow's alone, and so is a copy on a passive side. Under
+    one name for all, writers on the target and other flows have their records there too.
+    """
+    if carries_source(flow.policy.naming):
+        return False
+    link = next(each for each in plan.links if each.name == flow.link)
+    if link.shape == "active-active":
+        return True
+    return any(
+        (other.target == flow.target and other.source != flow.source) or other.source == flow.target
+        for other in link.flows
+    )
+
+
+def _side(bounds: _Bounds, topic: str, partition: int) -> Side:
+    settings = bounds.configs.get(topic, {})
+
+    def value(name: str) -> str:
+        found = settings.get(name)
+        return "" if found is None or found.value is None else found.value
+
+    start, end = bounds.starts[topic, partition], bounds.ends[topic, partition]
+    return Side(
+        start=start,
+        end=max(start, end),
+        compacted="compact" in value("cleanup.policy"),
+        appends_time=value("message.timestamp.type") == "LogAppendTime",
+    )
+
+
+def _of_partition(
+    quarantined: Iterable[Quarantined], topic: str, partition: int
+) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = defaultdict(set)
+    for each in quarantined:
+        if (each.topic, each.partition) == (topic, partition):
+            found["replayed" if each.outcome == "replayed" else "aside"].add(each.offset)
+    return {"aside": found["aside"], "replayed": found["replayed"]}
+
+
+def _with_oldest_copy(facts: Facts, pair: PairPlan) -> Facts:
+    """Where the target's log lost its start, looks at what it begins with now."""
+    if facts.target.start == 0 or facts.rules.provenance != "full":
+        return facts
+    end = min(facts.target.end, facts.target.start + _LOOKED_AT)
+    wanted = Range(facts.target_topic, facts.partition, facts.target.start, end)
+    with RangeScanner(pair.target, client_id=CLIENT_ID) as scanner:
+        for scanned in scanner.scan(wanted):
+            for headers in scanned.headers:
+                hops = parse_hops(find_hops(headers).value)
+                if hops and (hops[-1].alias, hops[-1].topic, hops[-1].partition) == (
+                    facts.rules.source, facts.topic, facts.partition,
+                ):  # fmt: skip
+                    return replace(facts, oldest_copy=hops[-1].offset)
+    return facts

@@ -1,0 +1,227 @@
+"""Inside a task: each record of one side becomes a small row with what the comparison needs.
+
+Keys and values never leave the task: at most some eighty bytes a record cross into Spark. The source
+side runs the engine's own rules over each record, so what is hashed is what the target should hold.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from replicator.dataplane.engine import Outcome
+from replicator.dataplane.rewrite import Rewriter, load_transforms
+from replicator.dataplane.source_message import UNREADABLE, Headers, ProducedHeaders, SourceMessage
+from replicator.errors import RecordRefusedError
+from replicator.policy.provenance import parse_hops
+from replicator.spark.ranges import Range
+from replicator.spark.scan import RangeScanner, Scanned
+from replicator.spark.verify.cases import Case, belongs, segment_of
+from replicator.spark.verify.digests import NO_TIME, content_digest, key_digest, without_last_hop
+from replicator.topology.plan import ClusterPlan
+
+SOURCE, TARGET = 0, 1
+EXPECTED, LOOP, FILTERED, TRANSFORMED, QUARANTINED, GIVEN_UP, OTHERS = range(7)
+"""Why a record need not have a counterpart; EXPECTED has none such reason."""
+REASONS = {
+    LOOP: "loop",
+    FILTERED: "filtered",
+    TRANSFORMED: "transformed",
+    QUARANTINED: "quarantined",
+    GIVEN_UP: "givenUp",
+    OTHERS: "others",
+}
+
+DDL = (
+    "case int, side int, match1 bigint, match2 bigint, segment int, offset bigint, origin bigint, "
+    "hash1 bigint, hash2 bigint, at bigint, excuse int, back boolean, tombstone boolean"
+)
+SCHEMA = pa.schema(
+    [
+        ("case", pa.int32()), ("side", pa.int32()), ("match1", pa.int64()), ("match2", pa.int64()),
+        ("segment", pa.int32()), ("offset", pa.int64()), ("origin", pa.int64()),
+        ("hash1", pa.int64()), ("hash2", pa.int64()), ("at", pa.int64()), ("excuse", pa.int32()),
+        ("back", pa.bool_()), ("tombstone", pa.bool_()),
+    ]
+)  # fmt: skip
+
+_DROPS = {"loop": LOOP, "filtered": FILTERED, "transformed": TRANSFORMED}
+_EMPTY: Headers = []
+
+
+class Mark(NamedTuple):
+    """What is known of one record; ``origin`` is the source offset, -1 where it is not known."""
+
+    offset: int
+    origin: int
+    digest: bytes
+    match: bytes | None
+    at_ms: int
+    excuse: int
+    back: bool
+    tombstone: bool
+
+
+def fingerprints(case: Case, side: int, cluster: ClusterPlan) -> Iterator[pa.RecordBatch]:
+    """The rows of one side of a case."""
+    facts = case.facts
+    wanted = (
+        Range(facts.topic, facts.partition, case.source_from, case.source_to)
+        if side == SOURCE
+        else Range(facts.target_topic, facts.partition, case.target_from, case.target_to)
+    )
+    reader = SourceMarks(case) if side == SOURCE else TargetMarks(case)
+    with RangeScanner(cluster, client_id="replicator-verify") as scanner:
+        for scanned in scanner.scan(wanted):
+            marks = [mark for mark in reader.marks(scanned) if mark is not None]
+            if marks:
+                yield _batch(case, side, marks)
+
+
+class SourceMarks:
+    """What the flow's rules make of the records of a source partition."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        rules = case.facts.rules
+        self._rewriter = Rewriter(
+            blocked=rules.blocked,
+            filters=rules.filters,
+            transforms=load_transforms(rules.transforms),
+        )
+        self._timed = not case.facts.target.appends_time
+        self._keyed = case.mode == "latest"
+
+    def marks(self, scanned: Scanned) -> Iterator[Mark]:
+        """One per record."""
+        aside, gaps = self._case.facts.aside, self._case.facts.gaps
+        for message, headers in zip(scanned.messages, scanned.headers, strict=True):
+            offset = message.offset()
+            mark = self._mark(message, headers, offset)
+            if mark.excuse == EXPECTED:
+                if offset in aside:
+                    mark = mark._replace(excuse=QUARANTINED)
+                elif gaps and any(low <= offset < high for low, high in gaps):
+                    mark = mark._replace(excuse=GIVEN_UP)
+            yield mark
+
+    def _mark(self, message: SourceMessage, headers: Headers | None, offset: int) -> Mark:
+        key, value, at = message.key(), message.value(), message.timestamp()[1]
+        excuse = EXPECTED
+        content: Sequence[tuple[str, bytes | None]] = headers or _EMPTY
+        if headers is UNREADABLE:
+            excuse = QUARANTINED
+        elif headers is not None or self._rewriter.active:
+            outcome = Outcome()
+            hop = f"{self._case.hop_prefix.decode()}{offset}"
+            try:
+                written = self._rewriter.rewrite(message, headers or [], hop, outcome)
+            except RecordRefusedError:
+                written, excuse = None, QUARANTINED
+            if written is None:
+                excuse = next((_DROPS[why] for why in outcome.dropped), excuse)
+            else:
+                key, value = written.key, written.value
+                content = without_last_hop(_plain(written.headers))[0]
+        digest = content_digest(key, value, content, at if self._timed else NO_TIME)
+        match = key_digest(key) if self._keyed else None
+        return Mark(offset, offset, digest, match, at, excuse, False, value is None)
+
+
+class TargetMarks:
+    """Which source record each record of the target says it is, and what it holds."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._prefix = case.hop_prefix
+        self._timed = not case.facts.target.appends_time
+        self._others = OTHERS if case.facts.others else EXPECTED
+        self._highest = -1
+        self._keyed = case.mode == "latest"
+        self._alias = case.facts.rules.source.encode()
+
+    def marks(self, scanned: Scanned) -> Iterator[Mark | None]:
+        """One per record; None for records outside of the interval that is judged."""
+        for message, headers in zip(scanned.messages, scanned.headers, strict=True):
+            yield self._mark(message, headers)
+
+    def _mark(self, message: SourceMessage, headers: Headers | None) -> Mark | None:
+        case = self._case
+        content, hop = without_last_hop(headers or _EMPTY)
+        origin, ours = self._origin(hop)
+        if origin >= 0 and not self._inside(origin):
+            return None
+        back = False
+        if origin >= 0:
+            back = origin < self._highest and origin not in case.facts.replayed
+            self._highest = max(self._highest, origin)
+        key, value, at = message.key(), message.value(), message.timestamp()[1]
+        # Without our hop it may be anyone's; its headers count as they are.
+        kept = content if ours else headers or _EMPTY
+        digest = content_digest(key, value, kept, at if self._timed else NO_TIME)
+        match = key_digest(key) if self._keyed else None
+        excuse = EXPECTED if ours else self._others
+        return Mark(message.offset(), origin, digest, match, at, excuse, back, value is None)
+
+    def _origin(self, hop: bytes | None) -> tuple[int, bool]:
+        """The source offset a hop names, and whether this flow added it."""
+        if hop is None:
+            return -1, False
+        if hop.startswith(self._prefix) and (digits := hop[len(self._prefix) :]).isdigit():
+            return int(digits), True
+        if self._case.facts.rules.provenance == "path" and hop.partition(b"/")[0] == self._alias:
+            hops = parse_hops(hop)
+            placed = hops is not None and hops[-1].topic is not None
+            return -1, not placed or (hops is not None and belongs(hops[-1], self._case))
+        return -1, False
+
+    def _inside(self, origin: int) -> bool:
+        case = self._case
+        return case.mode == "latest" or case.source_from <= origin < case.cut
+
+
+def _plain(headers: ProducedHeaders) -> Sequence[tuple[str, bytes | None]]:
+    """Headers as they were built for the producer, as pairs of text and bytes."""
+    pairs = list(headers.items()) if isinstance(headers, dict) else headers or []
+    return [
+        (name, content.encode() if isinstance(content, str) else content) for name, content in pairs
+    ]
+
+
+def _batch(case: Case, side: int, marks: Sequence[Mark]) -> pa.RecordBatch:
+    count = len(marks)
+    hashes = np.frombuffer(b"".join(mark.digest for mark in marks), "<i8").reshape(count, 2)
+    offsets = np.fromiter((mark.offset for mark in marks), "i8", count)
+    origins = np.fromiter((mark.origin for mark in marks), "i8", count)
+    zeros = np.zeros(count, "i8")
+    if case.mode == "origin":
+        # A record of the target that names no origin matches nothing.
+        match = np.stack([np.where(origins < 0, -1 - offsets, origins), zeros], axis=1)
+    elif case.mode == "latest":
+        joined = b"".join(mark.match or b"" for mark in marks)
+        match = np.frombuffer(joined, "<i8").reshape(count, 2)
+    else:
+        match = hashes
+    segments = np.zeros(count, "i4")
+    if case.segments:
+        bounds = [pair.source if side == SOURCE else pair.target for pair in case.segments]
+        segments = np.fromiter((segment_of(bounds, int(at)) for at in offsets), "i4", count)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.full(count, case.number, "i4")),
+            pa.array(np.full(count, side, "i4")),
+            pa.array(np.ascontiguousarray(match[:, 0])),
+            pa.array(np.ascontiguousarray(match[:, 1])),
+            pa.array(segments),
+            pa.array(offsets),
+            pa.array(origins),
+            pa.array(np.ascontiguousarray(hashes[:, 0])),
+            pa.array(np.ascontiguousarray(hashes[:, 1])),
+            pa.array(np.fromiter((mark.at_ms for mark in marks), "i8", count)),
+            pa.array(np.fromiter((mark.excuse for mark in marks), "i4", count)),
+            pa.array(np.fromiter((mark.back for mark in marks), "?", count)),
+            pa.array(np.fromiter((mark.tombstone for mark in marks), "?", count)),
+        ],
+        schema=SCHEMA,
+    )

@@ -1,0 +1,161 @@
+"""From counted rows to the object of ``verify -o json``. Pure.
+
+Least fields are those of the interface contract; what explains a count stands beside it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from replicator.spark.verify.cases import Case
+from replicator.spark.verify.fingerprint import REASONS
+from replicator.spark.verify.matching import ANOMALIES
+
+JsonObject = dict[str, object]
+MODES = {
+    "origin": "by the place that the hop header names",
+    "content": "by content, between two entries of the offset map",
+    "latest": "by the last value of every key",
+}
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one case in one hour; hashes are sums without carry over the compared records."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    excused: dict[str, int] = field(default_factory=dict)
+    source_hash: int = 0
+    target_hash: int = 0
+
+    def add(self, other: "Tally") -> None:
+        """Adds another one to this one."""
+        for name, number in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + number
+        for name, number in other.excused.items():
+            self.excused[name] = self.excused.get(name, 0) + number
+        self.source_hash ^= other.source_hash
+        self.target_hash ^= other.target_hash
+
+    def of(self, name: str) -> int:
+        """One count."""
+        return self.counts.get(name, 0)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is wrong."""
+        return not any(self.of(name) for name in ANOMALIES)
+
+    def as_json(self) -> JsonObject:
+        """The counts by name."""
+        return {
+            "compared": self.of("compared"),
+            **{name: self.of(name) for name in ANOMALIES},
+            "others": self.of("others"),
+            "excused": dict(sorted(self.excused.items())),
+            "sourceHash": f"{self.source_hash & (2**64 - 1):016x}",
+            "targetHash": f"{self.target_hash & (2**64 - 1):016x}",
+        }
+
+
+Tallies = Mapping[tuple[int, int], Tally]
+"""By number of the case and hour (milliseconds of its start)."""
+
+
+def tallied(
+    rows: Iterable[Mapping[str, int | None]], wrong: Iterable[Mapping[str, int | None]]
+) -> dict[tuple[int, int], Tally]:
+    """Tallies from counts over all rows; anomalies only from what was found wrong in the end.
+
+    Args:
+        rows: case, hour, excuse, compared, excused, others, sourceHash, targetHash.
+        wrong: case, hour, and a number for each anomaly.
+    """
+    found: dict[tuple[int, int], Tally] = {}
+    for row in rows:
+        tally = found.setdefault((row["case"] or 0, row["hour"] or 0), Tally())
+        excused = row["excused"] or 0
+        tally.add(
+            Tally(
+                {name: row[name] or 0 for name in ("compared", "others")},
+                {REASONS[row["excuse"] or 0]: excused} if excused else {},
+                row["sourceHash"] or 0,
+                row["targetHash"] or 0,
+            )
+        )
+    for row in wrong:
+        tally = found.setdefault((row["case"] or 0, row["hour"] or 0), Tally())
+        tally.add(Tally({name: row[name] or 0 for name in ANOMALIES}))
+    return found
+
+
+def result_json(
+    flow: str,
+    cases: Sequence[Case],
+    tallies: Tallies,
+    *,
+    cut_ms: int,
+    seconds: float,
+    report: str | None,
+) -> JsonObject:
+    """The object of ``verify -o json``.
+
+    Args:
+        flow: as people write it.
+        cases: every partition that was compared.
+        tallies: what was found.
+        cut_ms: when the positions were read that end the compared interval.
+        seconds: how long it took.
+        report: folder of the report, if one was written.
+    """
+    per_case: dict[int, Tally] = {case.number: Tally() for case in cases}
+    for (number, _), tally in tallies.items():
+        per_case[number].add(tally)
+    total = Tally()
+    for tally in per_case.values():
+        total.add(tally)
+    return {
+        "flow": flow,
+        "clean": total.clean,
+        "cut": moment(cut_ms),
+        "topics": [_topic(case, per_case[case.number]) for case in cases],
+        "hours": [
+            _hour(cases[number], hour, tally) for (number, hour), tally in sorted(tallies.items())
+        ],
+        "total": total.as_json(),
+        "seconds": round(seconds, 1),
+        "report": report,
+    }
+
+
+def _topic(case: Case, tally: Tally) -> JsonObject:
+    facts = case.facts
+    return {
+        "topic": facts.topic,
+        "partition": facts.partition,
+        **tally.as_json(),
+        "target": facts.target_topic,
+        "matched": case.mode,
+        "sourceFrom": case.source_from,
+        "sourceTo": case.cut,
+        "targetFrom": case.target_from,
+        "targetTo": case.target_to,
+        "timestamps": "not compared: the target stamps"
+        if facts.target.appends_time
+        else "compared",
+    }
+
+
+def _hour(case: Case, hour: int, tally: Tally) -> JsonObject:
+    return {
+        "topic": case.facts.topic,
+        "partition": case.facts.partition,
+        "hour": moment(hour),
+        **tally.as_json(),
+    }
+
+
+def moment(at_ms: int) -> str:
+    """A time as JSON has it."""
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")

@@ -1,0 +1,165 @@
+"""``verify`` as one job: facts, cases, marks of both sides, the comparison, the report."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from replicator.clock import Clock, SystemClock
+from replicator.control.pause import find_pair
+from replicator.errors import InputError
+from replicator.spark.failures import task_errors
+from replicator.spark.progress import progress
+from replicator.spark.ranges import PACKED_RECORDS
+from replicator.spark.verify import matching
+from replicator.spark.verify.cases import Case, make_case
+from replicator.spark.verify.details import write_records
+from replicator.spark.verify.facts import collect_facts
+from replicator.spark.verify.fingerprint import DDL, SOURCE, TARGET, fingerprints
+from replicator.spark.verify.html import page
+from replicator.spark.verify.result import JsonObject, result_json, tallied
+from replicator.topology.plan import ClusterPlan, PairPlan, Plan
+
+SHOWN_RECORDS = 1_000
+"""How many differing records are written out with the content of both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be compared.
+
+    Attributes:
+        flow: ``source->target``.
+        topics: source topics; empty for all.
+        from_ms: records with a timestamp from here on, if given.
+        to_ms: and before this, if given.
+        report: folder for the report, if one is wanted.
+    """
+
+    flow: str
+    topics: frozenset[str] = frozenset()
+    from_ms: int | None = None
+    to_ms: int | None = None
+    report: Path | None = None
+
+
+def verify_flow(
+    session: SparkSession, plan: Plan, wanted: Wanted, *, clock: Clock | None = None
+) -> JsonObject:
+    """Compares both sides of a flow; the object of ``verify -o json``.
+
+    Raises:
+        InputError: no such flow or topic, never applied, or the report's folder cannot be used.
+        ReplicatorError: a cluster cannot be read.
+    """
+    clock = clock or SystemClock()
+    began = clock.monotonic()
+    pair = find_pair(plan, wanted.flow)
+    folder = _folder(wanted.report)
+    cut_ms = round(clock.now() * 1000)
+    found = collect_facts(plan, pair, topics=wanted.topics, from_ms=wanted.from_ms)
+    cases = [make_case(number, facts) for number, facts in enumerate(found)]
+    rows = _rows(session, pair, cases, wanted)
+    rows.persist(StorageLevel.DISK_ONLY)
+    try:
+        with progress(session, "Comparing"):
+            counted = [row.asDict() for row in matching.counts(rows).collect()]
+        wrong: list[dict[str, int | None]] = []
+        differences = matching.differing(rows)
+        if any(row[name] for row in counted for name in matching.ANOMALIES):
+            if all(any(row[name] for row in counted) for name in ("lost", "foreign")):
+                differences = matching.without_missing_headers(differences)
+            with progress(session, "Collecting what differs"):
+                wrong = [row.asDict() for row in matching.counts(differences).collect()]
+        result = result_json(
+            pair.id, cases, tallied(counted, wrong), cut_ms=cut_ms,
+            seconds=clock.monotonic() - began, report=None if folder is None else str(folder),
+        )  # fmt: skip
+        if folder is not None:
+            shown = write_records(pair, cases, differences, folder, most=SHOWN_RECORDS) \
+                if wrong else []  # fmt: skip
+            (folder / "report.html").write_text(page(result, shown), encoding="utf-8")
+    finally:
+        rows.unpersist()
+    return result
+
+
+def _rows(
+    session: SparkSession, pair: PairPlan, cases: Sequence[Case], wanted: Wanted
+) -> DataFrame:
+    parts: list[DataFrame] = []
+    for mode in ("origin", "content", "latest"):
+        chosen = [case for case in cases if case.mode == mode]
+        if not chosen:
+            continue
+        marks = _marks(session, pair, chosen)
+        if mode == "latest":
+            cuts = session.createDataFrame(
+                [(case.number, case.cut) for case in chosen], "case int, cut bigint"
+            )
+            parts.append(matching.judged_keys(matching.newest_per_key(marks), cuts))
+            continue
+        rows = matching.matched(marks)
+        if mode == "content":
+            rows = matching.with_order_of_content(rows)
+        parts.append(matching.judged(rows))
+    if not parts:
+        raise InputError(
+            f"flow {pair.id} replicates no topic yet, so there is nothing to compare",
+            remedy="`replicator topics` lists what is replicated.",
+        )
+    rows = reduce(lambda one, other: one.unionByName(other), parts)
+    if wanted.from_ms is not None:
+        rows = rows.filter(f.col("at") >= wanted.from_ms)
+    if wanted.to_ms is not None:
+        rows = rows.filter(f.col("at") < wanted.to_ms)
+    return rows
+
+
+def _marks(session: SparkSession, pair: PairPlan, cases: Sequence[Case]) -> DataFrame:
+    """The marks of both sides; each log of a partition is read by one task, in order."""
+    tasks = _tasks(cases)
+    clusters: dict[int, ClusterPlan] = {SOURCE: pair.source, TARGET: pair.target}
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with task_errors():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    for case, side in tasks[number]:
+                        yield from fingerprints(case, side, clusters[side])
+
+    return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, DDL)
+
+
+def _tasks(cases: Sequence[Case]) -> list[list[tuple[Case, int]]]:
+    """What each task reads: long logs alone, short ones together, the longest first."""
+    sized = [(case.source_to - case.source_from, case, SOURCE) for case in cases]
+    sized += [(case.target_to - case.target_from, case, TARGET) for case in cases]
+    tasks: list[list[tuple[Case, int]]] = []
+    room = 0
+    for size, case, side in sorted(sized, key=lambda each: -each[0]):
+        if not tasks or size > room:
+            tasks.append([])
+            room = PACKED_RECORDS
+        tasks[-1].append((case, side))
+        room -= size
+    return tasks
+
+
+def _folder(report: Path | None) -> Path | None:
+    if report is None:
+        return None
+    try:
+        report.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot be made ({error.strerror or error})",
+            subject=str(report),
+            remedy="Name another folder with --report.",
+        ) from error
+    return report

@@ -1,0 +1,21 @@
+"""One Spark session for all tests of a process: it takes ten seconds to start."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.spark.session import spark_session
+from replicator.spark.settings import SparkSettings
+
+# Tests are imported one by one, without packages: what stands beside them has to be made known.
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    settings = SparkSettings(master="local[2]", conf=(("spark.sql.shuffle.partitions", "4"),))
+    with spark_session(settings, name="tests") as session:
+        yield session

@@ -1,0 +1,103 @@
+"""A flow whose copies are made by hand, so that a test can plant exactly what is to be found."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from replicator.cli.main import run_command
+from replicator.control.bootstrap import read_control
+from replicator.control.layout import lane_in
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.identifiers import HOPS_HEADER, checkpoints_topic
+from replicator.kafka.log_writer import LogWriter
+from replicator.offsets.index import LaneIndex
+from replicator.topology.load import require_plan
+
+NOW_MS = round(time.time() * 1000) - 3_600_000
+"""Young enough that retention leaves the records of a test alone."""
+
+Record = tuple[bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None]
+"""Key, value, timestamp in milliseconds, headers."""
+
+
+def plain(count: int, *, keys: int | None = None) -> list[Record]:
+    """Records that differ; ``keys`` of them, over and over, when given."""
+    return [
+        (b"k%d" % (number % (keys or count)), b"v%d" % number, NOW_MS + number, None)
+        for number in range(count)
+    ]
+
+
+def write(cluster, topic, records, partition=0) -> None:
+    """Produces records; their offsets follow those that are there."""
+    failed: list[Any] = []
+    producer = Producer({**cluster.client_settings(), "linger.ms": 20})
+    for key, value, at, headers in records:
+        producer.produce(
+            topic, value, key, partition, timestamp=at, headers=headers,
+            on_delivery=lambda error, _: error and failed.append(error),
+        )  # fmt: skip
+    assert producer.flush(30) == 0
+    assert not failed, failed[0]
+
+
+class CopiedPair:
+    """``east->west`` over one topic, applied, with copies and checkpoints as a test writes them."""
+
+    def __init__(self, folder: Path, name: str, east, west, **policy: Any) -> None:
+        self.name = name
+        self.topic = f"t.{name}"
+        self.east, self.west = east, west
+        self.path_only = policy.get("provenance") == "path"
+        self.file = folder / "topology.yaml"
+        link = {
+            "name": "l", "shape": "active-passive", "active": "east", "passive": "west",
+            "topics": {"include": [self.topic]}, **policy,
+        }  # fmt: skip
+        self.file.write_text(
+            json.dumps(
+                {
+                    "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": name},
+                    "spec": {
+                        "clusters": {"east": east.topology_entry(), "west": west.topology_entry()},
+                        "links": [link],
+                    },
+                }
+            )
+        )  # fmt: skip
+        self.plan = require_plan(self.file)
+
+    def apply(self, *, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+        """Creates the topic and everything the flow needs."""
+        self.east.create_topic(self.topic, partitions=partitions, config=config or {})
+        assert run_command(["apply", "-f", str(self.file), "--yes"]) == 0
+
+    def copy_of(self, record: Record, offset: int, partition: int = 0) -> Record:
+        """What the flow's engine would write."""
+        key, value, at, headers = record
+        place = "" if self.path_only else f"/{self.topic}/{partition}/{offset}"
+        return key, value, at, [*(headers or ()), (HOPS_HEADER, f"east{place}".encode())]
+
+    def copies_of(self, records: list[Record], partition: int = 0) -> list[Record]:
+        """The copies of a partition that begins at offset 0 and has no gaps."""
+        return [self.copy_of(record, at, partition) for at, record in enumerate(records)]
+
+    def checkpoint(self, *, copied_to: int, partition: int = 0, pairs=()) -> None:
+        """What the lane would have stored: how far it copied, and pairs of the offset map."""
+        pair = self.plan.pairs[0]
+        control = read_control(self.name, pair.target, client_id="test")
+        lane = lane_in(control.layout("east").block("l"), self.topic, partition)
+        stored = Checkpoint(self.topic, partition, offset=copied_to, at_ms=NOW_MS)
+        index = LaneIndex({})
+        entries = [(stored.key(), stored.value())]
+        for number, (source, target) in enumerate(pairs):
+            entries += index.note(
+                self.topic, partition, source, target, now=10.0 * number, at_ms=NOW_MS
+            )
+        with LogWriter(
+            pair.target, checkpoints_topic(self.name, "east"), client_id="test"
+        ) as writer:
+            writer.write(entries, partition=lane)

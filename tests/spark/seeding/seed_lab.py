@@ -1,0 +1,171 @@
+"""A flow between two real clusters whose history somebody copies: topology, records, looks at it."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from replicator.clock import SystemClock
+from replicator.control.applying import apply_plan
+from replicator.control.control_state import ControlState
+from replicator.control.history import read_all_checkpoints
+from replicator.control.seeding import read_settled_control, take_from_lanes
+from replicator.identifiers import HOPS_HEADER
+from replicator.spark.bulk_plan import BulkPlan, declarations, orders, survey
+from replicator.spark.copy_task import CopyOrder
+from replicator.testing import LocalCluster, wait_until
+from replicator.topology.load import require_plan
+from replicator.topology.plan import PairPlan, Plan
+
+
+class SeedLab:
+    """One topology of its own name; nothing runs until a test asks for it."""
+
+    def __init__(self, source: LocalCluster, target: LocalCluster, name: str, folder: Path) -> None:
+        self.source = source
+        self.target = target
+        self.name = name
+        self.topic = f"t.{name}"
+        self.folder = folder
+        self.file = folder / "topology.yaml"
+        self.clock = SystemClock()
+
+    def topology(self, **fields: Any) -> Plan:
+        """Writes the file anew."""
+        link = {
+            "name": "link", "shape": "active-passive", "active": self.source.name,
+            "passive": self.target.name, "topics": {"include": [f"*{self.topic}"]}, **fields,
+        }  # fmt: skip
+        clusters = {one.name: one.topology_entry() for one in (self.source, self.target)}
+        document = {
+            "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": self.name},
+            "spec": {
+                "clusters": clusters, "defaults": {"discoveryInterval": "1s"}, "links": [link],
+            },
+        }  # fmt: skip
+        self.file.write_text(json.dumps(document))
+        return self.plan
+
+    @property
+    def plan(self) -> Plan:
+        return require_plan(self.file)
+
+    @property
+    def pair(self) -> PairPlan:
+        return self.plan.pairs[0]
+
+    def applied(self, **fields: Any) -> Plan:
+        """The topology, applied."""
+        self.topology(**fields)
+        done = apply_plan(self.plan, clock=self.clock)
+        assert not done.problems, done.problems
+        return self.plan
+
+    def produce(
+        self, count: int, *, topic: str | None = None, partitions: int = 1, size: int = 0,
+        first: int = 0, keys: int = 0, **settings: Any,
+    ) -> None:  # fmt: skip
+        """Numbered records, in turn over the partitions."""
+        producer = Producer({**self.source.client_settings(), "linger.ms": 20, **settings})
+        filler = b"x" * size
+        for number in range(first, first + count):
+            key = b"k%d" % (number % keys) if keys else None
+            while True:
+                try:
+                    producer.produce(
+                        topic or self.topic, b"%d %s" % (number, filler), key, number % partitions
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        assert producer.flush(60) == 0
+
+    def control(self) -> ControlState:
+        return read_settled_control(self.plan, self.pair)
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """Stored progress."""
+        found = read_all_checkpoints(self.plan, self.pair)
+        return {key: checkpoint.offset for key, checkpoint in found.items()}
+
+    def survey(self, **options: Any) -> BulkPlan:
+        return survey(self.plan, self.pair, **options)
+
+    def taken(
+        self, *, run: str = "job.1", at_once: int = 1, **options: Any
+    ) -> tuple[CopyOrder, ...]:
+        """What a driver does before its tasks: declares, fences, and makes orders."""
+        plan, found = self.plan, self.survey(**options)
+        at_ms = round(time.time() * 1000)
+        take_from_lanes(
+            plan, self.pair, declarations(found, run=run, by="test", at_ms=at_ms), clock=self.clock
+        )
+        return orders(plan, self.pair, found.ranges, run=run, at_once=at_once)
+
+    def values(
+        self, cluster: LocalCluster, topic: str | None = None
+    ) -> dict[int, list[bytes | None]]:
+        """Values in order of offset, by partition, as a reader of committed records sees them."""
+        topic = topic or self.topic
+        numbers = cluster.admin().list_topics(topic, timeout=20).topics[topic].partitions
+        found: dict[int, list[bytes | None]] = {number: [] for number in numbers}
+        for message in self._messages(cluster, topic):
+            found[message.partition()].append(message.value())
+        return found
+
+    def records(self, cluster: LocalCluster, topic: str | None = None) -> list[tuple[Any, ...]]:
+        """Everything that has to be the same on both sides, of partition 0 in order."""
+        return [
+            (
+                each.key(), each.value(), each.timestamp()[1],
+                [pair for pair in each.headers() or () if pair[0] != HOPS_HEADER],
+            )
+            for each in self._messages(cluster, topic or self.topic)
+            if each.partition() == 0
+        ]  # fmt: skip
+
+    def _messages(self, cluster: LocalCluster, topic: str) -> list[Message]:
+        consumer = Consumer(
+            {
+                **cluster.client_settings(), "group.id": "lab", "enable.auto.commit": False,
+                "enable.partition.eof": True, "auto.offset.reset": "earliest",
+            }
+        )  # fmt: skip
+        found: list[Message] = []
+        try:
+            left = set(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
+            consumer.assign([TopicPartition(topic, number, 0) for number in left])
+            deadline = time.monotonic() + 60
+            while left:
+                assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
+                for message in consumer.consume(1000, 0.1):
+                    if message.error() is None:
+                        found.append(message)
+                    elif message.error().code() == KafkaError._PARTITION_EOF:
+                        left.discard(message.partition())
+        finally:
+            consumer.close()
+        return found
+
+    def truncate(self, cluster: LocalCluster, before: dict[int, int]) -> None:
+        """Deletes records as retention does."""
+        places = [TopicPartition(self.topic, number, offset) for number, offset in before.items()]
+        for answer in cluster.admin().delete_records(places).values():
+            answer.result(30)
+
+    def until(self, condition: Callable[[], object], describe: str) -> None:
+        """Waits for a condition."""
+        wait_until(condition, timeout_seconds=60, describe=describe)
+
+    def close(self) -> None:
+        """Ends what still runs."""
+
+    def states(self) -> dict[tuple[str, int], str]:
+        """The state of each partition that Spark has or had."""
+        return {
+            (seed.topic, seed.partition): seed.state
+            for seed in self.control().seeds(self.source.name)
+        }

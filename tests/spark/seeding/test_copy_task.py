@@ -1,0 +1,163 @@
+"""What a task does with a range, and how a partition goes from lanes to tasks and back; no Spark."""
+
+import threading
+
+import pytest
+from confluent_kafka import Producer
+from seed_lab import SeedLab
+
+from replicator.control.seeding import hand_back
+from replicator.errors import RefusedError, ReplicatorError
+from replicator.identifiers import checkpoints_topic
+from replicator.kafka.compacted_log import read_compacted
+from replicator.spark.copy_task import copy_order
+
+
+def test_a_range_is_copied_and_ends_with_its_last_checkpoint(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=2)
+    lab.produce(1000, partitions=2)
+    lab.applied()
+    orders = lab.taken()
+    assert {(o.work.partition, o.start, o.end) for o in orders} == {(0, 0, 500), (1, 0, 500)}
+    assert set(lab.states().values()) == {"seeding"}
+    results = [copy_order(order) for order in orders]
+    assert [(r.records, r.position, r.problem) for r in results] == [(500, 500, "")] * 2
+    assert set(lab.states().values()) == {"done"}
+    assert lab.positions() == {(lab.topic, 0): 500, (lab.topic, 1): 500}
+    assert len(lab.values(lab.target)[0]) == 500
+    assert lab.values(lab.target) == lab.values(lab.source)
+    assert lab.survey().ranges == ()
+
+
+def test_a_task_that_runs_again_finds_the_range_done(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(200)
+    lab.applied()
+    (order,) = lab.taken()
+    first = copy_order(order)
+    again = copy_order(order)
+    assert (again.records, again.checksum, again.position) == (200, first.checksum, 200)
+    assert lab.values(lab.target) == lab.values(lab.source)
+
+
+def test_a_task_of_an_older_run_may_not_copy(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(200)
+    lab.applied()
+    (old,) = lab.taken(run="job.1")
+    (new,) = lab.taken(run="job.2")
+    with pytest.raises(RefusedError):
+        copy_order(old)
+    assert copy_order(new).records == 200
+
+
+def test_what_is_handed_back_stays_where_it_is_and_tasks_may_not_go_on(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(200)
+    lab.applied()
+    (order,) = lab.taken()
+    seeds = lab.control().seeds("east")
+    hand_back(lab.plan, lab.pair, seeds, clock=lab.clock)
+    assert set(lab.states().values()) == {"done"}
+    with_run = lab.control().seeds("east")[0]
+    assert (with_run.position, with_run.records) == (0, 0)
+    assert copy_order(order).records == 0
+    assert lab.positions() == {}
+
+
+def test_of_two_attempts_at_a_range_one_gives_way_and_nothing_is_copied_twice(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(20_000, size=100)
+    lab.applied(throttle={"recordsPerSecond": 8_000})
+    (slow,) = lab.taken()
+    results: list[object] = []
+
+    def attempt() -> None:
+        try:
+            results.append(copy_order(slow))
+        except ReplicatorError as error:
+            results.append(error.code)
+
+    first = threading.Thread(target=attempt)
+    first.start()
+    lab.until(lambda: lab.positions().get((lab.topic, 0), 0) > 0, "the first attempt copies")
+    second = copy_order(slow)
+    first.join(60)
+    assert second.position == 20_000
+    assert results == ["FENCED"]
+    assert lab.values(lab.target) == lab.values(lab.source)
+    # The tally went on where the first attempt's last commit had left it.
+    assert second.records == 20_000
+
+
+def test_records_of_every_kind_are_copied_as_they_are(lab: SeedLab):
+    lab.source.create_topic(
+        lab.topic, partitions=1, config={"max.message.bytes": "3000000", "retention.ms": "-1"}
+    )
+    plain = Producer({**lab.source.client_settings(), "message.max.bytes": 2_500_000})
+    for key, value, headers in (
+        (None, b"keyless", None),
+        (b"k", None, [("h", b"1"), ("h", None)]),
+        (b"", b"", None),
+        (b"large", b"x" * 1_000_000, None),
+    ):
+        plain.produce(lab.topic, value, key, 0, timestamp=1_600_000_000_000, headers=headers)
+    assert plain.flush(30) == 0
+    transactional = Producer({**lab.source.client_settings(), "transactional.id": lab.name})
+    transactional.init_transactions(30)
+    for commits in (True, False, True, False):
+        transactional.begin_transaction()
+        for number in range(50):
+            transactional.produce(lab.topic, b"%s %d" % (b"ok" if commits else b"no", number))
+        assert transactional.flush(30) == 0
+        (transactional.commit_transaction if commits else transactional.abort_transaction)(30)
+    lab.applied()
+    (order,) = lab.taken()
+    result = copy_order(order)
+    assert result.records == 104
+    assert result.position == order.end  # it ends in aborted records and their marker
+    source, target = lab.records(lab.source), lab.records(lab.target)
+    assert target == source
+    assert len(source) == 104
+
+
+@pytest.mark.parametrize("policy", ["stop", "report"])
+def test_retention_that_overtakes_the_copy_is_told_by_policy(lab: SeedLab, policy):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(1_000)
+    lab.applied(onTruncation=policy)
+    (order,) = lab.taken()
+    lab.truncate(lab.source, {0: 400})
+    result = copy_order(order)
+    if policy == "stop":
+        assert (result.problem, result.position, result.records) == ("TRUNCATED", 0, 0)
+        assert "offsets 0 to 399 vanished" in result.detail
+        assert lab.values(lab.target)[0] == []
+    else:
+        assert (result.problem, result.position, result.records) == ("", 1_000, 600)
+        assert "offsets 0 to 399 vanished" in result.gaps[0]
+    assert lab.states() == {(lab.topic, 0): "done"}
+
+
+def test_what_is_committed_behind_an_open_transaction_is_not_missed(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.applied()
+    name = checkpoints_topic(lab.name, "east")
+    cluster = lab.pair.target
+    open_one, other = (
+        Producer({**lab.target.client_settings(), "transactional.id": f"{lab.name}-{n}"})
+        for n in (1, 2)
+    )
+    for producer in (open_one, other):
+        producer.init_transactions(30)
+        producer.begin_transaction()
+    open_one.produce(name, b"{}", b"open", 0)
+    assert open_one.flush(30) == 0
+    other.produce(name, b"{}", b"behind", 0)
+    other.commit_transaction(30)
+    assert read_compacted(cluster, name, client_id="test")[0] == {}
+    timer = threading.Timer(1.0, open_one.abort_transaction, [30])
+    timer.start()
+    found = read_compacted(cluster, name, client_id="test", timeout_seconds=30, settled=True)
+    timer.join()
+    assert found[0] == {b"behind": b"{}"}

@@ -1,0 +1,60 @@
+"""A flow that Spark runs: moved from workers to a stream and back under load, judged by the checker."""
+
+import threading
+
+from replicator.clock import SystemClock
+from replicator.spark.stream import FlowStream
+from replicator.testing import wait_until
+
+FLOW = "east->west"
+
+
+class RunningStream:
+    """What the command does, with the tests' session and in a thread."""
+
+    def __init__(self, spark, file):
+        self.stopping = threading.Event()
+        self.failed: list[BaseException] = []
+        self.stream = FlowStream(spark, file, FLOW, by="test", clock=SystemClock())
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def _serve(self):
+        try:
+            self.stream.serve(interval_seconds=1.0, stopping=self.stopping)
+        except BaseException as error:
+            self.failed.append(error)
+            raise
+
+    def stop(self):
+        self.stopping.set()
+        self.thread.join(90)
+        assert not self.thread.is_alive()
+        assert not self.failed, self.failed
+
+
+def test_a_flow_moves_from_workers_to_spark_and_back_without_loss_or_repetition(
+    spark, east, west, scene
+):
+    scene.active_passive(east, west)
+    scene.writer(east, rate=400)
+    scene.worker()
+    scene.copying(FLOW)
+    scene._links[0]["runtime"] = "spark"
+    stream = RunningStream(spark, scene.topology())
+    wait_until(
+        lambda: (
+            scene.asked().status()[FLOW]["state"] == "replicating"
+            and not stream.failed
+            and scene.asked().status()[FLOW]["reason"].endswith("partitions moving")
+        ),
+        timeout_seconds=90,
+        describe=lambda: f"a stream that runs the flow: {scene.asked().status()} {stream.failed}",
+    )
+    scene.copying(FLOW)
+    stream.stop()
+    assert scene.asked().status()[FLOW]["state"] == "stopped"
+    scene._links[0]["runtime"] = "workers"
+    scene.topology()
+    scene.copying(FLOW)
+    scene.settled()

@@ -1,0 +1,214 @@
+"""Topics to Parquet and back: exactly once, in order, with every field, killed or not."""
+
+import json
+
+import pytest
+from confluent_kafka import TopicPartition
+from copied_pair import NOW_MS, CopiedPair, plain, write
+
+from replicator.clock import SystemClock
+from replicator.errors import AlreadyExistsError, RefusedError
+from replicator.spark.archive.manifest import manifest_name
+from replicator.spark.archive.parquet import read_files
+from replicator.spark.archive.restore import Wanted, restore
+from replicator.spark.archive.restoring import Selection
+from replicator.spark.archive.store import load_archive, sweep
+from replicator.spark.archive.write import Archiver, Source
+from replicator.spark.files import Files
+from replicator.spark.verify.run import Wanted as Compared
+from replicator.spark.verify.run import verify_flow
+
+HEADERS = [("a", b"1"), ("a", None), ("b", b"")]
+
+
+@pytest.fixture
+def pair(tmp_path, east, west, unique):
+    return CopiedPair(tmp_path, unique, east, west)
+
+
+def archiver(spark, pair, folder):
+    source = Source(pair.plan.cluster("east"), str(pair.file), (pair.topic,))
+    return Archiver(spark, source, str(folder), clock=SystemClock())
+
+
+def wipe(cluster, topic, *, partitions):
+    """Deletes and makes the topic again."""
+    from replicator.testing.topics import delete_topic
+
+    delete_topic(cluster.admin(), name=topic)
+    cluster.create_topic(topic, partitions=partitions)
+
+
+def rows_of(spark, cluster, topic):
+    frame = (
+        spark.read.format("replicator-kafka")
+        .option("bootstrapServers", ",".join(cluster.bootstrap_servers))
+        .option("subscribe", topic).load().orderBy("partition", "offset")
+    )  # fmt: skip
+    return frame.collect()
+
+
+def test_archive_wipe_restore_and_verify_is_clean(spark, pair, tmp_path):
+    pair.apply(partitions=2)
+    for partition in range(2):
+        records = plain(150)
+        records[7] = (None, b"", NOW_MS + 7, HEADERS)
+        records[8] = (b"", None, NOW_MS - 7_200_000, None)
+        write(pair.east, pair.topic, records, partition)
+        pair.checkpoint(copied_to=150, partition=partition)
+    folder = tmp_path / "archive"
+    first = archiver(spark, pair, folder)
+    assert first.round()["records"] == 300
+    assert first.round()["commit"] is None
+    wipe(pair.west, pair.topic, partitions=2)
+    wanted = Wanted(pair.name, pair.plan.cluster("west"), Selection((pair.topic,)))
+    done = restore(spark, str(folder), wanted)
+    assert (done["records"], done["skipped"]) == (300, 0)
+    result = verify_flow(spark, pair.plan, Compared("east->west"))
+    assert result["clean"], result
+    assert result["total"]["compared"] == 300
+    again = restore(spark, str(folder), wanted)
+    assert (again["records"], again["skipped"]) == (0, 300)
+    rows = rows_of(spark, pair.west, pair.topic)
+    assert len(rows) == 300
+    assert [(each.key, each.value) for each in rows[7].headers] == [
+        *HEADERS, ("replicator-hops", f"east/{pair.topic}/0/7".encode()),
+    ]  # fmt: skip
+    assert (rows[7].key, rows[7].value) == (None, b"")
+    assert (rows[8].key, rows[8].value) == (b"", None)
+
+
+def test_what_a_killed_command_left_behind_never_counts(spark, pair, tmp_path):
+    pair.apply()
+    write(pair.east, pair.topic, plain(50))
+    folder = tmp_path / "archive"
+    archiver(spark, pair, folder).round()
+    files = Files(spark, str(folder))
+    held = load_archive(files)
+    known = next(iter(held.files))
+    stray = known.replace(".parquet", "-stray.parquet")
+    (folder / stray).write_bytes((folder / known).read_bytes())
+    (folder / "_staging" / "x").mkdir(parents=True)
+    write(pair.east, pair.topic, plain(10))
+    second = archiver(spark, pair, folder)
+    assert second.swept == 1
+    assert not (folder / stray).exists()
+    assert second.round()["records"] == 10
+    archive = load_archive(files)
+    frame = read_files(spark, files, list(archive.files.values()))
+    assert sorted(row.offset for row in frame.collect()) == list(range(60))
+    with pytest.raises(AlreadyExistsError):
+        files.create(files.path("_manifest", manifest_name(1)), "{}")
+    assert sweep(files, archive) == 0
+
+
+def test_small_files_become_one_and_hold_the_same(spark, pair, tmp_path):
+    pair.apply()
+    folder = tmp_path / "archive"
+    for _ in range(3):
+        write(pair.east, pair.topic, plain(20))
+        made = archiver(spark, pair, folder)
+        made.round()
+    files = Files(spark, str(folder))
+    before = load_archive(files)
+    assert len(before.files) >= 3
+    assert made.compact(most_files=2)["after"] == len({f.hour for f in before.files.values()})
+    after = load_archive(files)
+    frame = read_files(spark, files, list(after.files.values()))
+    assert sorted(row.offset for row in frame.collect()) == list(range(60))
+    on_disk = [each.path for each in files.list(files.path("data")) if ".parquet" in each.path]
+    assert len([path for path in on_disk if path.endswith(".parquet")]) == len(after.files)
+
+
+def test_offsets_that_retention_took_are_in_the_manifest(spark, pair, tmp_path):
+    pair.apply()
+    write(pair.east, pair.topic, plain(10))
+    folder = tmp_path / "archive"
+    archiver(spark, pair, folder).round()
+    write(pair.east, pair.topic, plain(10))
+    gone = TopicPartition(pair.topic, 0, 15)
+    for answer in pair.east.admin().delete_records([gone]).values():
+        answer.result(20)
+    result = archiver(spark, pair, folder).round()
+    assert result["lost"] == [{"topic": pair.topic, "partition": 0, "from": 10, "to": 15}]
+    assert result["records"] == 5
+
+
+def test_a_part_of_history_goes_into_a_new_view(spark, pair, tmp_path, capsys):
+    from replicator.cli.main import run_command
+
+    pair.apply()
+    hour = 3_600_000
+    records = [
+        (b"%s-%d" % (b"a" if n % 2 else b"b", n), b"v%d" % n, NOW_MS - (9 - n) * hour, None)
+        for n in range(10)
+    ]
+    write(pair.east, pair.topic, records)
+    folder = str(tmp_path / "archive")
+    common = ["-f", str(pair.file), "--cluster", "east", "--archive", folder]
+    assert run_command(["archive", *common, "--topic", pair.topic]) == 0
+    view = f"{pair.topic}.view"
+    from datetime import UTC, datetime
+
+    begin = datetime.fromtimestamp((NOW_MS - 7 * hour) / 1000, UTC).isoformat()
+    capsys.readouterr()
+    code = run_command(
+        ["restore", *common, "--topic", pair.topic, "--as", view, "--from", begin,
+         "--key-prefix", "a-", "--to-offset", "9", "-o", "json"]
+    )  # fmt: skip
+    assert code == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 3
+    rows = rows_of(spark, pair.east, view)
+    assert [bytes(row.key) for row in rows] == [b"a-3", b"a-5", b"a-7"]
+    assert run_command(["restore", *common, "--topic", pair.topic, "--as", view]) == 3
+
+
+def test_a_topic_made_anew_is_not_mixed_with_what_it_was(spark, pair, tmp_path):
+    pair.apply()
+    write(pair.east, pair.topic, plain(10))
+    folder = tmp_path / "archive"
+    archiver(spark, pair, folder).round()
+    wipe(pair.east, pair.topic, partitions=1)
+    write(pair.east, pair.topic, plain(20))
+    with pytest.raises(RefusedError, match="deleted and created again"):
+        archiver(spark, pair, folder).round()
+
+
+def test_an_interrupted_restore_goes_on_where_it_was(spark, pair, tmp_path):
+    from replicator.errors import ReplicatorError
+    from replicator.spark.archive.restore_task import PartitionWriter, RestoreOrder
+    from replicator.spark.archive.restoring import restore_id
+
+    pair.apply()
+    write(pair.east, pair.topic, plain(100))
+    folder = tmp_path / "archive"
+    archiver(spark, pair, folder).round()
+    wipe(pair.west, pair.topic, partitions=1)
+    west = pair.plan.cluster("west")
+    selection = Selection((pair.topic,), to_offset=40)
+    done = restore(spark, str(folder), Wanted(pair.name, west, selection))
+    assert done["records"] == 40
+    root = Files(spark, str(folder)).root
+    order = RestoreOrder(
+        topology=pair.name, restore=restore_id(root, "west", None, selection), target=west,
+        alias="east", names={pair.topic: pair.topic}, max_message_bytes={pair.topic: 1_000_000},
+    )  # fmt: skip
+    # A zombie of the same restore: it had taken 30 more, and never committed them.
+    zombie = PartitionWriter(order, pair.topic, 0)
+    assert zombie.progress.next_offset == 40
+    row = {"key": b"k", "value": b"z", "headers": None, "timestamp": NOW_MS}
+    for offset in range(40, 70):
+        zombie.take({**row, "offset": offset})
+    owner = PartitionWriter(order, pair.topic, 0)
+    assert owner.progress.next_offset == 40
+    for offset in range(30, 45):
+        owner.take({**row, "offset": offset})
+    owner.commit()
+    assert (owner.written, owner.skipped) == (5, 10)
+    with pytest.raises(ReplicatorError):
+        zombie.commit()
+    owner.close()
+    zombie.close()
+    offsets = [int(row.headers[-1].value.split(b"/")[-1]) for row in
+               rows_of(spark, pair.west, pair.topic)]  # fmt: skip
+    assert offsets == list(range(45))

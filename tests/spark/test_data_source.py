@@ -1,0 +1,177 @@
+"""The data source ``replicator-kafka`` as users query it, against real brokers."""
+
+import json
+import time
+
+import pytest
+from confluent_kafka import Producer
+
+from replicator.errors import InputError, NotFoundError
+from replicator.spark.failures import spark_failures
+
+NOW_MS = round(time.time() * 1000) - 3_600_000
+"""Young enough that retention does not take the records of a test away."""
+
+
+def produce(cluster, topic, records, **settings):
+    """Writes ``(key, value, partition, timestamp_ms, headers)``."""
+    producer = Producer({**cluster.client_settings(), **settings})
+    for key, value, partition, timestamp, headers in records:
+        producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
+    assert producer.flush(20) == 0
+
+
+def plain(cluster, topic, count, partition=0, first_ms=NOW_MS):
+    produce(
+        cluster, topic,
+        [(b"k%d" % n, b"v%d" % n, partition, first_ms + n, None) for n in range(count)],
+    )  # fmt: skip
+
+
+def source(spark, cluster, **options):
+    reader = spark.read.format("replicator-kafka")
+    reader = reader.option("bootstrapServers", ",".join(cluster.bootstrap_servers))
+    for name, value in options.items():
+        reader = reader.option(name, value)
+    return reader
+
+
+def test_every_field_of_a_record_is_kept(spark, east, unique):
+    east.create_topic(unique, partitions=2)
+    headers = [("a", b"1"), ("a", None), ("b", b""), ("a", b"2")]
+    produce(
+        east, unique,
+        [(b"k", b"v", 0, NOW_MS + 123, headers), (None, b"", 1, NOW_MS, None),
+         (b"", None, 1, NOW_MS + 1, [])],
+    )  # fmt: skip
+    rows = source(spark, east, subscribe=unique).load().orderBy("partition", "offset").collect()
+    assert [(row.key, row.value) for row in rows] == [(b"k", b"v"), (None, b""), (b"", None)]
+    assert [(each.key, each.value) for each in rows[0].headers] == headers
+    assert rows[1].headers is None
+    assert [row.timestampType for row in rows] == [0, 0, 0]
+    assert round(rows[0].timestamp.timestamp() * 1000) == NOW_MS + 123
+    assert [(row.topic, row.partition, row.offset) for row in rows] == [
+        (unique, 0, 0), (unique, 1, 0), (unique, 1, 1),
+    ]  # fmt: skip
+    assert all(row.leaderEpoch >= 0 for row in rows)
+
+
+def test_append_times_are_told_apart(spark, east, unique):
+    east.create_topic(unique, partitions=1, config={"message.timestamp.type": "LogAppendTime"})
+    plain(east, unique, 3)
+    rows = source(spark, east, subscribe=unique).load().select("timestampType").collect()
+    assert [row.timestampType for row in rows] == [1, 1, 1]
+
+
+def test_ranges_and_times_are_read_exactly(spark, east, unique):
+    east.create_topic(unique, partitions=2)
+    plain(east, unique, 100, 0)
+    plain(east, unique, 100, 1)
+    frame = source(
+        spark, east, subscribe=unique,
+        startingOffsets=json.dumps({unique: {"0": 10, "1": -2}}),
+        endingOffsets=json.dumps({unique: {"0": 20, "1": 5}}),
+    ).load()  # fmt: skip
+    found = {(row.partition, row.offset) for row in frame.select("partition", "offset").collect()}
+    assert found == {(0, n) for n in range(10, 20)} | {(1, n) for n in range(5)}
+    first = NOW_MS
+    timed = source(
+        spark, east, assign=json.dumps({unique: [1]}),
+        startingTimestamp=first + 40, endingTimestamp=first + 60, maxRecordsPerPartition=7,
+    ).load()  # fmt: skip
+    assert timed.rdd.getNumPartitions() == 1  # small ranges share a task
+    assert sorted(row.offset for row in timed.select("offset").collect()) == list(range(40, 60))
+
+
+def test_aborted_transactions_are_left_out_unless_asked_for(spark, east, unique):
+    east.create_topic(unique, partitions=1)
+    producer = Producer({**east.client_settings(), "transactional.id": unique})
+    producer.init_transactions(20)
+    for number in range(4):
+        producer.begin_transaction()
+        for each in range(50):
+            producer.produce(unique, b"%d-%d" % (number, each), partition=0)
+        producer.flush(20)
+        if number % 2:
+            producer.abort_transaction(20)
+        else:
+            producer.commit_transaction(20)
+    assert source(spark, east, subscribe=unique).load().count() == 100
+    open_too = source(spark, east, subscribe=unique, isolation="read_uncommitted").load()
+    assert open_too.count() == 200
+
+
+def test_a_cluster_of_the_topology_is_read_by_its_alias(spark, east, unique, tmp_path):
+    east.create_topic(f"{unique}.a", partitions=1)
+    east.create_topic(f"{unique}.b", partitions=1)
+    plain(east, f"{unique}.a", 5)
+    plain(east, f"{unique}.b", 6)
+    file = tmp_path / "topology.yaml"
+    file.write_text(
+        json.dumps(
+            {
+                "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": "x"},
+                "spec": {
+                    "clusters": {
+                        "east": east.topology_entry(),
+                        "west": {"bootstrapServers": ["localhost:1"]},
+                    },
+                    "links": [{"name": "l", "shape": "active-passive", "active": "east",
+                               "passive": "west", "topics": {"include": ["x"]}}],
+                },
+            }
+        )
+    )  # fmt: skip
+    frame = (
+        spark.read.format("replicator-kafka").option("topology", str(file))
+        .option("cluster", "east").option("subscribePattern", f"{unique}\\..*").load()
+    )  # fmt: skip
+    counts = {row.topic: row["count"] for row in frame.groupBy("topic").count().collect()}
+    assert counts == {f"{unique}.a": 5, f"{unique}.b": 6}
+
+
+def test_everything_wrong_with_the_options_is_said_at_once(spark, east):
+    with pytest.raises(InputError) as raised, spark_failures():
+        source(
+            spark, east, subscribe="a", assign="{}", isolation="none", startAt="3"
+        ).load().count()
+    said = raised.value.paragraph()
+    for part in ("exactly one of subscribe", "isolation is read_committed", "unknown option"):
+        assert part in said
+
+
+def test_a_missing_topic_is_named_with_its_cluster(spark, east, unique):
+    with pytest.raises(Exception, match=f"no such topic or partition: {unique}") as raised, \
+            spark_failures():  # fmt: skip
+        source(spark, east, subscribe=unique).load().count()
+    assert raised.value.code == NotFoundError.code
+
+
+def test_a_stream_takes_every_record_once_in_batches_of_a_limited_size(
+    spark, east, unique, tmp_path
+):
+    east.create_topic(unique, partitions=2)
+    plain(east, unique, 30, 0)
+    plain(east, unique, 10, 1)
+    out, checkpoint = str(tmp_path / "out"), str(tmp_path / "checkpoint")
+
+    def run_once():
+        stream = (
+            spark.readStream.format("replicator-kafka")
+            .option("bootstrapServers", ",".join(east.bootstrap_servers))
+            .option("subscribe", unique).option("maxOffsetsPerTrigger", 16).load()
+            .select("partition", "offset", "value")
+        )  # fmt: skip
+        query = (
+            stream.writeStream.format("parquet").option("path", out)
+            .option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        )  # fmt: skip
+        assert query.awaitTermination(90)
+
+    run_once()
+    plain(east, unique, 5, 1)
+    run_once()
+    rows = spark.read.parquet(out).collect()
+    assert sorted((row.partition, row.offset) for row in rows) == [
+        *((0, n) for n in range(30)), *((1, n) for n in range(15)),
+    ]  # fmt: skip

@@ -1,0 +1,201 @@
+"""Every kind of difference planted into a hand-made copy, and found; clean pairs are clean."""
+
+import json
+
+import pytest
+from copied_pair import NOW_MS, CopiedPair, plain, write
+
+from replicator.cli.main import run_command
+from replicator.spark.verify.run import Wanted, verify_flow
+
+KINDS = ("lost", "duplicated", "reordered", "changed", "foreign")
+
+
+@pytest.fixture
+def pair(tmp_path, east, west, unique):
+    def make(**policy):
+        return CopiedPair(tmp_path, unique, east, west, **policy)
+
+    return make
+
+
+def verify(spark, pair, **wanted):
+    return verify_flow(spark, pair.plan, Wanted("east->west", **wanted))
+
+
+def found(result):
+    return {name: result["total"][name] for name in KINDS if result["total"][name]}
+
+
+def test_a_clean_pair_is_clean_and_what_came_later_is_no_difference(spark, pair, capsys):
+    pair = pair()
+    pair.apply(partitions=2)
+    for partition in range(2):
+        records = plain(300)
+        write(pair.east, pair.topic, records, partition)
+        write(pair.west, pair.topic, pair.copies_of(records, partition)[:250], partition)
+        pair.checkpoint(copied_to=200, partition=partition)
+    result = verify(spark, pair)
+    assert result["clean"], result
+    assert result["total"]["compared"] == 400
+    assert [each["compared"] for each in result["topics"]] == [200, 200]
+    assert result["total"]["sourceHash"] == result["total"]["targetHash"]
+    capsys.readouterr()
+    code = run_command(["verify", "-f", str(pair.file), "--flow", "east->west", "-o", "json"])
+    assert code == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert set(printed["topics"][0]) >= {"topic", "partition", "compared", *KINDS}
+
+
+def test_each_kind_is_found_and_counted(spark, pair, tmp_path, capsys):
+    pair = pair()
+    pair.apply(partitions=5)
+    records = plain(100)
+    for partition in range(5):
+        write(pair.east, pair.topic, records, partition)
+        pair.checkpoint(copied_to=100, partition=partition)
+    copies = {partition: pair.copies_of(records, partition) for partition in range(5)}
+    del copies[0][40]
+    copies[1].insert(60, copies[1][50])
+    copies[2][10], copies[2][11] = copies[2][11], copies[2][10]
+    key, value, at, headers = copies[3][99]
+    copies[3][99] = (key, value[:-1] + b"X", at, headers)
+    copies[4].insert(70, (b"somebody", b"else", NOW_MS, None))
+    for partition, written in copies.items():
+        write(pair.west, pair.topic, written, partition)
+    folder = tmp_path / "report"
+    result = verify(spark, pair, report=folder)
+    assert not result["clean"]
+    per_partition = [
+        {name: each[name] for name in KINDS if each[name]} for each in result["topics"]
+    ]
+    assert per_partition == [
+        {"lost": 1}, {"duplicated": 1}, {"reordered": 1}, {"changed": 1}, {"foreign": 1},
+    ]  # fmt: skip
+    rows = spark.read.parquet(str(folder / "records.parquet")).orderBy("partition").collect()
+    assert [(row.partition, row.kinds) for row in rows] == list(enumerate(KINDS))
+    assert bytes(rows[3].source.value) == b"v99"
+    assert bytes(rows[3]["copy"].value) == b"v9X"
+    assert rows[0]["copy"] is None
+    assert rows[4].source is None
+    page = (folder / "report.html").read_text()
+    assert "The sides differ" in page
+    assert "<svg" in page
+    assert "http" not in page.replace("http-equiv", "")
+    capsys.readouterr()
+    assert run_command(["verify", "-f", str(pair.file), "--flow", "east->west"]) == 4
+    text = capsys.readouterr().out
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "The sides differ: 1 lost, 1 duplicated, 1 reordered, 1 changed, 1 foreign." in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda k, v, at, headers: (b"other", v, at, headers),
+        lambda k, v, at, headers: (None, v, at, headers),
+        lambda k, v, at, headers: (k, v, at + 1, headers),
+        lambda k, v, at, headers: (k, v, at, [("a", b""), *headers[1:]]),
+        lambda k, v, at, headers: (k, v, at, [headers[1], headers[0], headers[2]]),
+    ],
+    ids=["key", "null key", "time", "header value", "header order"],
+)
+def test_a_change_of_any_field_changes_the_hash(change):
+    from replicator.spark.verify.digests import content_digest, without_last_hop
+
+    headers = [("a", None), ("b", b"1"), ("replicator-hops", b"east/t/0/1")]
+    record = (b"k", b"v", 5, headers)
+
+    def digest(key, value, at, given):
+        return content_digest(key, value, without_last_hop(given)[0], at)
+
+    assert digest(*record) == content_digest(b"k", b"v", headers[:2], 5)
+    assert digest(*change(*record)) != digest(*record)
+
+
+def test_filtered_quarantined_and_returning_records_are_not_lost(spark, pair, unique):
+    pair = pair(filters=[{"dropIf": {"keyPrefix": "drop-"}}])
+    pair.apply()
+    records = plain(20)
+    records[3] = (b"drop-me", b"x", NOW_MS + 3, None)
+    records[5] = (b"k", b"x", NOW_MS + 5, [("replicator-hops", b"west/other/0/1")])
+    write(pair.east, pair.topic, records)
+    copies = pair.copies_of(records)
+    write(pair.west, pair.topic, [copy for at, copy in enumerate(copies) if at not in {3, 5}])
+    pair.checkpoint(copied_to=20)
+    result = verify(spark, pair)
+    assert result["clean"], result
+    assert result["total"]["excused"] == {"filtered": 1, "loop": 1}
+    assert result["total"]["compared"] == 18
+
+
+def test_retention_on_either_side_is_no_difference(spark, pair):
+    pair = pair()
+    pair.apply(partitions=2)
+    records = plain(100)
+    for partition in range(2):
+        write(pair.east, pair.topic, records, partition)
+        write(pair.west, pair.topic, pair.copies_of(records, partition), partition)
+        pair.checkpoint(copied_to=100, partition=partition)
+    from confluent_kafka import TopicPartition
+
+    for cluster, partition, offset in ((pair.east, 0, 30), (pair.west, 1, 40)):
+        place = TopicPartition(pair.topic, partition, offset)
+        for answer in cluster.admin().delete_records([place]).values():
+            answer.result(20)
+    result = verify(spark, pair)
+    assert result["clean"], result
+    assert [each["compared"] for each in result["topics"]] == [70, 60]
+
+
+def test_hops_without_places_are_matched_by_content_in_the_offset_map(spark, pair):
+    pair = pair(provenance="path")
+    pair.apply(partitions=2)
+    records = plain(100)
+    for partition in range(2):
+        write(pair.east, pair.topic, records, partition)
+        copies = pair.copies_of(records, partition)
+        if partition:
+            copies[20], copies[21] = copies[21], copies[20]
+            del copies[50]
+            copies.append(copies[7])
+        write(pair.west, pair.topic, copies, partition)
+        pair.checkpoint(copied_to=100, partition=partition, pairs=((0, 0), (90, 90)))
+    result = verify(spark, pair)
+    assert result["topics"][0]["matched"] == "content"
+    assert found({"total": result["topics"][0]}) == {}
+    assert found({"total": result["topics"][1]}) == {"lost": 1, "duplicated": 1, "reordered": 1}
+
+
+def test_compacted_logs_are_compared_by_the_last_value_of_each_key(spark, pair):
+    pair = pair()
+    pair.apply(config={"cleanup.policy": "compact"})
+    records = plain(100, keys=10)
+    records[95] = (b"k5", None, NOW_MS + 95, None)
+    write(pair.east, pair.topic, records)
+    copies = pair.copies_of(records)
+    # As the cleaner would have left it: only the newest of each key.
+    write(pair.west, pair.topic, copies[90:])
+    pair.checkpoint(copied_to=100)
+    result = verify(spark, pair)
+    assert result["clean"], result
+    assert result["topics"][0]["matched"] == "latest"
+    assert result["total"]["compared"] == 10
+    write(pair.west, pair.topic, [(b"k3", b"stale", NOW_MS, None)])
+    assert found(verify(spark, pair)) == {"changed": 1}
+
+
+def test_only_the_asked_hours_are_judged(spark, pair):
+    pair = pair()
+    pair.apply()
+    hour = 3_600_000
+    records = [(b"k", b"%d" % n, NOW_MS - (9 - n) * hour, None) for n in range(10)]
+    write(pair.east, pair.topic, records)
+    write(pair.west, pair.topic, pair.copies_of(records)[:5])
+    pair.checkpoint(copied_to=10)
+    early = verify(spark, pair, from_ms=NOW_MS - 9 * hour, to_ms=NOW_MS - 5 * hour)
+    assert early["clean"]
+    assert early["total"]["compared"] == 4
+    late = verify(spark, pair, from_ms=NOW_MS - 5 * hour)
+    assert found(late) == {"lost": 5}
+    assert len(late["hours"]) == 6

@@ -1,0 +1,270 @@
+"""Which ranges are copied, what lanes may do meanwhile, and how an errand counts; no broker."""
+
+from array import array
+from dataclasses import replace
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicator.control.control_state import EMPTY
+from replicator.control.desired import lane_specs
+from replicator.control.reconcile import reconcile
+from replicator.control.records import Block, Layout, Pause, Seed, TopicRecord
+from replicator.control.seed_ranges import HistoryFacts, plan_ranges, seed_record
+from replicator.control.snapshot import PairSnapshot, TopicFacts
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.errand import TALLY, TallyingEngine, ThinningEngine
+from replicator.dataplane.route import Route, route_table
+from replicator.dataplane.spec import PartitionWork, handed_over
+from replicator.policy.values import LinkPolicy, Selection, StartFrom
+from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
+
+FLOW = FlowPlan("link", "east", "west", LinkPolicy(Selection(("*",)), Selection()), ("west",))
+PLAN = Plan(
+    "shop",
+    (ClusterPlan("east", ("e:1",)), ClusterPlan("west", ("w:1",))),
+    (LinkPlan("link", "active-passive", ("east", "west"), "east", None, (FLOW,)),),
+    "hash",
+)
+PAIR = PLAN.pairs[0]
+LAYOUT = Layout(
+    source="east", epoch=1, state="stable", blocks=(Block(link="link", first=0, count=2),), total=2
+)
+TOPIC = TopicRecord(
+    source="east", link="link", topic="orders", target="orders", topic_id="a", partitions=3,
+    target_partitions=3, state="active", activated=True,
+)  # fmt: skip
+SEED = Seed(
+    source="east", link="link", topic="orders", partition=0, state="seeding", run="job.1",
+    start=5, end=50,
+)  # fmt: skip
+
+
+def control(*records):
+    return EMPTY.fold([record.encode() for record in (LAYOUT, TOPIC, *records)])
+
+
+def facts(checkpoints=(), **fields):
+    keys = [("orders", number) for number in range(3)]
+    return HistoryFacts(
+        **{
+            "starts": dict.fromkeys(keys, 0),
+            "log_starts": dict.fromkeys(keys, 0),
+            "ends": dict.fromkeys(keys, 100),
+            "sizes": dict.fromkeys(keys, 10_000),
+            "checkpoints": {(one.topic, one.partition): one for one in checkpoints},
+            **fields,
+        }
+    )
+
+
+def ranges(*records, flow=FLOW, checkpoints=(), **fields):
+    found = plan_ranges([flow], control(*records), facts(checkpoints, **fields))
+    return {one.partition: (one.position, one.end, one.size) for one in found}
+
+
+def test_a_range_begins_at_the_checkpoint_and_ends_where_the_log_ended():
+    copied = Checkpoint("orders", 1, 40)
+    caught_up = Checkpoint("orders", 2, 100)
+    assert ranges(checkpoints=[copied, caught_up]) == {0: (0, 100, 10_000), 1: (40, 100, 6_000)}
+
+
+def test_a_flow_that_starts_at_the_end_has_no_history_to_copy():
+    latest = replace(FLOW, policy=replace(FLOW.policy, start_from=StartFrom("latest")))
+    assert ranges(flow=latest) == {}
+
+
+def test_a_partition_that_is_paused_or_stopped_is_left_out():
+    stopped = Checkpoint("orders", 1, 40, problem="TRUNCATED")
+    paused = Pause(flow="east->west", topic="orders", partition=0, at_ms=0, by="me")
+    assert ranges(paused, checkpoints=[stopped]) == {2: (0, 100, 10_000)}
+
+
+def test_an_unfinished_range_keeps_its_end_and_goes_on_at_its_checkpoint():
+    found = ranges(SEED, checkpoints=[Checkpoint("orders", 0, 20)])
+    assert found[0] == (20, 50, 3_000)
+
+
+def test_a_range_that_a_stream_holds_is_not_a_bulk_runs():
+    assert 0 not in ranges(SEED.model_copy(update={"purpose": "stream"}))
+
+
+def test_the_largest_range_comes_first():
+    found = plan_ranges(
+        [FLOW], control(), facts(sizes={("orders", 0): 1, ("orders", 1): 9, ("orders", 2): 5})
+    )
+    assert [one.partition for one in found] == [1, 2, 0]
+
+
+def test_a_declaration_names_the_run_and_the_range():
+    (one, *_) = plan_ranges([FLOW], control(), facts())
+    seed = seed_record(one, run="job.2", at_ms=7, by="me")
+    assert (seed.state, seed.run, seed.start, seed.end) == ("seeding", "job.2", 0, 100)
+
+
+def worked_on(state, plan=PLAN):
+    specs = lane_specs(plan=plan, pair=plan.pairs[0], control=state, lanes=[0, 1])
+    return {(item.partition, item.seeded) for spec in specs.values() for item in spec.work}
+
+
+@pytest.mark.parametrize("state", ["seeding", "releasing"])
+def test_lanes_leave_a_partition_alone_until_its_seed_is_done(state):
+    held = SEED.model_copy(update={"state": state})
+    assert worked_on(control(held)) == {(1, ""), (2, "")}
+    done = SEED.model_copy(update={"state": "done"})
+    assert worked_on(control(done)) == {(0, "job.1"), (1, ""), (2, "")}
+
+
+def test_lanes_have_nothing_to_do_for_a_flow_that_spark_runs():
+    streamed = replace(FLOW, policy=replace(FLOW.policy, runtime="spark"))
+    link = replace(PLAN.links[0], flows=(streamed,))
+    assert worked_on(control(), replace(PLAN, links=(link,))) == set()
+
+
+def spec(*work):
+    (one,) = lane_specs(plan=PLAN, pair=PAIR, control=control(), lanes=[0]).values()
+    return replace(
+        one, work=tuple(PartitionWork("orders", n, "orders", "", seeded=s) for n, s in work)
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outdated"),
+    [
+        ([(0, "")], [(0, ""), (1, "")], False),
+        ([(0, "")], [(0, ""), (1, "job.1")], True),
+        ([(0, "job.1")], [(0, "job.1")], False),
+        ([(0, "job.1")], [(0, "job.2")], True),
+        ([(0, "job.1")], [(0, "")], False),
+    ],
+)
+def test_a_lane_reads_checkpoints_again_when_somebody_else_wrote_one(old, new, outdated):
+    assert handed_over(spec(*old), spec(*new)) is outdated
+
+
+def snapshot(state, **fields):
+    source = {"orders": TopicFacts("a", 3, 1)}
+    return PairSnapshot(
+        at_ms=1, aliases=("east", "west"), source_names=frozenset(source), source_topics=source,
+        target_names=frozenset(source), target_topics={"orders": TopicFacts("b", 3, 1)},
+        target_brokers=1, control=state, **fields,
+    )  # fmt: skip
+
+
+def test_lanes_do_not_change_while_spark_is_at_work():
+    four = replace(FLOW, policy=replace(FLOW.policy, lanes=4))
+    pair = replace(PAIR, flows=(four,))
+    assert reconcile(pair, snapshot(control())).layout.change == "fenced"
+    waits = reconcile(pair, snapshot(control(SEED)))
+    assert (waits.layout.change, waits.layout.layout) == ("none", LAYOUT)
+    assert "waits for Spark" in waits.layout.reason
+    done = SEED.model_copy(update={"state": "done"})
+    assert reconcile(pair, snapshot(control(done))).layout.change == "fenced"
+
+
+def test_a_change_of_lanes_that_has_begun_is_finished_first():
+    changing = LAYOUT.model_copy(update={"state": "changing"})
+    assert reconcile(PAIR, snapshot(control(changing, SEED))).layout.change == "fenced"
+
+
+def test_a_topic_does_not_move_to_another_link_while_spark_is_at_work():
+    other = replace(FLOW, link="other")
+    pair = replace(PAIR, flows=(other,))
+    decision = reconcile(pair, snapshot(control(SEED)))
+    assert not [a for a in decision.actions if getattr(a, "kind", "") == "replicate"]
+
+
+# -- counting ----------------------------------------------------------------------------------
+
+
+class Message:
+    """A consumed record as an engine sees it."""
+
+    def __init__(self, offset, key=None, value=b"", event=False):
+        self._offset, self._key, self._value, self._event = offset, key, value, event
+
+    def error(self):
+        return "end" if self._event else None
+
+    def offset(self):
+        return self._offset
+
+    def key(self):
+        return self._key
+
+    def value(self):
+        return self._value
+
+
+class Taker:
+    """An engine that takes records up to a place, like one that a policy stops."""
+
+    def __init__(self, route, stop_at=10**9):
+        self.route, self.stop_at, self.taken = route, stop_at, []
+
+    def copy(self, messages):
+        for message in messages:
+            if message.error() is not None:
+                self.route.position = max(self.route.position, message.offset())
+            elif self.route.position <= message.offset() < self.stop_at:
+                self.taken.append(message.offset())
+                self.route.position = message.offset() + 1
+
+
+def route_at(position):
+    route = Route(PartitionWork("orders", 0, "orders", ""), source_alias="east", provenance="full")
+    route.position = position
+    return route
+
+
+@given(st.lists(st.tuples(st.none() | st.binary(max_size=3), st.none() | st.binary(max_size=5))),
+       st.integers(1, 7))  # fmt: skip
+def test_the_tally_is_the_same_however_records_come_in_batches(records, batch):
+    messages = [Message(5 + n, key, value) for n, (key, value) in enumerate(records)]
+    route = route_at(5)
+    engine = TallyingEngine(Taker(route), route_table([route]), end=99, now_ms=3)
+    for start in range(0, len(messages), batch):
+        engine.copy(messages[start : start + batch])
+    whole = b"".join(part or b"" for pair in records for part in pair)
+    if records:
+        told = route.extra[TALLY]
+        assert (told["records"], told["bytes"], told["crc"]) == (
+            len(records), len(whole), crc32c(whole),
+        )  # fmt: skip
+        assert (told["start"], told["began"]) == (5, 3)
+
+
+def test_the_tally_counts_what_was_read_and_nothing_before_or_behind_it():
+    route = route_at(5)
+    engine = TallyingEngine(Taker(route, stop_at=8), route_table([route]), end=99, now_ms=0)
+    engine.copy([Message(n, b"k", b"v") for n in range(3, 12)])
+    assert route.extra[TALLY]["records"] == 3
+
+
+def test_a_tally_goes_on_where_a_checkpoint_kept_it():
+    route = route_at(5)
+    table = route_table([route])
+    TallyingEngine(Taker(route), table, end=99, now_ms=1).copy([Message(5, None, b"a")])
+    again = route_at(6)
+    again.extra = dict(route.extra)
+    TallyingEngine(Taker(again), route_table([again]), end=99, now_ms=2).copy(
+        [Message(6, None, b"b")]
+    )
+    told = again.extra[TALLY]
+    assert (told["records"], told["crc"], told["began"]) == (2, crc32c(b"ab"), 1)
+
+
+def test_a_thinned_range_counts_what_it_left_out_once_it_is_past_it():
+    route = route_at(0)
+    table = route_table([route])
+    taker = Taker(route)
+    engine = ThinningEngine(
+        TallyingEngine(taker, table, end=10, now_ms=0), table, keep=array("q", [3, 9]), end=10
+    )
+    engine.copy([Message(n, b"k") for n in range(6)])
+    assert (taker.taken, route.dropped) == ([3], 3)
+    engine.copy([Message(n, b"k") for n in range(6, 12)])
+    assert (taker.taken, route.dropped) == ([3, 9, 10, 11], 8)
+    assert route.extra[TALLY]["superseded"] == 8
