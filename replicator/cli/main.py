@@ -30,6 +30,9 @@ VERBS = (
     "groups",
     "offsets",
     "pause",
+    "switchover",
+    "failover",
+    "failback",
     "quarantine",
     "import_mm2",
 )
