@@ -123,6 +123,11 @@ class Scene:
         """Adds facts that the test knows to the history."""
         self._recorder.record(*events)
 
+    @property
+    def directory(self) -> Path:
+        """Where the test keeps its files."""
+        return self._directory
+
     def expect(self, *flows: str) -> None:
         """From now on these flows must have copied everything as well."""
         self._recorder.expect(flows)

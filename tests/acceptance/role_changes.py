@@ -7,10 +7,12 @@ from typing import Any
 from acceptance_scene import Scene
 
 from replicator.clock import SystemClock
+from replicator.control.bootstrap import read_control
 from replicator.control.role_reading import read_roles
 from replicator.failover.report import TransitionReport
 from replicator.failover.request import StepEvent, TransitionRequest
 from replicator.failover.runner import run_transition
+from replicator.testing import wait_until
 from replicator.testing.history import Role as RoleSeen
 from replicator.topology.load import require_plan
 from replicator.topology.roles import Role
@@ -71,3 +73,37 @@ class Operator:
 def steps(report: TransitionReport) -> list[str]:
     """Names of the steps that were taken."""
     return [step.step for step in report.steps]
+
+
+def divergent(scene: Scene, east: Any, west: Any) -> tuple[Operator, Any]:
+    """A link whose worker was lost a moment ago, while a writer goes on: the last it writes is the tail.
+
+    Returns the operator and the writer of the tail, which is done; the writer before it is as well.
+    """
+    scene.active_passive(east, west)
+    worker = scene.worker()
+    writer = scene.writer(east, rate=300, epoch=lambda: 0)
+    scene.copying("east->west")
+    operator = Operator(scene)
+    wait_until(
+        lambda: _pace(operator), timeout_seconds=30.0, describe="the source's pace on record"
+    )
+    operator.note_role(at=0.0)
+    writer.stop()
+    scene.past("east->west", _below(scene.source_ends("east->west")), timeout_seconds=60.0)
+    worker.end()
+    tail = scene.writer(east, rate=300, epoch=lambda: 0, max_records=200)
+    tail.join()
+    return operator, tail
+
+
+def _below(ends: dict[int, int]) -> dict[int, int]:
+    """Ends that progress is past once everything was copied."""
+    return {partition: end - 1 for partition, end in ends.items()}
+
+
+def _pace(operator: Operator) -> bool:
+    plan = operator.plan
+    state = read_control(plan.topology, plan.cluster("west"), client_id="test")
+    found = state.contact("east", LINK)
+    return found is not None and any(topic.records_per_second for topic in found.topics)
