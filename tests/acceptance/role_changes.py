@@ -36,7 +36,13 @@ class Operator:
         self.on: dict[tuple[str, str], Callable[[], None]] = {}
 
     def run(self, kind: str, *, yes: bool = True, **fields: Any) -> TransitionReport:
-        """One transition; ``on`` may hold what to do at a step's event."""
+        """One transition of the scene's link; ``on`` may hold what to do at a step's event."""
+        return self.run_link(LINK, kind, yes=yes, **fields)
+
+    def run_link(
+        self, link: str, kind: str, *, yes: bool = True, **fields: Any
+    ) -> TransitionReport:
+        """One transition of any link."""
 
         def heard(event: StepEvent) -> None:
             self.events.append(event)
@@ -48,7 +54,7 @@ class Operator:
             self.asked.append(question.text)
             return yes
 
-        request = TransitionRequest(kind=kind, link=LINK, by=self.name, **fields)
+        request = TransitionRequest(kind=kind, link=link, by=self.name, **fields)
         return run_transition(self.plan, request, clock=SystemClock(), on_step=heard, answer=asked)
 
     def role(self) -> Role:

@@ -62,6 +62,8 @@ def test_a_killed_side_is_replaced_in_time_and_its_tail_is_put_back(clusters, sc
     scene.settled()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_tail_that_is_kept_aside_stays_off_the_new_side(clusters, scene, tmp_path):
     east, west = clusters("east", "west")
     operator, writer = divergent(scene, east, west)
