@@ -207,9 +207,9 @@ def test_a_difference_from_the_catalogue_is_named():
     assert found.wrong_labels == ("replicator_lanes",)
 
 
-def test_a_metric_kept_for_later_counts_as_undeclared_when_emitted():
-    page = "# TYPE replicator_link_epoch gauge\nreplicator_link_epoch 1\n"
-    assert compare_with_catalogue(page).undeclared == ("replicator_link_epoch",)
+def test_a_metric_that_nobody_declared_is_noticed_when_emitted():
+    page = "# TYPE replicator_unheard_of gauge\nreplicator_unheard_of 1\n"
+    assert compare_with_catalogue(page).undeclared == ("replicator_unheard_of",)
 
 
 def test_counters_go_on_over_a_restart_and_a_move_to_another_process():
