@@ -23,6 +23,7 @@ from replicator.control.role_records import (
     FenceRecord,
     RoleRecord,
     SalvageRecord,
+    SightingRecord,
     StepRecord,
     TransitionRecord,
 )
@@ -32,7 +33,7 @@ _NEWS = frozenset(
         kind.KIND
         for kind in (
             WorkerRecord, ProblemRecord, QuarantineOutcome,
-            TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord,
+            TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord, SightingRecord,
         )
     }
 )  # fmt: skip
@@ -152,6 +153,11 @@ class ControlState:
         """Steps of one role change in the order in which they were written first."""
         found = (s for s in self._all(StepRecord) if (s.link, s.id) == (link, transition))
         return tuple(sorted(found, key=lambda step: step.at_ms))
+
+    def last_sighting_ms(self, cluster: str) -> int | None:
+        """When any worker could last reach a cluster, as this one witnessed it; None for never."""
+        seen = (one.at_ms for one in self._all(SightingRecord) if one.cluster == cluster)
+        return max(seen, default=None)
 
     def salvaged(self, link: str, transition: str) -> tuple[SalvageRecord, ...]:
         """How far tails were put on the new side by one failback."""

@@ -20,6 +20,7 @@ from replicator.control.role_records import (
     FenceRecord,
     RoleRecord,
     SalvageRecord,
+    SightingRecord,
     StepRecord,
     TransitionRecord,
 )
@@ -232,7 +233,7 @@ KINDS: dict[str, type[Record]] = {
     for kind in (
         Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
         QuarantineOutcome, GapTaken, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
-        ContactRecord, SalvageRecord,
+        ContactRecord, SalvageRecord, SightingRecord,
     )
 }  # fmt: skip
 

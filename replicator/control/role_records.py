@@ -102,6 +102,16 @@ class FenceRecord(Record):
     denials: tuple[Denial, ...] = ()
 
 
+class SightingRecord(Record):
+    """Kept by a witness: a worker could reach a cluster at this time."""
+
+    KIND = "sighting"
+    KEY = ("cluster", "worker")
+    cluster: str
+    worker: str
+    at_ms: int
+
+
 class TopicContact(Part):
     """Ends of one source topic by partition when the source last answered, and its pace."""
 

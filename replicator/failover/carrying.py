@@ -255,7 +255,7 @@ class Carrier:
                     TopicLoss(one["topic"], one["records"], one["seconds"])
                     for one in told["topics"]
                 )
-                return Loss(topics, exact=bool(told["exact"]))
+                return Loss(topics, exact=bool(told["exact"]), known=bool(told["known"]))
         return self._run.loss
 
     def _rto(self) -> float | None:

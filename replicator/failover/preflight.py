@@ -141,7 +141,7 @@ class Preflight:
     def failover(self) -> Loss:
         """An unplanned one: the new side must answer, and what is lost is stated."""
         if not self.reachable(self.sides.new):
-            return Loss(exact=False)
+            return Loss(exact=False, known=False)
         old = self.sides.old
         silent = self.sides.silent.get(str(old.alias))
         self._add(
@@ -151,8 +151,8 @@ class Preflight:
         loss = self.loss()
         stated = f"{loss.records} records, {loss.seconds:.1f} s"
         if not loss.exact:
-            stated = f"about {stated} at most, by the last contact" if loss.topics else "unknown"
-        needed = loss.records > 0 or not (loss.exact or loss.topics)
+            stated = f"about {stated} at most, by the last contact" if loss.known else "not known"
+        needed = loss.records > 0 or not loss.known
         self._add(
             "loss", ok=self.request.accept_loss or not needed, detail=stated,
             remedy="" if self.request.accept_loss or not needed else

@@ -70,6 +70,7 @@ class Question:
     text: str
     lost_records: int
     lost_seconds: float
+    loss_known: bool = True
 
 
 OnStep = Callable[[StepEvent], None]

@@ -214,15 +214,15 @@ def _question(header: TransitionRecord, loss: Loss) -> Question:
     if header.kind == "failover":
         by = "exactly" if loss.exact else "at most, by the last contact,"
         stated = f"Lost will be {by} {loss.records} records, {loss.seconds:.1f} s."
-        if not loss.exact and not loss.topics:
-            stated = "How much will be lost is not known."
+        if not loss.known:
+            stated = "How much will be lost is not known: the old side was never in contact."
         stated += "".join(
             f"\n  {one.topic}: {one.records} records, {one.seconds:.1f} s" for one in loss.topics
         )
     return Question(
         f"{stated}\n{header.kind.capitalize()} of link '{header.link}' from {header.source} to "
         f"{header.target}?",
-        loss.records, loss.seconds,
+        loss.records, loss.seconds, loss.known,
     )  # fmt: skip
 
 
