@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from replicator.control.record_base import Part, Record, wire_name
 from replicator.control.role_records import (
     ContactRecord,
+    DrainedRecord,
     FenceRecord,
     RoleRecord,
     SalvageRecord,
@@ -233,7 +234,7 @@ KINDS: dict[str, type[Record]] = {
     for kind in (
         Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
         QuarantineOutcome, GapTaken, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
-        ContactRecord, SalvageRecord, SightingRecord,
+        ContactRecord, SalvageRecord, SightingRecord, DrainedRecord,
     )
 }  # fmt: skip
 

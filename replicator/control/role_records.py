@@ -102,6 +102,17 @@ class FenceRecord(Record):
     denials: tuple[Denial, ...] = ()
 
 
+class DrainedRecord(Record):
+    """On a link without an active side, nobody should use this cluster now; a tombstone ends it."""
+
+    KIND = "drained"
+    KEY = ("link", "cluster")
+    link: str
+    cluster: str
+    at_ms: int
+    by: str
+
+
 class SightingRecord(Record):
     """Kept by a witness: a worker could reach a cluster at this time."""
 

@@ -181,6 +181,17 @@ class Preflight:
         positions = {key: checkpoint.offset for key, checkpoint in checkpoints.items()}
         return loss_by_contact(contact, positions, now_ms=round(self.clock.now() * 1000))
 
+    def leaving(self) -> Loss:
+        """On a link without an active side: groups move, and what they would miss is stated."""
+        if self.request.kind == "failover":
+            return self.failover()
+        if self.reachable(self.sides.old, self.sides.new):
+            try:
+                self._groups()
+            except ReplicatorError as error:
+                self._add("look", ok=False, detail=error.message, remedy=error.remedy)
+        return Loss()
+
     def failback(self) -> None:
         """The old side is back: both must answer, and the link must have been failed over."""
         if not self.reachable(self.sides.old, self.sides.new):
