@@ -14,6 +14,7 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.gap_journal import GapJournal
 from replicator.control.pair_runner import PairRunner
 from replicator.control.pair_view import PairView, WorkerIdentity
+from replicator.control.role_figures import link_figures
 from replicator.control.role_watch import RoleWatch
 from replicator.control.seed_child import SeedChild
 from replicator.control.topology_watch import TopologyWatch
@@ -21,7 +22,9 @@ from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.pool import LanePool
 from replicator.errors import InputError
+from replicator.failover.automatic import AutomaticFailover, witnessed
 from replicator.identifiers import FlowId, worker_client_id
+from replicator.observability.figures import LinkFigures
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.topology.load import require_plan
@@ -82,6 +85,7 @@ class Worker:
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
         self._adopting = threading.Lock()
         self._roles = self._role_watch()
+        self._witnesses: tuple[AutomaticFailover, ...] = ()
 
     @property
     def worker_id(self) -> str:
@@ -106,6 +110,7 @@ class Worker:
         self._roles.start(ROLES_SECONDS)
         self._started = True
         self._adopt(self._file_plan)
+        self._watch_witnesses()
         self._watch.start()
 
     def wait_until_copying(self, seconds: float, stopping: Callable[[], bool]) -> None:
@@ -136,6 +141,21 @@ class Worker:
         self._roles = self._role_watch()
         self._roles.start(ROLES_SECONDS)
         self._adopt(new)
+        self._watch_witnesses()
+
+    def _watch_witnesses(self) -> None:
+        """Watches the links of the plan that may be promoted by themselves; usually there are none."""
+        for watch in self._witnesses:
+            watch.stop()
+        self._witnesses = witnessed(
+            self._file_plan,
+            lambda alias: not self.options.clusters or alias in self.options.clusters,
+            lambda link: self._roles.roles()[link],
+            worker=self.worker_id,
+            clock=self.clock,
+        )
+        for watch in self._witnesses:
+            watch.start()
 
     def _role_watch(self) -> RoleWatch:
         return RoleWatch(
@@ -186,6 +206,8 @@ class Worker:
         self.draining = True
         self._watch.stop()
         self._roles.stop()
+        for watch in self._witnesses:
+            watch.stop()
         deadline = self.clock.monotonic() + self.options.grace_seconds
         runners = [*self._runners.values(), *self._leaving.values()]
         for runner in runners:
@@ -196,6 +218,13 @@ class Worker:
         self._gaps.close()
         self.pool.close()
         return clean
+
+    def links(self) -> tuple[LinkFigures, ...]:
+        """The role of every link that has one, and what its last change took."""
+        return tuple(
+            link_figures(self.plan.link(name), role, self._roles.last_change(name))
+            for name, role in self._roles.roles().items()
+        )
 
     def views(self) -> list[PairView]:
         """How each pair stands."""

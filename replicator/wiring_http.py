@@ -10,6 +10,7 @@ from replicator.control.status import collect_status
 from replicator.control.unowned import unowned_lanes
 from replicator.control.worker_record import lane_problems
 from replicator.dataplane.events import LaneStats, Problem
+from replicator.failover.history import read_history
 from replicator.observability.figures import FlowFigures, MetricsSnapshot
 from replicator.observability.health import (
     CanaryHealth,
@@ -126,8 +127,8 @@ class WorkerProvider:
         return topology_view(self._worker.plan)
 
     async def history(self) -> JsonObject:
-        """Role changes and drills; there are none before failover is there."""
-        return {"entries": []}
+        """Role changes on record."""
+        return {"entries": await asyncio.to_thread(read_history, self._worker.plan)}
 
     async def metrics(self) -> bytes:
         """One scrape."""
@@ -185,6 +186,7 @@ class WorkerProvider:
                 plan_hash=worker.plan.hash,
                 lanes=lanes,
                 flows=flows,
+                links=worker.links(),
             )
         )
 

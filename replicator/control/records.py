@@ -17,9 +17,11 @@ from pydantic import ValidationError
 from replicator.control.record_base import Part, Record, wire_name
 from replicator.control.role_records import (
     ContactRecord,
+    DrainedRecord,
     FenceRecord,
     RoleRecord,
     SalvageRecord,
+    SightingRecord,
     StepRecord,
     TransitionRecord,
 )
@@ -264,7 +266,7 @@ KINDS: dict[str, type[Record]] = {
     for kind in (
         Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
         QuarantineOutcome, GapTaken, Seed, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
-        ContactRecord, SalvageRecord,
+        ContactRecord, SalvageRecord, SightingRecord, DrainedRecord,
     )
 }  # fmt: skip
 

@@ -102,18 +102,37 @@ class FenceRecord(Record):
     denials: tuple[Denial, ...] = ()
 
 
+class DrainedRecord(Record):
+    """On a link without an active side, nobody should use this cluster now; a tombstone ends it."""
+
+    KIND = "drained"
+    KEY = ("link", "cluster")
+    link: str
+    cluster: str
+    at_ms: int
+    by: str
+
+
+class SightingRecord(Record):
+    """Kept by a witness: a worker could reach a cluster at this time."""
+
+    KIND = "sighting"
+    KEY = ("cluster", "worker")
+    cluster: str
+    worker: str
+    at_ms: int
+
+
 class TopicContact(Part):
     """Ends of one source topic by partition when the source last answered, and its pace."""
 
     topic: str
     ends: tuple[int, ...]
     records_per_second: float = 0.0
-    lag_records: int = 0
-    lag_seconds: float = 0.0
 
 
 class ContactRecord(Record):
-    """When a flow's source last answered, and how much of it was not copied yet."""
+    """When a flow's source last answered, and where its logs ended then."""
 
     KIND = "contact"
     KEY = ("source", "link")
