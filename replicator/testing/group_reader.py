@@ -1,6 +1,7 @@
 """A consumer group as an application has it: reads, processes, commits, and is moved or killed."""
 
 import threading
+import time
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -114,7 +115,7 @@ class GroupReader:
             topic, partition = message.topic() or "", message.partition() or 0
             offset = message.offset() or 0
             self._history.record(
-                Delivered(self._group, self._cluster.name, topic, partition, offset)
+                Delivered(self._group, self._cluster.name, topic, partition, offset, time.time())
             )
             positions[topic, partition] = offset + 1
             self.delivered += 1
