@@ -1,0 +1,1 @@
+"""Role changes of a link: switchover, failover, failback; journalled, resumable, with evidence."""

@@ -1,0 +1,131 @@
+"""What a transition did, as the interface contract spells it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Outcome = Literal["done", "refused", "rolled-back"]
+JsonObject = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The verdict of one preflight check, with its reason and, when it fails, a remedy."""
+
+    check: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+    def as_json(self) -> JsonObject:
+        """The object of the contract."""
+        return {"check": self.check, "ok": self.ok, "detail": self.detail, "remedy": self.remedy}
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One step: how long it took, in one line what came of it, and the evidence it left."""
+
+    step: str
+    seconds: float
+    result: str
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+    def as_json(self) -> JsonObject:
+        """The object of the contract."""
+        return {
+            "step": self.step,
+            "seconds": round(self.seconds, 3),
+            "result": self.result,
+            "evidence": dict(self.evidence),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLoss:
+    """Records of one topic that did not reach the new side, and the time they span at most."""
+
+    topic: str
+    records: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What is missing on the new side; ``exact`` when the old side could be asked."""
+
+    topics: tuple[TopicLoss, ...] = ()
+    exact: bool = True
+
+    @property
+    def records(self) -> int:
+        """Over all topics."""
+        return sum(topic.records for topic in self.topics)
+
+    @property
+    def seconds(self) -> float:
+        """Of the topic that lost the longest time."""
+        return max((topic.seconds for topic in self.topics if topic.records), default=0.0)
+
+    def as_json(self) -> JsonObject:
+        """The object of the contract."""
+        return {
+            "records": self.records,
+            "seconds": round(self.seconds, 3),
+            "exact": self.exact,
+            "topics": [
+                {"topic": one.topic, "records": one.records, "seconds": round(one.seconds, 3)}
+                for one in self.topics
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionReport:
+    """The whole of a transition; ``client_properties`` is for clients of the new active side.
+
+    ``rto_seconds`` runs from the moment writers were kept off (switchover) or the command began
+    (failover) to the moment the new side takes writers; None when it never did.
+    """
+
+    id: str
+    kind: str
+    link: str
+    from_cluster: str
+    to_cluster: str
+    epoch: int
+    outcome: Outcome
+    at_ms: int
+    by: str
+    plan_hash: str = ""
+    reason: str = ""
+    checks: tuple[Check, ...] = ()
+    steps: tuple[StepResult, ...] = ()
+    loss: Loss = Loss()  # noqa: RUF009  frozen, so one instance is safe
+    rto_seconds: float | None = None
+    fencing: str = "none"
+    dry_run: bool = False
+    client_properties: str = ""
+
+    def as_json(self) -> JsonObject:
+        """The object of ``switchover``, ``failover``, ``failback`` and of ``history``."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "link": self.link,
+            "from": self.from_cluster,
+            "to": self.to_cluster,
+            "epoch": self.epoch,
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "dryRun": self.dry_run,
+            "at": self.at_ms,
+            "by": self.by,
+            "planHash": self.plan_hash,
+            "checks": [check.as_json() for check in self.checks],
+            "steps": [step.as_json() for step in self.steps],
+            "loss": self.loss.as_json(),
+            "rtoSeconds": None if self.rto_seconds is None else round(self.rto_seconds, 3),
+            "fencing": self.fencing,
+            "clientProperties": self.client_properties,
+        }
