@@ -31,6 +31,7 @@ VERBS = (
     "offsets",
     "pause",
     "quarantine",
+    "drill",
     "import_mm2",
 )
 """Files of this package with a `register`, in the order of `--help`."""

@@ -10,8 +10,9 @@ from replicator.errors import ReplicatorError
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; ``at`` is wall-clock seconds. ``part`` says whose step it is: of the drill itself, of
-    the fault, or of a role change inside it.
+    """One step; ``at`` is wall-clock seconds.
+
+    ``part`` says whose step it is: ``drill``, ``fault``, or ``roles`` for those of a role change.
     """
 
     name: str

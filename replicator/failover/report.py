@@ -101,7 +101,7 @@ class TransitionReport:
     reason: str = ""
     checks: tuple[Check, ...] = ()
     steps: tuple[StepResult, ...] = ()
-    loss: Loss = Loss()  # noqa: RUF009  frozen, so one instance is safe
+    loss: Loss = Loss()
     rto_seconds: float | None = None
     fencing: str = "none"
     dry_run: bool = False

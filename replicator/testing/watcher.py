@@ -35,6 +35,7 @@ class Watcher:
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._arrivals: list[Arrival] = []
+        self._newest: dict[int, float] = {}
         self._thread = threading.Thread(target=self._run, name="drill-watcher", daemon=True)
         self.partitions: frozenset[int] = frozenset()
 
@@ -82,7 +83,8 @@ class Watcher:
 
     def written_after(self, moment: float) -> frozenset[int]:
         """Partitions in which a copy has arrived whose original was written after a moment."""
-        return frozenset(each.partition for each in self.arrivals() if each.written_at > moment)
+        with self._lock:
+            return frozenset(number for number, at in self._newest.items() if at > moment)
 
     def _run(self) -> None:
         try:
@@ -96,5 +98,8 @@ class Watcher:
                 ]
                 with self._lock:
                     self._arrivals.extend(fresh)
+                    for each in fresh:
+                        newest = max(each.written_at, self._newest.get(each.partition, 0.0))
+                        self._newest[each.partition] = newest
         finally:
             self._consumer.close()
