@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 
 from replicator.testing.anomalies import Anomaly, Report
 from replicator.testing.checker import check
@@ -152,11 +153,10 @@ def per_bucket(
     times: Iterable[float], *, start: float, end: float, bucket_seconds: float
 ) -> list[int]:
     """How many events fall into each bucket between two moments."""
-    counts = [0] * max(1, round((end - start) / bucket_seconds + 0.5))
+    counts = [0] * max(1, ceil((end - start) / bucket_seconds))
     for at in times:
-        number = int((at - start) / bucket_seconds)
-        if 0 <= number < len(counts):
-            counts[number] += 1
+        if start <= at <= end:
+            counts[min(len(counts) - 1, int((at - start) / bucket_seconds))] += 1
     return counts
 
 
