@@ -14,21 +14,25 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.gap_journal import GapJournal
 from replicator.control.pair_runner import PairRunner
 from replicator.control.pair_view import PairView, WorkerIdentity
+from replicator.control.role_watch import RoleWatch
 from replicator.control.topology_watch import TopologyWatch
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.pool import LanePool
 from replicator.errors import InputError
-from replicator.identifiers import FlowId
+from replicator.identifiers import FlowId, worker_client_id
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.topology.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
+from replicator.topology.roles import orient
 
 log = structlog.get_logger("worker")
 
 LANE_ENTRY = "replicator.lane_main"
 BEAT_LIMIT_SECONDS = 60.0
+ROLES_SECONDS = 3.0
+"""How long a start waits for the word of clusters on roles; what comes later is obeyed as it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +54,17 @@ class Worker:
     def __init__(self, options: WorkerOptions, *, clock: Clock | None = None) -> None:
         self.options = options
         self.clock = clock or SystemClock()
-        self.plan: Plan = require_plan(options.topology_file)
+        self._file_plan: Plan = require_plan(options.topology_file)
+        self.plan: Plan = self._file_plan
         self.metrics = Metrics(bounds_seconds=LATENCY_BOUNDS_SECONDS, detail=options.metrics_detail)
         self.liveness = Liveness(clock=self.clock)
         self.draining = False
+        self._started = False
         self.reload_problem = ""
         self._http = ""
         self._lock = threading.Lock()
         self._runners: dict[FlowId, PairRunner] = {}
+        self._leaving: dict[FlowId, PairRunner] = {}
         self._gaps = GapJournal(clock=self.clock)
         self._identity = WorkerIdentity(
             id=options.worker_id or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
@@ -71,6 +78,8 @@ class Worker:
             processes, entry_module=LANE_ENTRY, on_event=self._on_event, on_stats=self._on_stats
         )
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
+        self._adopting = threading.Lock()
+        self._roles = self._role_watch()
 
     @property
     def worker_id(self) -> str:
@@ -87,10 +96,14 @@ class Worker:
         )
 
     def start(self, *, http: str = "") -> None:
-        """Starts a runner per pair; returns at once."""
+        """Starts a runner per pair as the links' roles have them.
+
+        Waits a moment for roles; a cluster that does not answer by then counts as having said nothing.
+        """
         self._identity = replace(self._identity, http=http)
-        for pair in self.served(self.plan):
-            self._start(pair)
+        self._roles.start(ROLES_SECONDS)
+        self._started = True
+        self._adopt(self._file_plan)
         self._watch.start()
 
     def wait_until_copying(self, seconds: float, stopping: Callable[[], bool]) -> None:
@@ -112,38 +125,67 @@ class Worker:
             )
             return
         self.reload_problem = ""
-        with self._lock:
-            old = self.plan
-            if new.hash == old.hash:
-                return
-            self.plan = new
+        old = self._file_plan
+        if new.hash == old.hash:
+            return
         log.info("topology reloaded", plan=new.hash[:12], before=old.hash[:12])
-        wanted = {pair.id: pair for pair in self.served(new)}
-        before = {pair.id: pair for pair in self.served(old)}
-        gone: list[PairRunner] = []
-        for pair_id, runner in list(self._runners.items()):
-            pair = wanted.get(pair_id)
-            moved = pair is not None and (
-                (pair.source, pair.target) != (before[pair_id].source, before[pair_id].target)
-                or new.topology != old.topology
-            )
-            if pair is None or moved:
-                runner.stop()
-                gone.append(self._runners.pop(pair_id))
-            else:
-                runner.replan(new, pair)
-        for runner in gone:
-            runner.join(self.options.grace_seconds)
-        for pair_id, pair in wanted.items():
-            if pair_id not in self._runners:
-                self._start(pair)
+        self._file_plan = new
+        self._roles.stop()
+        self._roles = self._role_watch()
+        self._roles.start(ROLES_SECONDS)
+        self._adopt(new)
+
+    def _role_watch(self) -> RoleWatch:
+        return RoleWatch(
+            self._file_plan,
+            client_id=worker_client_id(self._file_plan.topology, self._identity.id),
+            on_change=self._roles_changed,
+        )
+
+    def _roles_changed(self) -> None:
+        """A link turned around, or began to: in the thread of the tail that saw it."""
+        if not self._started or self.draining:
+            return
+        log.info(
+            "roles changed",
+            roles={
+                link: f"{role.active} {role.state} in epoch {role.epoch}"
+                for link, role in self._roles.roles().items()
+            },
+        )
+        self._adopt(self._file_plan)
+
+    def _adopt(self, plan: Plan) -> None:
+        """Goes on with the plan as roles have it: starts, changes and ends runners of pairs."""
+        with self._adopting:
+            new = orient(plan, self._roles.roles())
+            with self._lock:
+                old, self.plan = self.plan, new
+            wanted = {pair.id: pair for pair in self.served(new)}
+            before = {pair.id: pair for pair in self.served(old)}
+            for pair_id, runner in list(self._runners.items()):
+                pair = wanted.get(pair_id)
+                moved = pair is not None and (
+                    (pair.source, pair.target) != (before[pair_id].source, before[pair_id].target)
+                    or new.topology != old.topology
+                )
+                if pair is None or moved:
+                    runner.stop()
+                    self._leaving[pair_id] = self._runners.pop(pair_id)
+                    self.liveness.stop(f"pair {pair_id}")
+                else:
+                    runner.replan(new, pair)
+            for pair_id, pair in wanted.items():
+                if pair_id not in self._runners:
+                    self._start(pair)
 
     def drain(self) -> bool:
         """Stops everything within the grace period; whether all lanes committed in time."""
         self.draining = True
         self._watch.stop()
+        self._roles.stop()
         deadline = self.clock.monotonic() + self.options.grace_seconds
-        runners = list(self._runners.values())
+        runners = [*self._runners.values(), *self._leaving.values()]
         for runner in runners:
             runner.stop()
         for runner in runners:
@@ -158,6 +200,9 @@ class Worker:
         return [runner.view() for runner in list(self._runners.values())]
 
     def _start(self, pair: PairPlan) -> None:
+        leaving = self._leaving.pop(pair.id, None)
+        if leaving is not None:
+            leaving.join(self.options.grace_seconds)  # two of one pair would share their lanes
         name = f"pair {pair.id}"
         self.liveness.start(name, limit_seconds=BEAT_LIMIT_SECONDS)
         runner = PairRunner(

@@ -42,9 +42,10 @@ def groups(
     """
     from replicator.cli.translating import open_translator
     from replicator.control.pause import find_pair
+    from replicator.control.role_reading import in_force
     from replicator.topology.load import require_plan, topology_path
 
-    plan = require_plan(topology_path(file))
+    plan = in_force(require_plan(topology_path(file)))
     pairs = [find_pair(plan, flow)] if flow is not None else list(plan.pairs)
     found: list[dict[str, object]] = []
     problems: list[dict[str, object]] = []

@@ -50,9 +50,10 @@ def translate(
     """
     from replicator.cli.translating import open_translator
     from replicator.control.pause import find_pair
+    from replicator.control.role_reading import in_force
     from replicator.topology.load import require_plan, topology_path
 
-    plan = require_plan(topology_path(file))
+    plan = in_force(require_plan(topology_path(file)))
     pair = find_pair(plan, flow)
     way = _way(plan, pair, topic, partition, reverse=reverse)
     with open_translator(plan) as translator:
@@ -87,10 +88,11 @@ def trace(
 ) -> None:
     """Show the whole path of one record over all clusters."""
     from replicator.cli.translating import open_translator
+    from replicator.control.role_reading import in_force
     from replicator.offsets.trace import Tracer
     from replicator.topology.load import require_plan, topology_path
 
-    plan = require_plan(topology_path(file))
+    plan = in_force(require_plan(topology_path(file)))
     aliases = [str(one.alias) for one in plan.clusters]
     if cluster not in aliases:
         raise InputError(

@@ -36,9 +36,10 @@ def pause(
 ) -> None:
     """Stop copying a flow, a topic or a partition until it is resumed."""
     from replicator.control.pause import pause_flow
+    from replicator.control.role_reading import in_force
     from replicator.topology.load import require_plan, topology_path
 
-    plan = require_plan(topology_path(file))
+    plan = in_force(require_plan(topology_path(file)))
     result = pause_flow(plan, flow, topic=topic, partition=partition, by=operator())
     render(result, output, text=f"Paused: {_what(flow, topic, partition)}.")
 
@@ -57,9 +58,10 @@ def resume(
 ) -> None:
     """Go on copying what was paused, or what stopped on lost source data."""
     from replicator.control.pause import resume_flow
+    from replicator.control.role_reading import in_force
     from replicator.topology.load import require_plan, topology_path
 
-    plan = require_plan(topology_path(file))
+    plan = in_force(require_plan(topology_path(file)))
     result = resume_flow(
         plan, flow, topic=topic, partition=partition, accept_gap=accept_gap, by=operator()
     )

@@ -37,9 +37,10 @@ def plan(
     """Compare the topology with the live clusters; nothing is written."""
     from replicator.clock import SystemClock
     from replicator.control.planning import forecast
+    from replicator.control.role_reading import in_force
     from replicator.topology.load import require_plan, topology_path
 
-    wanted = require_plan(topology_path(file))
+    wanted = in_force(require_plan(topology_path(file)))
     found = forecast(wanted, clock=SystemClock())
     render(found.as_json(), output, text=_text(found))
     if not found.compared:
@@ -55,12 +56,13 @@ def apply(
     from replicator.clock import SystemClock
     from replicator.control.applying import apply_plan, refuse_blocked
     from replicator.control.planning import forecast
+    from replicator.control.role_reading import in_force
     from replicator.observability.logging import configure_logging
     from replicator.topology.load import require_plan, topology_path
 
     configure_logging()
     logging.getLogger("replicator").setLevel(logging.WARNING)  # progress is told line by line
-    wanted = require_plan(topology_path(file))
+    wanted = in_force(require_plan(topology_path(file)))
     clock = SystemClock()
     found = forecast(wanted, clock=clock)
     refuse_blocked(found)

@@ -140,9 +140,10 @@ def _deal(
 
 def _pairs(file: Path | None, flow: str | None) -> "tuple[Plan, list[PairPlan]]":
     from replicator.control.pause import find_pair
+    from replicator.control.role_reading import in_force
     from replicator.topology.load import require_plan, topology_path
 
-    plan = require_plan(topology_path(file))
+    plan = in_force(require_plan(topology_path(file)))
     return plan, [find_pair(plan, flow)] if flow is not None else list(plan.pairs)
 
 

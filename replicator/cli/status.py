@@ -48,10 +48,11 @@ def status(
     Reads the clusters and control topics themselves, so it works with no worker running.
     """
     from replicator.control.pause import find_pair
+    from replicator.control.role_reading import in_force
     from replicator.control.status import collect_status
     from replicator.topology.load import require_plan, topology_path
 
-    plan = require_plan(topology_path(file))
+    plan = in_force(require_plan(topology_path(file)))
     wanted = str(find_pair(plan, flow).id) if flow is not None else None
     if not watch:
         result = collect_status(plan, flow=wanted)

@@ -27,10 +27,11 @@ def topics(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List the replicated topics with their names on both sides."""
+    from replicator.control.role_reading import in_force
     from replicator.control.topic_list import list_topics
     from replicator.topology.load import require_plan, topology_path
 
-    result = list_topics(require_plan(topology_path(file)), flow=flow)
+    result = list_topics(in_force(require_plan(topology_path(file))), flow=flow)
     found, problems = result["topics"], result["problems"]
     render(result, output, text=_text(found if isinstance(found, list) else []))
     for problem in problems if isinstance(problems, list) else []:

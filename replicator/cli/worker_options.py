@@ -25,7 +25,7 @@ def checked_options(
     path = topology_path(file)
     plan = require_plan(path)
     aliases = sorted(cluster.alias for cluster in plan.clusters)
-    known = sorted({pair.id for pair in plan.pairs})
+    known = sorted({pair.id for pair in (*plan.pairs, *plan.resting_pairs)})
     wrong = [
         f"no cluster '{alias}' (there are: {', '.join(aliases)})"
         for alias in clusters

@@ -7,7 +7,7 @@ remembered for the same action only.
 from dataclasses import dataclass
 
 from replicator.control.layout import LayoutDecision
-from replicator.control.records import Record
+from replicator.control.record_base import Record
 from replicator.policy.topic_config import ConfigChange
 
 

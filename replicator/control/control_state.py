@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
+from replicator.control.record_base import Record
 from replicator.control.records import (
     Binding,
     Gap,
@@ -12,14 +13,29 @@ from replicator.control.records import (
     Pause,
     ProblemRecord,
     QuarantineOutcome,
-    Record,
     Share,
     TopicRecord,
     WorkerRecord,
     decode_record,
 )
+from replicator.control.role_records import (
+    ContactRecord,
+    FenceRecord,
+    RoleRecord,
+    SalvageRecord,
+    StepRecord,
+    TransitionRecord,
+)
 
-_NEWS = frozenset({WorkerRecord.KIND, ProblemRecord.KIND, QuarantineOutcome.KIND})
+_NEWS = frozenset(
+    {
+        kind.KIND
+        for kind in (
+            WorkerRecord, ProblemRecord, QuarantineOutcome,
+            TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord,
+        )
+    }
+)  # fmt: skip
 """Kinds that tell people something and ask nothing of a lane."""
 
 R = TypeVar("R", bound=Record)
@@ -113,6 +129,34 @@ class ControlState:
         return sum(
             outcome.source == source and outcome.topic == topic
             for outcome in self._all(QuarantineOutcome)
+        )
+
+    def role(self, link: str) -> RoleRecord | None:
+        """What this cluster says about a link's role."""
+        return self._get(RoleRecord, link)
+
+    def contact(self, source: str, link: str) -> ContactRecord | None:
+        """When a flow's source last answered."""
+        return self._get(ContactRecord, source, link)
+
+    def fence(self, link: str, cluster: str) -> FenceRecord | None:
+        """Whether writers of a link are kept off a cluster."""
+        return self._get(FenceRecord, link, cluster)
+
+    def transitions(self, link: str | None = None) -> tuple[TransitionRecord, ...]:
+        """Role changes, of one link if asked, oldest first."""
+        found = (one for one in self._all(TransitionRecord) if link in {None, one.link})
+        return tuple(sorted(found, key=lambda one: (one.at_ms, one.id)))
+
+    def steps(self, link: str, transition: str) -> tuple[StepRecord, ...]:
+        """Steps of one role change in the order in which they were written first."""
+        found = (s for s in self._all(StepRecord) if (s.link, s.id) == (link, transition))
+        return tuple(sorted(found, key=lambda step: step.at_ms))
+
+    def salvaged(self, link: str, transition: str) -> tuple[SalvageRecord, ...]:
+        """How far tails were put on the new side by one failback."""
+        return tuple(
+            one for one in self._all(SalvageRecord) if (one.link, one.id) == (link, transition)
         )
 
     def paused(self, flow: str, link: str, topic: str, partition: int) -> bool:

@@ -22,7 +22,8 @@ from replicator.control.execute import Executor
 from replicator.control.lane_change import LaneChange
 from replicator.control.observe import Observer
 from replicator.control.reconcile import Decision, reconcile
-from replicator.control.records import ProblemRecord, Record
+from replicator.control.record_base import Record
+from replicator.control.records import ProblemRecord
 from replicator.control.share_keeper import SHARE_SECONDS, ShareKeeper
 from replicator.control.topic_decision import problem_part
 from replicator.control.writer import ControllerWriter, Placed

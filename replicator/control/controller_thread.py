@@ -21,13 +21,14 @@ class ControllerThread(threading.Thread):
     """Owns an event loop and the controller's clients; public methods are thread-safe.
 
     Attributes:
+        pair: what it steers.
         figures: what the duties counted, by link.
     """
 
     def __init__(self, *, plan: Plan, pair: PairPlan, clock: Clock, client_id: str) -> None:
         super().__init__(name=f"controller-{pair.id}", daemon=True)
         self._plan = plan
-        self._pair = pair
+        self.pair = self._pair = pair
         self._clock = clock
         self._client_id = f"{client_id}-controller"
         self._loop = asyncio.new_event_loop()

@@ -1,11 +1,12 @@
 """From what the control topic says to what each lane is told to do. Pure.
 
 A lane is told to work on a source partition only when the layout is stable, the topic's record is
-``active``, both sides have the partition, and no operator paused it. A lane with nothing to do gets
-no spec, so that it costs no clients.
+``active``, both sides have the partition, no operator paused it, and the role of its link lets it. A
+lane with nothing to do gets no spec, so that it costs no clients.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from replicator.control.control_state import ControlState
 from replicator.control.layout import lane_in
@@ -26,7 +27,7 @@ def lane_specs(
     specs: dict[int, LaneSpec] = {}
     for flow in pair.flows:
         block = layout.block(flow.link)
-        if block is None:
+        if block is None or not obeyed(control, flow):
             continue
         numbers = owned.intersection(range(block.first, block.first + block.count))
         if not numbers:
@@ -43,8 +44,35 @@ def lane_specs(
                 settings=settings,
                 work=tuple(work),
                 throttle=lane_throttle(flow, block, control, number),
+                under=flow.under,
             )
     return specs
+
+
+def obeyed(control: ControlState, flow: FlowPlan) -> bool:
+    """Whether the target's own word lets a flow run that the plan says runs.
+
+    The plan knows the roles of all clusters, the target's control topic comes first: a flow that a
+    newer record forbids has ended, whoever has not heard of it yet.
+    """
+    return _lets(control, flow.link, flow.source, flow.under)
+
+
+def _lets(control: ControlState, link: str, source: str, under: tuple[int, int]) -> bool:
+    record = control.role(link)
+    if record is None:
+        return True
+    role = record.role()
+    return role.rank < under or role.lets(source)
+
+
+def obeyed_pair(pair: PairPlan, control: ControlState) -> PairPlan:
+    """The pair with only those flows running that the target's own word lets."""
+    running = tuple(flow for flow in pair.flows if obeyed(control, flow))
+    if len(running) == len(pair.flows):
+        return pair
+    resting = tuple(flow for flow in pair.flows if flow not in running)
+    return replace(pair, flows=running, standby=(*pair.standby, *resting))
 
 
 def lane_may_start(control: ControlState, spec: LaneSpec) -> bool:
@@ -52,8 +80,11 @@ def lane_may_start(control: ControlState, spec: LaneSpec) -> bool:
 
     To be asked with a control topic that was read to its end after ``init_transactions``. The
     controller declares a change of lanes before it fences them, so a lane that was initialised
-    after that fence sees the declaration here, and one initialised before it is fenced.
+    after that fence sees the declaration here, and one initialised before it is fenced. The same holds
+    for a link that turns around: its new role is written before its lanes are fenced.
     """
+    if not _lets(control, spec.link, spec.source.alias, spec.under):
+        return False
     layout = control.layout(spec.source.alias)
     return layout is not None and layout.state == "stable" and layout.epoch == spec.layout_epoch
 

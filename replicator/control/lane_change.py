@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 
 from replicator.control.actions import ArrangeLanes
 from replicator.control.checkpoint_moves import plan_moves
-from replicator.control.records import Layout, Record
+from replicator.control.record_base import Record
+from replicator.control.records import Layout
 from replicator.control.writer import ControllerWriter, Placed
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.admin import ClusterAdmin

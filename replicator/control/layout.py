@@ -99,8 +99,10 @@ def _laid_out(
     """A fresh layout in the order of the file; `auto` counts that were fixed stay fixed."""
     blocks: list[Block] = []
     first = 0
-    for flow in pair.flows:
+    for flow in (*pair.flows, *pair.standby):
         held = current.block(flow.link) if current is not None else None
+        if held is None and flow not in pair.flows:
+            continue  # a resting flow keeps the lanes it has, and gets its first when it runs
         if flow.policy.lanes is None and held is not None:
             count = held.count
         else:

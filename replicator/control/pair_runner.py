@@ -15,6 +15,7 @@ from replicator.clock import Clock
 from replicator.control.bootstrap import bootstrap_pair
 from replicator.control.control_state import EMPTY
 from replicator.control.controller_thread import ControllerThread
+from replicator.control.desired import obeyed_pair
 from replicator.control.lane_orders import LaneOrders
 from replicator.control.pair_view import PairView, WorkerIdentity
 from replicator.control.troubles import Troubles
@@ -110,7 +111,10 @@ class PairRunner(threading.Thread):
         """Goes on with an edited plan; only lanes whose orders differ notice."""
 
         def apply() -> None:
+            same = plan.hash == self._plan.hash and pair.same_flows(self._pair)
             self._plan, self._pair = plan, pair
+            if same:
+                return  # only an epoch or a revision went on: whoever steers may go on
             controller, self._controller = self._controller, None
             if controller is not None:
                 controller.stop()  # the next turn starts one with the new plan
@@ -309,15 +313,18 @@ class PairRunner(threading.Thread):
             self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
 
     def _control_if_owner(self) -> None:
-        """Runs the controller exactly while this worker owns lane 0."""
-        owner = 0 in self._owned
+        """Runs the controller exactly while this worker owns lane 0 and a flow may run."""
+        pair = obeyed_pair(self._pair, self._control)
+        owner = 0 in self._owned and bool(pair.flows)
         controller = self._controller
-        if controller is not None and (not owner or not controller.is_alive()):
+        if controller is not None and not (
+            owner and controller.is_alive() and pair.same_flows(controller.pair)
+        ):
             controller.stop()
             self._controller = controller = None
         if owner and controller is None:
             self._controller = ControllerThread(
-                plan=self._plan, pair=self._pair, clock=self._clock, client_id=self._client_id
+                plan=self._plan, pair=pair, clock=self._clock, client_id=self._client_id
             )
             self._controller.start()
             log.info("controller of the flow", flow=self._pair.id)

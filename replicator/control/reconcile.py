@@ -17,7 +17,8 @@ from replicator.control.actions import (
     WriteRecord,
 )
 from replicator.control.layout import LayoutDecision, decide_layout
-from replicator.control.records import ProblemRecord, Record, Share, TopicRecord
+from replicator.control.record_base import Record
+from replicator.control.records import ProblemRecord, Share, TopicRecord
 from replicator.control.snapshot import PairSnapshot
 from replicator.control.topic_decision import decide_topic, problem_part
 from replicator.control.wanted import WantedTopic, wanted_topics
@@ -106,10 +107,11 @@ def _no_longer_wanted(
     propagates = {
         str(flow.link): flow.policy.sync_topics.deletions == "propagate" for flow in pair.flows
     }
+    resting = {str(flow.link) for flow in pair.standby}
     actions: list[Action] = []
     moved: list[TopicRecord] = []
     for record in snapshot.control.topics(source):
-        if links.get(record.topic) == record.link:
+        if links.get(record.topic) == record.link or record.link in resting:
             continue
         if record.topic in links and record.activated:
             moved.append(record)
@@ -130,6 +132,7 @@ def _no_longer_wanted(
         if isinstance(other, ProblemRecord | Share)
         and other.source == source
         and other.link not in propagates
+        and other.link not in resting
     )
     return actions, tuple(moved)
 

@@ -10,54 +10,22 @@ Wire names are camelCase; times are milliseconds since the epoch under the name 
 """
 
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
+from replicator.control.record_base import Part, Record, wire_name
+from replicator.control.role_records import (
+    ContactRecord,
+    FenceRecord,
+    RoleRecord,
+    SalvageRecord,
+    StepRecord,
+    TransitionRecord,
+)
 from replicator.errors import StoredFormatError
-from replicator.kafka.wire_json import decode_key, decode_value, encode_key, encode_value
+from replicator.kafka.wire_json import decode_key, decode_value
 from replicator.policy.values import Priority
-
-VERSION = 1
-
-
-def _wire_name(field: str) -> str:
-    return "at" if field == "at_ms" else to_camel(field)
-
-
-class Part(BaseModel):
-    """A piece of a stored value; unknown fields are kept."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="allow", alias_generator=_wire_name, populate_by_name=True
-    )
-
-
-class Record(Part):
-    """One fact of a control topic: ``KEY`` names the fields that identify it."""
-
-    KIND: ClassVar[str]
-    KEY: ClassVar[tuple[str, ...]]
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """The values of the key fields, which tell this fact from others of its kind."""
-        return tuple(getattr(self, name) for name in self.KEY)
-
-    def key(self) -> bytes:
-        """The record key on the wire."""
-        fields = {_wire_name(name): getattr(self, name) for name in self.KEY}
-        return encode_key({"kind": self.KIND, "v": VERSION, **fields})
-
-    def encode(self) -> tuple[bytes, bytes | None]:
-        """Key and value on the wire."""
-        value = self.model_dump(mode="json", by_alias=True, exclude=set(self.KEY))
-        return self.key(), encode_value({**value, "v": VERSION})
-
-    def tombstone(self) -> tuple[bytes, bytes | None]:
-        """Key and the absence of a value: nothing of this kind holds any more."""
-        return self.key(), None
 
 
 class ProblemPart(Part):
@@ -263,7 +231,8 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
-        QuarantineOutcome, GapTaken,
+        QuarantineOutcome, GapTaken, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
+        ContactRecord, SalvageRecord,
     )
 }  # fmt: skip
 
@@ -283,7 +252,7 @@ def decode_record(key: bytes, value: bytes | None) -> tuple[Identity, Record | N
     if kind is None:
         return None
     fields = {name: item for name, item in where.items() if name not in {"kind", "v"}}
-    identity = (kind.KIND, tuple(fields.get(_wire_name(name)) for name in kind.KEY))
+    identity = (kind.KIND, tuple(fields.get(wire_name(name)) for name in kind.KEY))
     if value is None:
         return identity, None
     content = {name: item for name, item in decode_value(value).items() if name != "v"}

@@ -9,6 +9,7 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.bootstrap import read_control
 from replicator.control.control_state import ControlState
 from replicator.control.lane_change import read_checkpoints
+from replicator.control.role_reading import read_roles
 from replicator.control.status_facts import GroupMember, Key, PairFacts
 from replicator.control.status_report import JsonObject, status_report
 from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
@@ -43,13 +44,25 @@ def collect_status(
         flow: only this flow (``source->target``), when given.
         clock: the machine's by default.
     """
-    facts = collect_facts(plan, flow=flow, clock=clock or SystemClock())
+    read = read_roles(plan, client_id=CLIENT_ID)
+    oriented = read.oriented()
+    facts = collect_facts(oriented, flow=flow, clock=clock or SystemClock(), states=read.states)
     now_ms = round((clock or SystemClock()).now() * 1000)
-    return status_report(plan, facts, now_ms=now_ms, flow=flow)
+    return status_report(oriented, facts, now_ms=now_ms, flow=flow, roles=read.roles())
 
 
-def collect_facts(plan: Plan, *, flow: str | None, clock: Clock) -> dict[str, PairFacts]:
-    """Reads every pair that is asked for, all at the same time; by ``source->target``."""
+def collect_facts(
+    plan: Plan,
+    *,
+    flow: str | None,
+    clock: Clock,
+    states: Mapping[str, ControlState] | None = None,
+) -> dict[str, PairFacts]:
+    """Reads every pair that is asked for, all at the same time; by ``source->target``.
+
+    ``states`` are control topics that were read a moment ago, by cluster.
+    """
+    known = states or {}
     pairs = [pair for pair in plan.pairs if flow is None or pair.id == flow]
     clusters = {cluster.alias: cluster for pair in pairs for cluster in (pair.source, pair.target)}
     if not pairs:
@@ -59,7 +72,12 @@ def collect_facts(plan: Plan, *, flow: str | None, clock: Clock) -> dict[str, Pa
         try:
             read = pool.map(
                 lambda pair: _read(
-                    plan, pair, sides[pair.source.alias], sides[pair.target.alias], clock
+                    plan,
+                    pair,
+                    sides[pair.source.alias],
+                    sides[pair.target.alias],
+                    clock=clock,
+                    known=known.get(pair.target.alias),
                 ),
                 pairs,
             )
@@ -94,7 +112,15 @@ def problem_of(error: ReplicatorError, *, subject: str) -> Problem:
     )  # fmt: skip
 
 
-def _read(plan: Plan, pair: PairPlan, source: _Side, target: _Side, clock: Clock) -> PairFacts:
+def _read(
+    plan: Plan,
+    pair: PairPlan,
+    source: _Side,
+    target: _Side,
+    *,
+    clock: Clock,
+    known: ControlState | None,
+) -> PairFacts:
     now_ms = round(clock.now() * 1000)
     name = checkpoints_topic(plan.topology, pair.source.alias)
     if target.problem is not None or control_topic(plan.topology) not in target.topics:
@@ -103,7 +129,7 @@ def _read(plan: Plan, pair: PairPlan, source: _Side, target: _Side, clock: Clock
             source_problem=source.problem, target_problem=target.problem,
         )  # fmt: skip
     try:
-        control = read_control(
+        control = known or read_control(
             plan.topology, pair.target, client_id=CLIENT_ID, timeout_seconds=CLUSTER_SECONDS
         )
         members = _members(plan, pair, target.admin)

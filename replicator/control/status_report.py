@@ -14,6 +14,7 @@ from replicator.control.status_partition import PartitionStatus, partition_statu
 from replicator.dataplane.events import Problem
 from replicator.identifiers import is_canary_topic
 from replicator.topology.plan import FlowPlan, LinkPlan, PairPlan, Plan
+from replicator.topology.roles import Role, first_role
 
 FRESH_SECONDS = 15.0
 """A worker writes its record about every 5 s; an older one says nothing about now."""
@@ -28,16 +29,23 @@ class _Topic:
 
 
 def status_report(
-    plan: Plan, facts: Mapping[str, PairFacts], *, now_ms: int, flow: str | None = None
+    plan: Plan,
+    facts: Mapping[str, PairFacts],
+    *,
+    now_ms: int,
+    flow: str | None = None,
+    roles: Mapping[str, Role] | None = None,
 ) -> JsonObject:
     """The whole object.
 
     Args:
-        plan: the topology.
+        plan: the topology, with its flows as roles have them.
         facts: by ``source->target``.
         now_ms: the time it speaks of.
         flow: only this flow, when given.
+        roles: of links, by name; the file's word for those that are not there.
     """
+    known = roles or {}
     flows = [
         flow_report(pair, one, facts[pair.id])
         for pair in plan.pairs
@@ -47,9 +55,9 @@ def status_report(
     return {
         "topology": plan.topology,
         "planHash": plan.hash,
-        "at": datetime.fromtimestamp(now_ms / 1000, UTC).isoformat().replace("+00:00", "Z"),
+        "at": _moment(now_ms),
         "flows": flows,
-        "links": [_link(link) for link in plan.links],
+        "links": [_link(link, known.get(link.name)) for link in plan.links],
     }
 
 
@@ -262,13 +270,33 @@ def _workers(
     ]
 
 
-def _link(link: LinkPlan) -> JsonObject:
-    # Roles do not change yet: what the file says holds since ever, in the first epoch.
+def _link(link: LinkPlan, role: Role | None) -> JsonObject:
+    role = role or first_role(link)
     return {
         "link": link.name,
         "shape": link.shape,
-        "active": link.active,
-        "epoch": 0,
-        "state": "mirroring",
-        "since": None,
+        "active": role.active if link.active is not None else None,
+        "epoch": role.epoch,
+        "state": role.state,
+        "since": _moment(role.since_ms) if role.since_ms else None,
+        "by": role.by,
+        "reason": role.reason,
+        "problems": _role_problems(link, role),
     }
+
+
+def _role_problems(link: LinkPlan, role: Role) -> list[JsonObject]:
+    if role.state != "conflict":
+        return []
+    return [
+        {
+            "code": "ROLE_CONFLICT",
+            "subject": link.name,
+            "detail": f"epoch {role.epoch} is claimed by {role.active} and {role.reason}",
+            "remedy": f"Decide which side is active: replicator failover --link {link.name} --to ...",
+        }
+    ]
+
+
+def _moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")

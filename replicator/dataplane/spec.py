@@ -70,6 +70,8 @@ class LaneSpec:
     work: tuple[PartitionWork, ...]
     throttle: Throttle = Throttle()  # noqa: RUF009  frozen, so one instance is safe
     """This lane's share of the flow's budget; updated in place."""
+    under: tuple[int, int] = (0, 0)
+    """Epoch and revision of the role it copies under."""
 
     @property
     def pair(self) -> FlowId:

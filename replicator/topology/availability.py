@@ -24,8 +24,6 @@ NOT_YET: tuple[NotYet, ...] = (
     NotYet(("engine",), ("auto", "records")),
     NotYet(("bulkSync", "mode"), ("never",)),
     NotYet(("runtime",), ("workers",)),
-    NotYet(("fencing",), ()),
-    NotYet(("hooks",), ()),
 )
 
 MECHANISMS_NOT_YET = frozenset({"OAUTHBEARER"})

@@ -9,7 +9,12 @@ from replicator.identifiers import ClusterAlias
 from replicator.topology.cluster_rules import cluster_findings, unused_clusters
 from replicator.topology.cluster_spec import ClusterSpec, LiteralName
 from replicator.topology.draft import Draft
-from replicator.topology.expand import expand_link, reserve_heartbeats, settle_topic_configs
+from replicator.topology.expand import (
+    expand_link,
+    reserve_heartbeats,
+    settle_topic_configs,
+    with_way_back,
+)
 from replicator.topology.fields import Secret
 from replicator.topology.flow_rules import flow_findings
 from replicator.topology.link_rules import link_findings
@@ -37,7 +42,7 @@ def compile_topology(draft: Draft) -> Compiled:
     clusters = tuple(_cluster(alias, spec) for alias, spec in draft.clusters.items())
     settled = reserve_heartbeats(settle_topic_configs(links, draft.aliases))
     digest = plan_hash(draft.name, clusters, settled)
-    return Compiled(Plan(draft.name, clusters, settled, digest), tuple(findings))
+    return Compiled(Plan(draft.name, clusters, with_way_back(settled), digest), tuple(findings))
 
 
 def plan_hash(topology: str, clusters: tuple[ClusterPlan, ...], links: tuple[LinkPlan, ...]) -> str:

@@ -10,10 +10,15 @@ from replicator.topology.document import ActiveActive, ActivePassive, HubAndSpok
 from replicator.topology.draft import DraftLink
 from replicator.topology.plan import FlowPlan, LinkPlan
 from replicator.topology.policies import link_policy
+from replicator.topology.procedures import link_procedure
 
 
 def expand_link(link: DraftLink) -> LinkPlan:
     """The flows of a link, whose aliases exist and are distinct."""
+    return replace(_expanded(link), procedure=link_procedure(link.policy))
+
+
+def _expanded(link: DraftLink) -> LinkPlan:
     spec = link.spec
     if isinstance(spec, ActivePassive):
         return _active_passive(link, spec)
@@ -66,6 +71,28 @@ def reserve_heartbeats(links: tuple[LinkPlan, ...]) -> tuple[LinkPlan, ...]:
         )
         for link in links
     )
+
+
+def with_way_back(links: tuple[LinkPlan, ...]) -> tuple[LinkPlan, ...]:
+    """Gives active-passive links under one name their other direction, at rest.
+
+    Under names that carry the source the other direction would copy other topics: such a link
+    cannot turn around.
+    """
+    return tuple(
+        replace(link, standby=tuple(_turned(flow) for flow in link.flows))
+        if link.active is not None and all(_turns(flow) for flow in link.flows)
+        else link
+        for link in links
+    )
+
+
+def _turns(flow: FlowPlan) -> bool:
+    return flow.policy.naming.kind == "identity"
+
+
+def _turned(flow: FlowPlan) -> FlowPlan:
+    return replace(flow, source=flow.target, target=flow.source, blocked=(flow.source,))
 
 
 def _comes_back(flow: FlowPlan, flows: tuple[FlowPlan, ...]) -> bool:

@@ -7,10 +7,11 @@ pair of clusters). All flows of all links over the same ordered pair share that 
 topics, membership group and lanes; each lane serves exactly one flow.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from replicator.identifiers import ClusterAlias, FlowId, LinkName, flow_id
+from replicator.policy.procedure import Procedure
 from replicator.policy.values import LinkPolicy
 
 Shape = Literal["active-passive", "active-active", "hub-and-spoke"]
@@ -60,7 +61,8 @@ class FlowPlan:
 
     ``blocked`` are the aliases whose appearance in a record's hops keeps it from being copied: the
     target always, the other members of an active-active link (they have flows of their own to the
-    target), and the other spokes where a hub must not relay.
+    target), and the other spokes where a hub must not relay. ``under`` is the epoch and revision of
+    the role under which the flow runs.
     """
 
     link: LinkName
@@ -68,6 +70,7 @@ class FlowPlan:
     target: ClusterAlias
     policy: LinkPolicy
     blocked: tuple[ClusterAlias, ...]
+    under: tuple[int, int] = (0, 0)
 
     @property
     def id(self) -> FlowId:
@@ -77,7 +80,11 @@ class FlowPlan:
 
 @dataclass(frozen=True, slots=True)
 class LinkPlan:
-    """One link and the flows it expands to; ``active`` is None where the shape has none."""
+    """One link and the flows it expands to; ``active`` is None where the shape has none.
+
+    ``active`` is the file's. ``standby`` are flows that rest in the link's present role: the way back
+    of an active-passive link, until it turns around. ``procedure`` is what runs around that.
+    """
 
     name: LinkName
     shape: Shape
@@ -85,6 +92,8 @@ class LinkPlan:
     active: ClusterAlias | None
     hub: ClusterAlias | None
     flows: tuple[FlowPlan, ...]
+    standby: tuple[FlowPlan, ...] = ()
+    procedure: Procedure = Procedure()  # noqa: RUF009  frozen, so one instance is safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +101,24 @@ class PairPlan:
     """An ordered pair of clusters with every flow over it, in the order of the file's links.
 
     Without a ``topology`` a pair has no names of its own on the wire, and so no canaries.
+    ``standby`` are flows over the pair that rest: what is on record for them is left as it is.
     """
 
     source: ClusterPlan
     target: ClusterPlan
     flows: tuple[FlowPlan, ...]
     topology: str = ""
+    standby: tuple[FlowPlan, ...] = ()
+
+    def same_flows(self, other: "PairPlan") -> bool:
+        """Whether the same flows run and rest, under whatever epoch."""
+
+        def ageless(flows: tuple[FlowPlan, ...]) -> tuple[FlowPlan, ...]:
+            return tuple(replace(flow, under=(0, 0)) for flow in flows)
+
+        return (self.source, self.target) == (other.source, other.target) and (
+            ageless(self.flows), ageless(self.standby)
+        ) == (ageless(other.flows), ageless(other.standby))  # fmt: skip
 
     @property
     def id(self) -> FlowId:
@@ -125,23 +146,45 @@ class Plan:
                 return cluster
         raise KeyError(alias)
 
+    def link(self, name: str) -> LinkPlan:
+        """The link of that name.
+
+        Raises:
+            KeyError: when the topology has no such link.
+        """
+        for link in self.links:
+            if link.name == name:
+                return link
+        raise KeyError(name)
+
     @property
     def flows(self) -> tuple[FlowPlan, ...]:
-        """All flows of all links, in file order."""
+        """All flows of all links that run, in file order."""
         return tuple(flow for link in self.links for flow in link.flows)
 
     @property
     def pairs(self) -> tuple[PairPlan, ...]:
-        """The ordered pairs that any flow uses, in the order of first use."""
+        """The ordered pairs over which any flow runs, in the order of first use."""
         grouped: dict[FlowId, list[FlowPlan]] = {}
         for flow in self.flows:
             grouped.setdefault(flow.id, []).append(flow)
-        return tuple(
-            PairPlan(
-                self.cluster(flows[0].source),
-                self.cluster(flows[0].target),
-                tuple(flows),
-                self.topology,
-            )
-            for flows in grouped.values()
+        return tuple(self._pair(flows) for flows in grouped.values())
+
+    @property
+    def resting_pairs(self) -> tuple[PairPlan, ...]:
+        """The ordered pairs that only resting flows would use; without running flows."""
+        running = {flow.id for flow in self.flows}
+        resting = {
+            flow.id: flow for link in self.links for flow in link.standby if flow.id not in running
+        }
+        return tuple(replace(self._pair([flow]), flows=()) for flow in resting.values())
+
+    def _pair(self, flows: list[FlowPlan]) -> PairPlan:
+        first = flows[0]
+        return PairPlan(
+            self.cluster(first.source),
+            self.cluster(first.target),
+            tuple(flows),
+            self.topology,
+            tuple(flow for link in self.links for flow in link.standby if flow.id == first.id),
         )

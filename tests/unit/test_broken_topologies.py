@@ -448,8 +448,6 @@ NOT_YET = {
     "engine: batches": "'engine: batches' is not available yet",
     "bulkSync: {mode: auto}": "'bulkSync.mode: auto' is not available yet",
     "runtime: spark": "'runtime: spark' is not available yet",
-    "fencing: {method: manual}": "'fencing' is not available yet",
-    "hooks: {beforeFence: [{webhook: 'https://a'}]}": "'hooks' is not available yet",
 }
 
 
@@ -486,6 +484,8 @@ def test_a_capability_that_has_not_landed_is_refused_not_ignored(field):
         "bulkSync: {mode: never}",
         "runtime: workers",
         "mm2Compatibility: true",
+        "fencing: {method: manual}",
+        "hooks: {beforeFence: [{webhook: 'https://a'}]}",
         "hooks: ",
         "groups: {exclude: [a]}",
         "sync: {groups: {enabled: false}}",
@@ -503,7 +503,7 @@ def test_every_problem_of_a_file_is_reported_at_once():
     text = links(
         "{name: l, shape: active-passive, active: esat, passive: west, topics: {incl: [a]}}",
         "{name: l, shape: active-passive, active: east, passive: wset, topics: {include: [__a]},"
-        " commitInterval: 1, fencing: {method: manual}}",
+        " commitInterval: 1, runtime: spark}",
         "{name: n, shape: circle}",
     ).replace("name: shop", "name: Shop")
     assert [(p.line, p.path) for p in load_text(text).errors] == [
@@ -513,7 +513,7 @@ def test_every_problem_of_a_file_is_reported_at_once():
         (11, "spec.links[1].name"),
         (11, "spec.links[1].passive"),
         (11, "spec.links[1].commitInterval"),
-        (11, "spec.links[1].fencing"),
+        (11, "spec.links[1].runtime"),
         (12, "spec.links[2].shape"),
     ]
 

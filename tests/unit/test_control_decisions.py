@@ -398,7 +398,7 @@ def test_records_survive_the_wire_and_keep_what_newer_releases_added():
     )
     _, layout = decode_record(LAYOUT.key(), newer)
     assert b'"later":7' in layout.encode()[1]
-    assert decode_record(encode_key({"kind": "role", "link": "one"}), b"{}") is None
+    assert decode_record(encode_key({"kind": "unheard-of", "link": "one"}), b"{}") is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""What runs around a role change: frozen values, compiled from ``fencing`` and ``hooks``."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+FencingMethod = Literal["acl", "command", "manual"]
+Moment = Literal["before-fence", "after-fence", "before-promote", "after-promote"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fencing:
+    """How writers are kept off a side that gives up its role.
+
+    ``principals`` are for ``acl``, without any it is everybody; ``fence`` and ``unfence`` are argument
+    lists for ``command``. ``fence_passive``: the side that takes over is fenced as well until then.
+    """
+
+    method: FencingMethod
+    principals: tuple[str, ...] = ()
+    fence: tuple[str, ...] = ()
+    unfence: tuple[str, ...] = ()
+    fence_passive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One command or webhook at one moment, with its time limit in seconds."""
+
+    moment: Moment
+    command: tuple[str, ...] = ()
+    webhook: str = ""
+    timeout_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """Everything a link says about its role changes."""
+
+    fencing: Fencing | None = None
+    hooks: tuple[Hook, ...] = ()
