@@ -9,6 +9,7 @@ from replicator.control.pause import pause_flow, resume_flow
 from replicator.control.status import collect_status
 from replicator.control.worker_record import lane_problems
 from replicator.dataplane.events import LaneStats, Problem
+from replicator.failover import past
 from replicator.observability.figures import FlowFigures, MetricsSnapshot
 from replicator.observability.health import (
     CanaryHealth,
@@ -125,8 +126,8 @@ class WorkerProvider:
         return topology_view(self._worker.plan)
 
     async def history(self) -> JsonObject:
-        """Role changes and drills; there are none before failover is there."""
-        return {"entries": []}
+        """Role changes and drills on record, asked of the clusters now."""
+        return await asyncio.to_thread(past.history, self._worker.plan)
 
     async def metrics(self) -> bytes:
         """One scrape."""

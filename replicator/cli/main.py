@@ -31,6 +31,7 @@ VERBS = (
     "offsets",
     "pause",
     "quarantine",
+    "history",
     "drill",
     "import_mm2",
 )

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from replicator.control.drill_records import DrillRecord
 from replicator.control.record_base import Part, Record, wire_name
 from replicator.control.role_records import (
     ContactRecord,
@@ -232,7 +233,7 @@ KINDS: dict[str, type[Record]] = {
     for kind in (
         Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
         QuarantineOutcome, GapTaken, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
-        ContactRecord, SalvageRecord,
+        ContactRecord, SalvageRecord, DrillRecord,
     )
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from replicator import __version__
+from replicator.control.drill_records import DrillRecord
 from replicator.drill.ground import Scene
 from replicator.drill.measure import Silence, per_bucket, read_times, write_times
 from replicator.drill.plan import Drill
@@ -110,6 +111,33 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
         "version": __version__,
         "previous": previous,
     }
+
+
+def digest(report: Json) -> DrillRecord:
+    """What the control topics keep of a stored report."""
+    troubles = [each["detail"] for each in report["checks"] if not each["ok"] and each["detail"]]
+    return DrillRecord(
+        id=report["id"],
+        link=report["link"],
+        name=report["name"],
+        drill=report["kind"],
+        flow=report["flow"],
+        mode=report["mode"],
+        verdict=report["verdict"],
+        rto_seconds=report["rtoSeconds"],
+        lost_records=report["lostRecords"],
+        lost_seconds=report["lostSeconds"],
+        reread_records=report["rereadRecords"],
+        skipped_records=report["skippedRecords"],
+        number=report["number"],
+        checksum=report["checksum"],
+        previous=report["previous"],
+        plan_hash=report["planHash"],
+        drill_hash=report["drillHash"],
+        at_ms=round(datetime.fromisoformat(report["at"]).timestamp() * 1000),
+        by=report["by"],
+        trouble="; ".join(troubles),
+    )
 
 
 def timestamp(seconds: float) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from replicator.clock import Clock
+from replicator.control.drill_log import write_drill
 from replicator.drill.chain import Stored, append
 from replicator.drill.figures import Seen, measure
 from replicator.drill.ground import Ground, Tell
@@ -16,7 +17,7 @@ from replicator.drill.link_ground import LinkGround, refuse_what_cannot_be
 from replicator.drill.page import draw_page
 from replicator.drill.plan import Drill
 from replicator.drill.play import Play
-from replicator.drill.report import Run, make_report
+from replicator.drill.report import Run, digest, make_report
 from replicator.drill.sandbox import Sandbox
 from replicator.drill.settling import settle
 from replicator.drill.steps import StepLog
@@ -65,7 +66,10 @@ def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, tell: T
     """
     refuse_what_cannot_be(drill, plan)
     with LinkGround(drill, plan, clock=clock, tell=tell) as ground:
-        return play_on(ground, drill, place=place, clock=clock, tell=tell)
+        stored = play_on(ground, drill, place=place, clock=clock, tell=tell)
+    for alias, reason in write_drill(plan, digest(stored.report)).items():
+        tell("digest", f"not written into the control topic of {alias}: {reason}")
+    return stored
 
 
 def play_on(ground: Ground, drill: Drill, *, place: Place, clock: Clock, tell: Tell) -> Stored:
