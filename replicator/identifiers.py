@@ -98,3 +98,13 @@ def mm2_transactional_id(topology: str, source: ClusterAlias, target: ClusterAli
 def controller_transactional_id(topology: str, source: ClusterAlias, target: ClusterAlias) -> str:
     """Transactional id of a flow's controller; fences a controller that was replaced."""
     return f"{RESERVED_PREFIX}{topology}.{source}.{target}.controller"
+
+
+def transition_transactional_id(topology: str, link: str) -> str:
+    """Transactional id of whoever changes a link's role; the later of two operators fences the other."""
+    return f"{RESERVED_PREFIX}{topology}.{link}.transition"
+
+
+def salvage_transactional_id(topology: str, link: str) -> str:
+    """Transactional id of whoever puts an unreplicated tail on the new side."""
+    return f"{RESERVED_PREFIX}{topology}.{link}.salvage"

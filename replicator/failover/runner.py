@@ -1,9 +1,29 @@
-"""Carries a transition out: the one entry of the room."""
+"""Carries a transition out: the one entry of the room.
+
+Look (roles, checks, loss), ask, lock, then one step after the other: the journal says before and after
+each what is intended and what came of it, and the pure machine says when it may be taken. A run that
+ends at any point is gone on with by ``--resume`` or taken back by ``--rollback``, by anybody.
+"""
+
+import secrets
+from dataclasses import replace
 
 from replicator.clock import Clock
-from replicator.failover.report import TransitionReport
-from replicator.failover.request import Answer, OnStep, TransitionRequest
-from replicator.topology.plan import Plan
+from replicator.control.role_reading import RolesRead, read_roles
+from replicator.control.role_records import TransitionRecord
+from replicator.errors import InputError, RefusedError
+from replicator.failover.carrying import Carrier
+from replicator.failover.client_properties import client_properties
+from replicator.failover.fencing import method_in_force
+from replicator.failover.journal import Journal, Lock, open_transition
+from replicator.failover.machine import steps_of
+from replicator.failover.preflight import Preflight
+from replicator.failover.report import Loss, StepResult, TransitionReport
+from replicator.failover.request import Answer, OnStep, Question, TransitionRequest
+from replicator.failover.run_state import RunState
+from replicator.failover.sides import CLIENT_ID, Sides, find_link
+from replicator.topology.plan import LinkPlan, Plan
+from replicator.topology.roles import Role, has_roles
 
 
 def run_transition(
@@ -16,6 +36,8 @@ def run_transition(
 ) -> TransitionReport:
     """Runs, resumes or rolls back one role change. Blocking.
 
+    A check that fails gives a report with the outcome ``refused``; nothing was changed then.
+
     Args:
         plan: as compiled from the file; roles are read from the clusters.
         request: what is wanted.
@@ -25,7 +47,201 @@ def run_transition(
 
     Raises:
         InputError: no such link or cluster.
-        RefusedError: a safety check said no; nothing was changed.
+        RefusedError: another transition has the link, or what is asked for cannot be.
         ReplicatorError: a cluster that is needed does not answer; resume later.
     """
-    raise NotImplementedError
+    began_ms = round(clock.now() * 1000)
+    link = find_link(plan, request.link)
+    if not has_roles(link) or not link.standby:
+        raise RefusedError(_no_roles(link), subject=link.name, remedy=_NO_ROLES_REMEDY)
+    read = read_roles(plan, client_id=CLIENT_ID, timeout_seconds=request.unreachable_after_seconds)
+    role = read.role(link)
+    held = _held(read, link.name)
+    if held is not None and (request.resume or request.roll_back):
+        return _go_on(plan, link, held, request, clock=clock, on_step=on_step)
+    if request.resume or request.roll_back:
+        raise RefusedError(
+            "no transition of the link is open", subject=link.name,
+            remedy=f"Look at 'replicator history --link {link.name}'.",
+        )  # fmt: skip
+    source, target = _directions(link, role, request)
+    if held is not None and not (request.kind == "failover" and request.take_over):
+        raise Lock(held).refusal(began_ms)
+    with Sides(plan, link, plan.cluster(source), plan.cluster(target)) as sides:
+        sides.silent = {
+            alias: error for alias, error in read.silent.items() if alias in link.clusters
+        }
+        if not read.silent or request.kind != "failover":
+            sides.look(request.unreachable_after_seconds)
+        header = TransitionRecord(
+            link=link.name, id=secrets.token_hex(6), kind=request.kind, state="open",
+            source=source, target=target, home=source if request.kind == "failback" else target,
+            token=secrets.token_hex(8), at_ms=began_ms, by=request.by, plan_hash=plan.hash,
+            base_epoch=role.epoch, fencing=_fencing_word(link, request),
+            options={
+                "tail": request.tail, "andSwitch": request.and_switch,
+                "manualFence": request.manual_fence,
+            },
+        )  # fmt: skip
+        checked = Preflight(sides, request, role, clock)
+        loss = _check(checked)
+        draft = _draft(header, checked, loss, sides)
+        if request.dry_run or not checked.ok:
+            outcome = draft.outcome if checked.ok else "refused"
+            steps = steps_of(request.kind, and_switch=request.and_switch)
+            shown = tuple(StepResult(step.value, 0.0, "would be done") for step in steps)
+            return replace(draft, dry_run=request.dry_run, outcome=outcome,
+                           reason=_first_reason(checked), steps=shown if checked.ok else ())  # fmt: skip
+        if not answer(_question(header, loss)):
+            return replace(draft, outcome="refused", reason="not confirmed")
+        with_lock = _journal(sides, header, clock)
+        try:
+            if held is not None:
+                _supersede(with_lock, held)
+            with_lock.begin()
+            run = RunState(
+                sides, with_lock, request, clock, on_step,
+                method_in_force(link.procedure.fencing, stated=request.manual_fence), loss,
+            )  # fmt: skip
+            return Carrier(run, draft).carry()
+        finally:
+            with_lock.close()
+
+
+def _go_on(
+    plan: Plan,
+    link: LinkPlan,
+    held: TransitionRecord,
+    request: TransitionRequest,
+    *,
+    clock: Clock,
+    on_step: OnStep,
+) -> TransitionReport:
+    """Resumes or takes back an open transition; whoever ran it is fenced."""
+    if held.kind != request.kind:
+        raise RefusedError(
+            f"what is open is a {held.kind}, begun by {held.by}", subject=link.name,
+            remedy=f"replicator {held.kind} --link {link.name} "
+            f"{'--resume' if request.resume else '--rollback'}",
+        )  # fmt: skip
+    with Sides(plan, link, plan.cluster(held.source), plan.cluster(held.target)) as sides:
+        sides.look(request.unreachable_after_seconds)
+        options = held.options
+        asked = replace(
+            request,
+            to=held.target,
+            tail="inject" if options.get("tail") == "inject" else "keep",
+            and_switch=bool(options.get("andSwitch", True)),
+            manual_fence=bool(options.get("manualFence")) or request.manual_fence,
+        )
+        header = held.model_copy(update={"by": request.by})
+        journal = _journal(sides, header, clock)
+        try:
+            journal.seize()
+            run = RunState(
+                sides, journal, asked, clock, on_step,
+                method_in_force(link.procedure.fencing, stated=asked.manual_fence),
+            )  # fmt: skip
+            draft = _draft(journal.header, None, Loss(), sides)
+            return Carrier(run, draft, taking_back=request.roll_back).carry()
+        finally:
+            journal.close()
+
+
+def _journal(sides: Sides, header: TransitionRecord, clock: Clock) -> Journal:
+    return Journal(sides, header, clock=clock)
+
+
+def _supersede(journal: Journal, held: TransitionRecord) -> None:
+    """A failover ends another transition: its runner finds that out at its next write."""
+    journal.end_other(held.model_copy(update={"state": "superseded"}))
+
+
+def _held(read: RolesRead, link: str) -> TransitionRecord | None:
+    """The open transition of a link, wherever it is on record."""
+    found = (open_transition(state, link) for state in read.states.values())
+    return next((one for one in found if one is not None), None)
+
+
+def _directions(link: LinkPlan, role: Role, request: TransitionRequest) -> tuple[str, str]:
+    """From where to where; refuses what makes no sense."""
+    other = next(str(alias) for alias in link.clusters if alias != role.active)
+    to = request.to or (other if request.kind == "failback" else "")
+    if not to or to not in link.clusters:
+        sides = " and ".join(link.clusters)
+        raise InputError(
+            f"'{to}' is not a side of link '{link.name}'" if to else "it is not said where to",
+            subject=link.name, remedy=f"Its sides are {sides}: --to {other}.",
+        )  # fmt: skip
+    if role.state == "conflict":
+        if request.kind != "failover":
+            raise RefusedError(
+                f"ROLE_CONFLICT: epoch {role.epoch} is claimed by both sides", subject=link.name,
+                remedy=f"Decide: replicator failover --link {link.name} --to ... --accept-loss",
+            )  # fmt: skip
+        return next(str(a) for a in link.clusters if a != to), to
+    if to == role.active:
+        raise RefusedError(
+            f"{to} is the active side already, since epoch {role.epoch}", subject=link.name,
+            remedy=f"The other side is {other}. Nothing was changed.",
+        )  # fmt: skip
+    return role.active, to
+
+
+def _check(checked: Preflight) -> Loss:
+    kind = checked.request.kind
+    if kind == "failover":
+        return checked.failover()
+    checked.switchover() if kind == "switchover" else checked.failback()
+    return Loss()
+
+
+def _draft(
+    header: TransitionRecord, checked: Preflight | None, loss: Loss, sides: Sides
+) -> TransitionReport:
+    return TransitionReport(
+        id=header.id, kind=header.kind, link=header.link,
+        from_cluster=header.source, to_cluster=header.target, epoch=header.base_epoch,
+        outcome="done", at_ms=header.at_ms, by=header.by, plan_hash=header.plan_hash,
+        checks=tuple(checked.checks) if checked is not None else (),
+        loss=loss, fencing=header.fencing,
+        client_properties=client_properties(sides.link, sides.new),
+    )  # fmt: skip
+
+
+def _question(header: TransitionRecord, loss: Loss) -> Question:
+    stated = "Nothing will be lost."
+    if header.kind == "failover":
+        by = "exactly" if loss.exact else "at most, by the last contact,"
+        stated = f"Lost will be {by} {loss.records} records, {loss.seconds:.1f} s."
+        if not loss.exact and not loss.topics:
+            stated = "How much will be lost is not known."
+        stated += "".join(
+            f"\n  {one.topic}: {one.records} records, {one.seconds:.1f} s" for one in loss.topics
+        )
+    return Question(
+        f"{stated}\n{header.kind.capitalize()} of link '{header.link}' from {header.source} to "
+        f"{header.target}?",
+        loss.records, loss.seconds,
+    )  # fmt: skip
+
+
+def _first_reason(checked: Preflight) -> str:
+    wrong = next((check for check in checked.checks if not check.ok), None)
+    return "" if wrong is None else f"{wrong.check}: {wrong.detail}"
+
+
+def _fencing_word(link: LinkPlan, request: TransitionRequest) -> str:
+    if request.kind == "failover":
+        return "epoch"
+    method = method_in_force(link.procedure.fencing, stated=request.manual_fence)
+    return method.method if method is not None else "none"
+
+
+def _no_roles(link: LinkPlan) -> str:
+    if link.active is None:
+        return f"the shape {link.shape} has no active side that could change"
+    return "under names that carry the source the other direction would copy other topics"
+
+
+_NO_ROLES_REMEDY = "Roles change on active-passive links with naming: identity."

@@ -1,9 +1,10 @@
-"""Adding rights on topics. Reading them is ``wire.topic_acls``: the library hides why it cannot."""
+"""Adding rights on topics and taking them away. Reading them is ``wire.topic_acls``: the library hides why it cannot."""
 
 from collections.abc import Iterable
 
 from confluent_kafka.admin import AclBinding as LibraryBinding
 from confluent_kafka.admin import (
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     ResourcePatternType,
@@ -42,5 +43,36 @@ def create_acls(
     )
     return {
         ours[key]: answer if isinstance(answer, ReplicatorError) else None
+        for key, answer in answers.items()
+    }
+
+
+def delete_acls(
+    session: AdminSession, bindings: Iterable[AclBinding]
+) -> dict[AclBinding, ReplicatorError | None]:
+    """Takes exactly these rights away; one that is not there counts as done.
+
+    Raises:
+        AuthenticationFailedError: and other errors that concern no single right.
+    """
+    filters = {
+        AclBindingFilter(
+            ResourceType[one.resource],
+            one.name,
+            ResourcePatternType[one.pattern],
+            one.principal,
+            one.host,
+            AclOperation[one.operation],
+            AclPermissionType[one.permission],
+        ): one
+        for one in sorted(set(bindings))
+    }
+    answers = session.each(
+        list(filters),
+        lambda chunk: session.client.delete_acls(chunk, request_timeout=session.timeout_seconds),
+        doing=lambda one: f"take away an ACL on topic {one.name}",
+    )
+    return {
+        filters[key]: answer if isinstance(answer, ReplicatorError) else None
         for key, answer in answers.items()
     }

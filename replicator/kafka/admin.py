@@ -119,3 +119,9 @@ class ClusterAdmin:
     ) -> dict[AclBinding, ReplicatorError | None]:
         """Adds rights; None for each that is done or was there already, else why not."""
         return acls.create_acls(self._session, bindings)
+
+    def delete_acls(
+        self, bindings: Iterable[AclBinding]
+    ) -> dict[AclBinding, ReplicatorError | None]:
+        """Takes exactly these rights away; None for each that is gone, else why not."""
+        return acls.delete_acls(self._session, bindings)

@@ -1,0 +1,109 @@
+"""What each step of a failover does. Nothing here waits for the old side."""
+
+from replicator.errors import ReplicatorError
+from replicator.failover.fencing import lower_fence, plan_fence, raise_fence
+from replicator.failover.groups_move import GroupMove, positions_on_new
+from replicator.failover.machine import Facts, Step
+from replicator.failover.preflight import Preflight
+from replicator.failover.run_state import RunState
+from replicator.failover.sides import by_topic
+from replicator.failover.steps_switch import Done
+from replicator.failover.turning import fence_lanes
+from replicator.failover.watching import link_keys, stored_checkpoints
+
+
+class FailoverSteps:
+    """Steps of promoting a side while the other may be gone; for one run."""
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def facts(self, _step: Step, *, waited_seconds: float) -> Facts:
+        """A failover waits for nothing."""
+        return Facts(waited_seconds=waited_seconds)
+
+    def declare(self) -> Done:
+        """The old side is declared lost: nothing is copied from it any more."""
+        run = self._run
+        loss = run.loss
+        return Done(
+            f"{run.sides.old.alias} is declared lost: {loss.records} records stated",
+            {"loss": loss.as_json()},
+        )
+
+    def promote(self) -> Done:
+        """The new epoch stands; nobody of the old one can write any more."""
+        run, sides = self._run, self._run.sides
+        lanes = fence_lanes(sides, sides.old)
+        final = Preflight(sides, run.request, run.role(), run.clock).loss()
+        stated = run.journal.evidence(Step.DECLARE).get("loss")
+        positions = {
+            key: checkpoint.offset
+            for key, checkpoint in stored_checkpoints(sides, sides.old).items()
+        }
+        starts = sides.offsets(sides.new, link_keys(sides, sides.new))
+        return Done(
+            f"{sides.new.alias} is active in epoch {run.role().epoch}, {lanes} lanes fenced",
+            {
+                "newEnds": by_topic(starts),
+                "positions": by_topic(positions),
+                "lanes": lanes,
+                "loss": final.as_json(),
+                "stated": stated,
+            },
+        )
+
+    def complete(self) -> Done:
+        """Group positions, from what can be read."""
+        run, sides = self._run, self._run.sides
+        fenced = self._fence_old() if sides.answers(sides.old) else "it does not answer"
+        evidence: dict[str, object] = {"oldSideFenced": fenced}
+        if sides.answers(sides.old):
+            move = GroupMove(sides, clock=run.clock)
+            try:
+                seen = move.round(commit=True)
+            except ReplicatorError as error:
+                run.say(Step.COMPLETE, error.message)
+            else:
+                evidence["groups"] = seen.evidence()
+                return Done(f"{len(seen.report.groups)} groups carried over", evidence)
+            finally:
+                move.close()
+        found = positions_on_new(sides)
+        evidence["groups"] = found
+        return Done(f"{len(found)} groups stand where they were last synced", evidence)
+
+    def _fence_old(self) -> str:
+        """Writers are kept off an old side that still lives, where that can be done."""
+        run, sides = self._run, self._run.sides
+        fencing = sides.link.procedure.fencing
+        if fencing is None or fencing.method == "manual":
+            return "no method"
+        try:
+            plan = plan_fence(
+                sides, sides.old, fencing,
+                topics={topic for topic, _ in link_keys(sides, sides.old)},
+                at_ms=run.journal.now_ms(), by=run.journal.header.by,
+            )  # fmt: skip
+            run.journal.write([plan.record])
+            raise_fence(sides, sides.old, plan)
+            run.journal.write([plan.record.model_copy(update={"state": "held"})])
+        except ReplicatorError as error:
+            return f"could not be: {error.message}"
+        return fencing.method
+
+    def release(self) -> Done:
+        """Writers are let on the new side."""
+        run, sides = self._run, self._run.sides
+        record, fencing = run.fence_record(sides.new), sides.link.procedure.fencing
+        if record is not None and fencing is not None:
+            lower_fence(sides, sides.new, fencing, record)
+            run.forget_fence(record)
+        opened_ms = run.journal.now_ms()
+        hooks = run.hooks(Step.RELEASE, "after-promote")
+        return Done(
+            f"{sides.new.alias} takes writers", {"openedAt": opened_ms, "after-promote": hooks}
+        )
