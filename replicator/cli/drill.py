@@ -91,6 +91,7 @@ def run(
     place = Place(_directory(reports), by=_operator())
     clock = SystemClock()
     signal.signal(signal.SIGTERM, _interrupt)
+    _only_warnings()
     if sandbox or plan is None:
         stored = run_in_sandbox(wanted, original, place=place, clock=clock, tell=_tell)
     else:
@@ -203,6 +204,16 @@ def _directory(given: Path | None) -> Path:
 
 def _operator() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def _only_warnings() -> None:
+    """Steps are told as they are played; what the rooms below log of them would say it twice."""
+    import logging
+
+    from replicator.observability.logging import configure_logging
+
+    configure_logging(log_format="text")
+    logging.getLogger().setLevel(logging.WARNING)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

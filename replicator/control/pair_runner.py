@@ -19,7 +19,7 @@ from replicator.control.desired import obeyed_pair
 from replicator.control.lane_orders import LaneOrders
 from replicator.control.pair_view import PairView, WorkerIdentity
 from replicator.control.troubles import Troubles
-from replicator.control.worker_record import RateMeter, WorkerRecordWriter
+from replicator.control.worker_record import RateMeter, WorkerRecordWriter, with_canaries
 from replicator.dataplane.events import LaneStats
 from replicator.dataplane.membership import Lanes, Membership
 from replicator.dataplane.messages import LaneStopped
@@ -335,9 +335,8 @@ class PairRunner(threading.Thread):
         with self._lock:
             owned = tuple(sorted(self._owned))
         try:
-            records.write(
-                lanes=owned, rates=self._meter.rates(self._stats(), now=self._clock.monotonic())
-            )
+            rates = self._meter.rates(self._stats(), now=self._clock.monotonic())
+            records.write(lanes=owned, rates=with_canaries(rates, self.view().figures))
         except FencedError:
             raise
         except ReplicatorError as error:

@@ -160,13 +160,22 @@ class GapTaken(Record):
     lost: Lost
 
 
+class CanaryPart(Part):
+    """The newest canary of a link's flow: when it came, how long it took; how many were lost."""
+
+    at_ms: int
+    round_trip_seconds: float
+    lost: int = 0
+
+
 class FlowRates(Part):
-    """What one worker copies of one link's flow now."""
+    """What one worker copies of one link's flow now; its controller tells of canaries too."""
 
     link: str
     records_per_second: float = 0.0
     bytes_per_second: float = 0.0
     problems: tuple[ProblemPart, ...] = ()
+    canary: CanaryPart | None = None
 
 
 class WorkerRecord(Record):

@@ -27,6 +27,8 @@ class Scene:
         naming: for the judge.
         group: the consumer group of the drill.
         real: whether these are clusters of somebody.
+        fenced_by_word: whether a switchover counts on its writers being stopped by somebody: the
+            drill's own are then stopped when it says so.
     """
 
     plan: Plan
@@ -40,6 +42,7 @@ class Scene:
     naming: Naming
     group: str
     real: bool
+    fenced_by_word: bool
 
 
 class Ground(Protocol):

@@ -108,6 +108,7 @@ class LinkGround:
             naming=naming,
             group=f"{OWN_TOPICS}-{self._drill.name}-{self._run}",
             real=True,
+            fenced_by_word=self._drill.kind == "switchover" and not _fenced_by_brokers(plan, link),
         )
 
     @property
@@ -207,6 +208,11 @@ def refuse_what_cannot_be(drill: Drill, plan: Plan) -> None:
                 remedy=f"Add '{OWN_TOPICS}.*' to its topics.include, or name a topic of the link "
                 "in load.topic.",
             )
+
+
+def _fenced_by_brokers(plan: Plan, link: str) -> bool:
+    fencing = link_of(plan, link).procedure.fencing
+    return fencing is not None and fencing.method == "acl"
 
 
 def own_topic(drill: str, run: str) -> str:

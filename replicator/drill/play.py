@@ -37,6 +37,7 @@ class Played:
         fault_at: the last moment before the fault or role change.
         in_force_at: the fault was there for sure.
         mended_at: it was taken back.
+        promoted_at: the other side took over.
         moved_at: applications began to move; interruptions after it are of their own making.
         ended_at: writers stopped.
         transition: the role change's own report.
@@ -47,6 +48,7 @@ class Played:
     fault_at: float = 0.0
     in_force_at: float = 0.0
     mended_at: float = 0.0
+    promoted_at: float = 0.0
     moved_at: float = 0.0
     ended_at: float = 0.0
     transition: TransitionReport | None = None
@@ -74,6 +76,7 @@ class Play:
         self._steps = steps
         self._clock = clock
         self._played = Played()
+        self._began: dict[str, float] = {}
 
     def run(self) -> Played:
         """Plays it; errors of the tree become its trouble, the fault is ended whatever happens."""
@@ -160,12 +163,15 @@ class Play:
         with self._steps.step(f"{drill.kind} command") as outcome:
             report = played.transition = self._ground.change_roles(on_step=self._hear)
             outcome.result = f"{report.outcome}, epoch {report.epoch}"
-        self._note(report)
         if report.outcome != "done":
             raise AbortedError(f"the {drill.kind} was {report.outcome}: {report.reason}")
-        played.marks.append((self._clock.now(), f"{self._scene.target.name} is active"))
+        self._note(report)
+        played.promoted_at = self._clock.now()
+        played.marks.append((played.promoted_at, f"{self._scene.target.name} is active"))
         with self._steps.step("applications move"):
-            if not failover:
+            if failover:
+                self._traffic.lose()
+            else:
                 self._traffic.stop_reading()
             self._traffic.write_to(self._scene.target)
             self._traffic.read_from(self._scene.target)
@@ -184,20 +190,21 @@ class Play:
                 outcome.result = "whether it wrote anything is judged"
 
     def _hear(self, event: StepEvent) -> None:
-        """Writers stop where a switchover by declared fence counts on it."""
-        fencing = event.state == "began" and event.step.startswith("fence")
-        if fencing and self._drill.kind == "switchover" and not self._traffic.stopped:
-            self._traffic.stop_writing()
+        """The role change's own steps; writers stop where a fence by word counts on it."""
+        now = self._clock.now()
+        if event.state == "began":
+            self._began[event.step] = now
+            fencing = event.step.startswith("fence") and self._scene.fenced_by_word
+            if fencing and not self._traffic.stopped:
+                self._traffic.stop_writing()
+        elif event.state in {"done", "failed"}:
+            at = self._began.get(event.step, now)
+            ok = event.state == "done"
+            self._steps.note(Step(event.step, at, now - at, event.text, ok, "roles"))
 
     def _note(self, report: TransitionReport) -> None:
-        """The role change's own steps, and what it told before anything was changed."""
+        """What the role change told before anything was changed, for the judge."""
         link, now = self._scene.link, self._clock.now()
-        at = report.at_ms / 1000
-        for each in report.steps:
-            self._steps.note(Step(each.step, at, each.seconds, each.result, True, "roles"))
-            at += each.seconds
-        if report.outcome != "done":
-            return
         old, new = self._scene.source.name, self._scene.target.name
         self._traffic.history.record(
             Role(link, new, report.epoch - 1, old, (self._scene.topic,), self._played.began_at),

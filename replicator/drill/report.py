@@ -190,7 +190,8 @@ def _timeline(run: Run, began: float) -> Json:
     bucket = max(BUCKET_SECONDS, (end - began) / _MOST_BUCKETS)
     series: Mapping[str, Iterable[float]] = {
         "writes": write_times(run.settled.events),
-        "copies": [arrival.at for arrival in run.arrivals],
+        # What stands there after the other side took over was written there.
+        "copies": [a.at for a in run.arrivals if a.at < (run.played.promoted_at or end + 1)],
         "reads": read_times(run.settled.events, run.scene.group),
     }
     return {

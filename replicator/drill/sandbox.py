@@ -133,6 +133,7 @@ class Sandbox:
             naming=naming,
             group=GROUP,
             real=False,
+            fenced_by_word=self._drill.kind == "switchover",
         )
 
     @property

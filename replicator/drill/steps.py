@@ -62,6 +62,9 @@ class StepLog:
     def note(self, step: Step) -> None:
         """Adds a step that somebody else timed."""
         self._steps.append(step)
+        self._tell(
+            f"  {step.name}", f"{step.seconds:.1f} s{f': {step.result}' if step.result else ''}"
+        )
 
     def _add(self, name: str, at: float, began: float, result: str, *, ok: bool, part: str) -> None:
         seconds = self._clock.monotonic() - began

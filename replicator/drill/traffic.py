@@ -70,6 +70,12 @@ class Traffic:
         self._readers[-1].stop()
         return f"{self._readers[-1].delivered} records were delivered there"
 
+    def lose(self) -> None:
+        """The newest writer and reader end with their site: nothing more of them is heard."""
+        self._writers[-1].abandon()
+        self._readers[-1].abandon()
+        self._stopped = len(self._writers)
+
     @property
     def acknowledged(self) -> int:
         """Writes acknowledged so far, by all writers."""

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from replicator.testing import wait_until
 
@@ -68,7 +68,7 @@ class Chromium:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> "Chromium":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -193,13 +193,12 @@ class Page:
 
     def complaints(self) -> list[str]:
         """Errors of scripts, refused loads, violations of the security policy."""
-        found = []
-        for event in self._own("Runtime.exceptionThrown"):
-            found.append(json.dumps(event["exceptionDetails"])[:600])
-        for event in self._own("Log.entryAdded"):
-            if event["entry"]["level"] == "error":
-                found.append(f"{event['entry']['text']} {event['entry'].get('url', '')}")
-        return found
+        thrown = [each["exceptionDetails"] for each in self._own("Runtime.exceptionThrown")]
+        logged = [each["entry"] for each in self._own("Log.entryAdded")]
+        return [
+            *(json.dumps(details)[:600] for details in thrown),
+            *(f"{e['text']} {e.get('url', '')}" for e in logged if e["level"] == "error"),
+        ]
 
     def asked_for(self) -> set[str]:
         """Every address the page asked for."""
