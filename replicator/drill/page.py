@@ -28,6 +28,7 @@ _CHECKS = {
     "maxLostRecords": "Records lost",
     "maxReread": "Records read again",
     "skippedRecords": "Records skipped by a group",
+    "statedLoss": "Records lost, beside what was stated before",
     "history": "History of every record",
     "played to its end": "The drill was played to its end",
     "interruption ended": "The interruption ended",

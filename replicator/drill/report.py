@@ -13,7 +13,7 @@ from replicator.drill.plan import Drill
 from replicator.drill.play import Played
 from replicator.drill.settling import Settled
 from replicator.drill.steps import Step
-from replicator.drill.verdict import Check, Figures, checks, verdict
+from replicator.drill.verdict import Check, Figures, StatedLoss, checks, verdict
 from replicator.testing.watcher import Arrival
 
 VERSION = 1
@@ -57,7 +57,11 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
     """
     drill, played, figures = run.drill, run.played, run.figures
     trouble = "; ".join(filter(None, (played.trouble, run.settled.trouble)))
-    lines = checks(drill.limits, figures, run.settled.report, trouble=trouble)
+    transition = played.transition
+    stated = transition and StatedLoss(transition.loss.records, transition.loss.exact)
+    lines = checks(
+        drill.limits, figures, run.settled.report, trouble=trouble, stated=stated or None
+    )
     began = min((step.at for step in run.steps), default=played.began_at)
     return {
         "v": VERSION,

@@ -26,17 +26,19 @@ class Settled:
     trouble: str
 
 
-def settle(scene: Scene, written: Callable[[], list[Event]]) -> Settled:
+def settle(scene: Scene, written: Callable[[], list[Event]], *, loss_accepted: bool) -> Settled:
     """Waits until everything is where it belongs and the group has read it, then judges all of it.
 
-    What waiting cannot mend (a loss that was accepted, a link that stays down) ends the wait at its
-    deadline; the history is judged as it is then.
+    Where a loss was accepted, what is missing is not waited for. A link that stays down ends the wait
+    at its deadline; the history is judged as it is then.
     """
     last: list[Settled] = []
 
     def done() -> bool:
         last[:] = [_look(scene, written())]
-        return not _missing(last[0].report) and _read_to_end(scene, last[0].events)
+        return (loss_accepted or not _missing(last[0].report)) and _read_to_end(
+            scene, last[0].events
+        )
 
     try:
         wait_until(

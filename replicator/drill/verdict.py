@@ -56,13 +56,29 @@ class Check:
     detail: str = ""
 
 
-def checks(limits: Limits, figures: Figures, report: Report, *, trouble: str) -> tuple[Check, ...]:
+@dataclass(frozen=True, slots=True)
+class StatedLoss:
+    """What a role change said before it began; ``exact`` when the old side could be asked."""
+
+    records: int
+    exact: bool
+
+
+def checks(
+    limits: Limits,
+    figures: Figures,
+    report: Report,
+    *,
+    trouble: str,
+    stated: StatedLoss | None = None,
+) -> tuple[Check, ...]:
     """Every line of the verdict, in the order people read them.
 
     Args:
         limits: of the drill file.
         figures: what was measured.
         report: of the history checker.
+        stated: what a role change said would be lost, before anything was changed.
         trouble: why the drill could not be played to its end; empty when it was.
     """
     rto = None if figures.rto is None else round(figures.rto.seconds, 3)
@@ -75,6 +91,8 @@ def checks(limits: Limits, figures: Figures, report: Report, *, trouble: str) ->
         _at_most("maxReread", figures.reread, limits.max_reread),
         Check("skippedRecords", figures.skipped, 0, figures.skipped == 0),
     ]
+    if stated is not None:
+        lines.append(_kept_word(stated, figures.loss.records))
     others = [
         each for each in report.findings if not each.tolerated and each.anomaly not in _LIMITED
     ]
@@ -95,6 +113,14 @@ def checks(limits: Limits, figures: Figures, report: Report, *, trouble: str) ->
 def verdict(lines: tuple[Check, ...]) -> Verdict:
     """Pass only if every line holds."""
     return "pass" if all(line.ok for line in lines) else "fail"
+
+
+def _kept_word(stated: StatedLoss, lost: int) -> Check:
+    """More lost than was stated as exact is a broken promise; an estimate is only shown beside it."""
+    detail = "" if stated.exact else "an estimate by the last contact with the lost side"
+    return Check(
+        "statedLoss", lost, stated.records, lost <= stated.records or not stated.exact, detail
+    )
 
 
 def _at_most(name: str, measured: int, limit: int | None) -> Check:

@@ -49,8 +49,10 @@ export class FlowMap {
     for (const [id, pair] of pairs) {
       const way = route(places.get(pair.source), places.get(pair.target), {
         both: pairs.has(`${pair.target}->${pair.source}`),
-        around: hub && !narrow && pair.source !== hub && pair.target !== hub ? places.get(hub) : null,
+        around: hub && pair.source !== hub && pair.target !== hub ? places.get(hub) : null,
+        clearance: narrow ? 110 : 190,
         node,
+        label,
         dense,
       });
       if (!dense) taken.push({ ...way.label, ...label });
@@ -107,7 +109,7 @@ export class FlowMap {
     const troubled = pair.state !== "replicating";
     const link = arrow.link;
     link.dataset.state = pair.state;
-    link.dataset.moving = String(pair.state !== "failed" && pair.rate > 0);
+    link.dataset.moving = String(pair.rate > 0 && ["replicating", "seeding", "draining"].includes(pair.state));
     link.setAttribute("href", `#${anchor(pair.flows[0])}`);
     link.setAttribute("aria-label", sentence(pair));
     // In a crowd only what needs a look is a stop for the keyboard; the rows below are all of them.

@@ -4,12 +4,13 @@ export const WIDE = { node: { width: 156, height: 60 }, label: { width: 124, hei
 export const NARROW = { node: { width: 104, height: 52 }, label: { width: 92, height: 36 }, letters: 11 };
 
 // With more arrows than this, words on each would hide the arrows: they go below the map then.
-const MOST_LABELS = { wide: 8, star: 7, narrow: 4 };
+const MOST_LABELS = { wide: 8, star: 7, twoWayStar: 4, narrow: 4 };
 
 export function plan(pairs, hub, narrow) {
   const names = [...new Set([...pairs.values()].flatMap((pair) => [pair.source, pair.target]))];
   const star = hub && [...pairs.values()].every((pair) => pair.source === hub || pair.target === hub);
-  const most = narrow ? MOST_LABELS.narrow : star ? MOST_LABELS.star : MOST_LABELS.wide;
+  const twoWay = [...pairs.values()].some((pair) => pairs.has(`${pair.target}->${pair.source}`));
+  const most = narrow ? MOST_LABELS.narrow : star ? (twoWay ? MOST_LABELS.twoWayStar : MOST_LABELS.star) : MOST_LABELS.wide;
   const dense = pairs.size > most || (narrow && names.length > 3);
   const sizes = narrow ? NARROW : WIDE;
   return { dense, sizes, places: placesOf(names, hub, narrow, dense) };
@@ -52,18 +53,20 @@ function columns(places, spokes) {
 }
 
 // Two ways between the same clusters bend apart. Beside a hub both bend away from it, one further.
-export function route(from, to, { both, around, node, dense }) {
+export function route(from, to, { both, around, node, label, dense, clearance }) {
   const dx = to.x - from.x;
   const dy = to.y - from.y;
   const length = Math.hypot(dx, dy) || 1;
   let normal = { x: dy / length, y: -dx / length };
   const centre = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
-  let bend = both ? (dense ? 16 : Math.min(62, 34 + length * 0.05)) : 0;
+  // Words stand at half the bend, so both ways bend by what keeps their words apart.
+  const apart = (Math.abs(normal.x) * label.width + Math.abs(normal.y) * label.height) / 2 + 3;
+  let bend = both ? (dense ? 16 : Math.max(40, apart / 0.65)) : 0;
   if (around) {
     const away = (centre.x - around.x) * normal.x + (centre.y - around.y) * normal.y;
     const outwards = away < 0 || (away === 0 && normal.y > 0);
     if (outwards) normal = { x: -normal.x, y: -normal.y };
-    bend = Math.max(0, 190 - Math.abs(away)) + (both && outwards ? 64 : 0);
+    bend = Math.max(0, clearance - Math.abs(away)) + (both && outwards ? (dense ? 34 : 64) : 0);
   }
   const middle = { x: centre.x + normal.x * bend * 1.3, y: centre.y + normal.y * bend * 1.3 };
   const start = edge(from, middle, node);
