@@ -14,6 +14,7 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.gap_journal import GapJournal
 from replicator.control.pair_runner import PairRunner
 from replicator.control.pair_view import PairView, WorkerIdentity
+from replicator.control.role_figures import link_figures
 from replicator.control.role_watch import RoleWatch
 from replicator.control.topology_watch import TopologyWatch
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
@@ -21,6 +22,7 @@ from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.pool import LanePool
 from replicator.errors import InputError
 from replicator.identifiers import FlowId, worker_client_id
+from replicator.observability.figures import LinkFigures
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.topology.load import require_plan
@@ -194,6 +196,13 @@ class Worker:
         self._gaps.close()
         self.pool.close()
         return clean
+
+    def links(self) -> tuple[LinkFigures, ...]:
+        """The role of every link that has one, and what its last change took."""
+        return tuple(
+            link_figures(self.plan.link(name), role, self._roles.last_change(name))
+            for name, role in self._roles.roles().items()
+        )
 
     def views(self) -> list[PairView]:
         """How each pair stands."""

@@ -192,6 +192,7 @@ class WorkerProvider:
                 plan_hash=worker.plan.hash,
                 lanes=lanes,
                 flows=flows,
+                links=worker.links(),
             )
         )
 

@@ -62,7 +62,7 @@ def register(app: typer.Typer) -> None:
     drill.command("list")(list_reports)
     drill.command("report")(report)
     drill.command("verify")(verify)
-    app.add_typer(drill, name="drill", rich_help_panel="Roles and drills")
+    app.add_typer(drill, name="drill", rich_help_panel="Roles")
 
 
 def run(

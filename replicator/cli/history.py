@@ -16,7 +16,7 @@ _GOOD = {"done", "pass"}
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command(rich_help_panel="Roles and drills")(history)
+    app.command(rich_help_panel="Roles")(history)
 
 
 def history(

@@ -108,12 +108,10 @@ class TopicContact(Part):
     topic: str
     ends: tuple[int, ...]
     records_per_second: float = 0.0
-    lag_records: int = 0
-    lag_seconds: float = 0.0
 
 
 class ContactRecord(Record):
-    """When a flow's source last answered, and how much of it was not copied yet."""
+    """When a flow's source last answered, and where its logs ended then."""
 
     KIND = "contact"
     KEY = ("source", "link")

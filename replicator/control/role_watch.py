@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from replicator.control.records import decode_record
-from replicator.control.role_records import RoleRecord
+from replicator.control.role_records import RoleRecord, TransitionRecord
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import control_topic
 from replicator.kafka.compacted_log import LogTail
@@ -43,6 +43,7 @@ class RoleWatch:
         self._on_change = on_change
         self._lock = threading.Lock()
         self._seen: dict[tuple[str, str], Role] = {}
+        self._changes: dict[str, TransitionRecord] = {}
         self._stopping = threading.Event()
         self._threads = [
             _Follower(cluster, self, plan.topology, self._client_id)
@@ -66,6 +67,11 @@ class RoleWatch:
             if has_roles(link)
         }
 
+    def last_change(self, link: str) -> TransitionRecord | None:
+        """The last role change of a link that was done."""
+        with self._lock:
+            return self._changes.get(link)
+
     def stop(self) -> None:
         """Ends the tails soon; does not wait."""
         self._stopping.set()
@@ -76,14 +82,18 @@ class RoleWatch:
         return self._stopping
 
     def take(self, alias: str, entries: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Notes what a cluster's control topic says; others than roles are passed over."""
+        """Notes what a cluster's control topic says; kinds that tell nothing of roles are passed over."""
         before = self.roles()
         for key, value in entries:
             decoded = decode_record(key, value)
-            if decoded is not None and isinstance(decoded[1], RoleRecord):
-                role = decoded[1].role()
-                with self._lock:
-                    self._seen[alias, role.link] = role
+            record = decoded[1] if decoded is not None else None
+            with self._lock:
+                if isinstance(record, RoleRecord):
+                    self._seen[alias, record.link] = record.role()
+                elif isinstance(record, TransitionRecord) and record.state == "done":
+                    held = self._changes.get(record.link)
+                    if held is None or record.at_ms >= held.at_ms:
+                        self._changes[record.link] = record
         if self.roles() != before:
             self._on_change()
 

@@ -49,7 +49,8 @@ def loss_by_contact(contact: ContactRecord, positions: Mapping[Key, int], *, now
             past += max(0, position - end)
         since = math.ceil(one.records_per_second * silent_seconds)
         records = known + max(0, since - past)
-        seconds = silent_seconds + one.lag_seconds if records else 0.0
+        late = known / one.records_per_second if one.records_per_second else 0.0
+        seconds = silent_seconds + late if records else 0.0
         topics.append(TopicLoss(one.topic, records, seconds))
     return Loss(tuple(topics), exact=False)
 

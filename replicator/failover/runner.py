@@ -64,9 +64,9 @@ def run_transition(
             "no transition of the link is open", subject=link.name,
             remedy=f"Look at 'replicator history --link {link.name}'.",
         )  # fmt: skip
-    source, target = _directions(link, role, request)
     if held is not None and not (request.kind == "failover" and request.take_over):
         raise Lock(held).refusal(began_ms)
+    source, target = _directions(link, role, request)
     with Sides(plan, link, plan.cluster(source), plan.cluster(target)) as sides:
         sides.silent = {
             alias: error for alias, error in read.silent.items() if alias in link.clusters

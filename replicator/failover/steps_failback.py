@@ -131,13 +131,15 @@ class FailbackSteps:
         )  # fmt: skip
         try:
             records = read_tail(sides.new, ranges, seen_by=sides.old.alias, clock=run.clock)
-            injector.write(records, counted=counted)
+            injector.write((one for one in records if one.injectable), counted=counted)
         finally:
             injector.close()
         injected = sum(counted.values())
+        kept = int(str(total)) - injected
+        aside = f"; {kept} that cannot be written as they are stay in the export" if kept else ""
         return Done(
-            f"{injected} records were put on {sides.old.alias}, behind what it had",
-            {"injected": injected},
+            f"{injected} records were put on {sides.old.alias}, behind what it had{aside}",
+            {"injected": injected, "keptAside": kept},
         )
 
     def realign(self) -> Done:

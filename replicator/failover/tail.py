@@ -23,6 +23,7 @@ from replicator.kafka.errors import map_kafka_error, may_pass
 from replicator.kafka.settings import consumer_config
 from replicator.policy.provenance import Headers, aliases_of, find_hops
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.fetch_one import fetch_record
 
 READ_SECONDS = 300.0
 _BATCH = 500
@@ -40,6 +41,15 @@ class TailRecord:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
 
+    @property
+    def injectable(self) -> bool:
+        """Whether the client library writes it as it is; the rare rest stays in the export."""
+        names_are_text = all(
+            name.isprintable() and name == name.encode("utf-8", "replace").decode()
+            for name, _ in self.headers
+        )
+        return names_are_text and self.timestamp_ms > 0
+
     def as_json(self) -> dict[str, Any]:
         """As it is exported; bytes in base64, because they need not be text."""
         return {
@@ -49,7 +59,10 @@ class TailRecord:
             "timestamp": self.timestamp_ms,
             "key": _text(self.key),
             "value": _text(self.value),
-            "headers": [{"name": name, "value": _text(value)} for name, value in self.headers],
+            "headers": [
+                {"name": name.encode("utf-8", "replace").decode(), "value": _text(value)}
+                for name, value in self.headers
+            ],
         }
 
 
@@ -75,7 +88,7 @@ def read_tail(
         consumer = open_consumer(config, subject=subject)
         try:
             for message in _messages(consumer, key, start, end, subject=subject, clock=clock):
-                record = _record(message)
+                record = _record(cluster, message)
                 found = find_hops(record.headers)
                 if found.value is None or seen_by not in aliases_of(found.value):
                     yield record
@@ -107,9 +120,15 @@ def _messages(
                     raise failure
 
 
-def _record(message: Message) -> TailRecord:
+def _record(cluster: ClusterPlan, message: Message) -> TailRecord:
     kind, timestamp = message.timestamp()
-    headers = cast("Headers", message.headers() or ())
+    try:
+        headers = cast("Headers", message.headers() or ())
+    except SystemError:  # a header name that is no text: only the protocol itself gives it
+        raw = fetch_record(
+            cluster, message.topic() or "", message.partition() or 0, message.offset() or 0
+        )
+        headers = [(name.decode("utf-8", "surrogateescape"), value) for name, value in raw.headers]
     return TailRecord(
         topic=message.topic() or "",
         partition=message.partition() or 0,

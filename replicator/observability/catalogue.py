@@ -2,9 +2,6 @@
 
 The exposition (``metrics``), ``docs/metrics.md``, the dashboards and the alert rules are generated
 from this table or checked against it; nothing else in the code spells a metric name. Pure.
-
-``LATER`` holds the metrics of the contract whose capability has not landed: the change that lands
-it moves the entry from there into ``CATALOGUE``.
 """
 
 from dataclasses import dataclass
@@ -65,6 +62,7 @@ PARTITION_STATES = ("waiting", "seeding", "replicating", "paused", "stopped", "f
 TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
 DROP_REASONS = ("loop", "filtered", "transformed")
 DRIFT_KINDS = ("config", "partitions")
+LINK_ROLES = ("active", "passive")
 GRADES = ("exact", "bounded", "unavailable")
 
 CATALOGUE: tuple[Metric, ...] = (
@@ -221,23 +219,13 @@ CATALOGUE: tuple[Metric, ...] = (
         "records",
         "Canary records that did not arrive within 30 s while the flow was not paused.",
     ),
-    Metric("plan_info", "info", "", ("hash",), "1 at the hash of the plan this worker runs."),
-    Metric(
-        "build_info",
-        "info",
-        "",
-        ("version", "revision", "python"),
-        "1 at the version of this program.",
-    ),
-)
-
-LATER: tuple[Metric, ...] = (
     Metric(
         "link_role",
         "gauge",
         "",
         ("link", "cluster", "role"),
         "1 at the cluster's role in the link.",
+        values=(("role", LINK_ROLES),),
     ),
     Metric("link_epoch", "gauge", "epoch", ("link",), "Epoch of the link's role record."),
     Metric(
@@ -245,6 +233,14 @@ LATER: tuple[Metric, ...] = (
     ),
     Metric(
         "failover_lost_records", "gauge", "records", ("link",), "Records the last change gave up."
+    ),
+    Metric("plan_info", "info", "", ("hash",), "1 at the hash of the plan this worker runs."),
+    Metric(
+        "build_info",
+        "info",
+        "",
+        ("version", "revision", "python"),
+        "1 at the version of this program.",
     ),
 )
 

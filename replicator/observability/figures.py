@@ -112,13 +112,28 @@ class FlowFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkFigures:
+    """One link with roles: the role of each of its clusters, and what its last change took.
+
+    ``duration_seconds`` and ``lost_records`` are None where no change is on record.
+    """
+
+    link: str
+    epoch: int
+    roles: Mapping[str, str]
+    duration_seconds: float | None = None
+    lost_records: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """Everything one scrape needs: the lanes owned now and the flows this worker serves."""
+    """Everything one scrape needs: the lanes owned now, the flows this worker serves, links' roles."""
 
     now_ms: int
     plan_hash: str
     lanes: Sequence[LaneFigures]
     flows: Sequence[FlowFigures]
+    links: Sequence[LinkFigures] = ()
 
 
 def lag_records(partition: PartitionFigures) -> int | None:

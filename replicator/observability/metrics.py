@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample as Line
 
 from replicator.observability.build import Build, current_build
-from replicator.observability.catalogue import CATALOGUE, LATER, PREFIX, Metric
+from replicator.observability.catalogue import CATALOGUE, PREFIX, Metric
 from replicator.observability.figures import LaneFigures, MetricsSnapshot
 from replicator.observability.samples import Families, Sample
 from replicator.observability.totals import Totals
@@ -109,7 +109,7 @@ def compare_with_catalogue(exposition: str, *, detail: bool = False) -> Catalogu
         wrong.update(name for line in family.samples if set(line.labels) - {"le"} != expected)
     undeclared = {name for name in seen - declared.keys() if name.startswith(PREFIX)}
     return CatalogueDifferences(
-        undeclared=tuple(sorted(undeclared | (seen & {entry.full_name for entry in LATER}))),
+        undeclared=tuple(sorted(undeclared)),
         missing=tuple(sorted(declared.keys() - seen)),
         wrong_labels=tuple(sorted(wrong)),
     )

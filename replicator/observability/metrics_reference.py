@@ -5,7 +5,7 @@ Pure but for the last function. A test compares the committed file with ``markdo
 
 import sys
 
-from replicator.observability.catalogue import CATALOGUE, DETAIL_LABELS, LATER, Metric
+from replicator.observability.catalogue import CATALOGUE, DETAIL_LABELS, Metric
 
 _HEAD = """\
 # Metrics
@@ -22,26 +22,10 @@ of ages. Counters never go back when a lane restarts or moves within a worker. M
 |---|---|---|---|---|
 """
 
-_LATER_HEAD = """
-## Reserved
-
-Names kept for capabilities that are not there yet; nothing emits them.
-
-| metric | type | unit | labels | meaning |
-|---|---|---|---|---|
-"""
-
 
 def markdown() -> str:
     """The whole document."""
-    return (
-        _HEAD
-        + "".join(_row(entry) for entry in CATALOGUE)
-        + _LATER_HEAD
-        + "".join(_row(entry) for entry in LATER)
-        + "\n"
-        + _closed_sets()
-    )
+    return _HEAD + "".join(_row(entry) for entry in CATALOGUE) + "\n" + _closed_sets()
 
 
 def _row(entry: Metric) -> str:

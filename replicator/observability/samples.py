@@ -16,6 +16,7 @@ from replicator.observability.catalogue import (
     FLOW_STATES,
     GRADES,
     LANE_STATES,
+    LINK_ROLES,
     PARTITION_STATES,
     TRANSACTION_OUTCOMES,
     Metric,
@@ -36,6 +37,9 @@ _OF_FLOWS = frozenset(
         "canary_roundtrip_seconds", "canary_lost_total",
     }
 )  # fmt: skip
+_OF_LINKS = frozenset(
+    {"link_role", "link_epoch", "failover_duration_seconds", "failover_lost_records"}
+)
 _DRIFT_OF_CODE = {"CONFIG_DRIFT": "config", "TARGET_FEWER_PARTITIONS": "partitions"}
 
 
@@ -127,11 +131,10 @@ class Families:
     def _samples(self, name: str) -> Iterator[Sample]:
         if self._detail and name in self._by_partition:
             yield from self._by_partition[name].values()
-        elif name == "plan_info":
-            yield Sample((self._snapshot.plan_hash,), 1)
-        elif name == "build_info":
-            build = self._build
-            yield Sample((build.version, build.revision, build.python), 1)
+        elif name in {"plan_info", "build_info"}:
+            yield Sample(self._identity(name), 1)
+        elif name in _OF_LINKS:
+            yield from self._of_links(name)
         elif name in _OF_FLOWS:
             yield from self._of_flows(name)
         elif name in {
@@ -146,6 +149,26 @@ class Families:
         else:
             for key, totals in self._totals.flows.items():
                 yield from self._of_totals(name, key, totals)
+
+    def _identity(self, name: str) -> tuple[str, ...]:
+        build = self._build
+        if name == "plan_info":
+            return (self._snapshot.plan_hash,)
+        return (build.version, build.revision, build.python)
+
+    def _of_links(self, name: str) -> Iterator[Sample]:
+        for entry in self._snapshot.links:
+            if name == "link_epoch":
+                yield Sample((entry.link,), entry.epoch)
+            elif name == "link_role":
+                for cluster, held in entry.roles.items():
+                    for role in LINK_ROLES:
+                        yield Sample((entry.link, cluster, role), int(role == held))
+            elif name == "failover_duration_seconds":
+                if entry.duration_seconds is not None:
+                    yield Sample((entry.link,), entry.duration_seconds)
+            elif entry.lost_records is not None:
+                yield Sample((entry.link,), entry.lost_records)
 
     def _of_flows(self, name: str) -> Iterator[Sample]:
         for entry in self._snapshot.flows:

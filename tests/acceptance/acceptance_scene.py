@@ -119,6 +119,19 @@ class Scene:
         self._readers.append(reader)
         return reader.start()
 
+    def record(self, *events: Event) -> None:
+        """Adds facts that the test knows to the history."""
+        self._recorder.record(*events)
+
+    @property
+    def directory(self) -> Path:
+        """Where the test keeps its files."""
+        return self._directory
+
+    def expect(self, *flows: str) -> None:
+        """From now on these flows must have copied everything as well."""
+        self._recorder.expect(flows)
+
     # -- while it runs ------------------------------------------------------------------------
 
     def written(self, more: int, *, timeout_seconds: float = CATCH_UP_SECONDS) -> None:

@@ -69,7 +69,7 @@ function fill(node, properties, children) {
 const marks = {
   replicating: "●", seeding: "◐", waiting: "○", paused: "❚❚", draining: "◒", stopped: "■", failed: "▲",
   synced: "●", pending: "◐", "no positions": "○", "at work on the target": "◆", refused: "▲", deleted: "×",
-  done: "✓", pass: "✓", passed: "✓", fail: "✗", "rolled back": "↩",
+  done: "✓", pass: "✓", passed: "✓", fail: "✗", "rolled back": "↩", open: "◐",
 };
 const order = ["failed", "stopped", "paused", "draining", "seeding", "waiting", "replicating"];
 

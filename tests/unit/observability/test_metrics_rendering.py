@@ -8,6 +8,7 @@ from replicator.observability.build import Build
 from replicator.observability.figures import (
     DutyFigures,
     FlowFigures,
+    LinkFigures,
     MetricsSnapshot,
     lag_records,
     lag_seconds,
@@ -64,10 +65,19 @@ FLOW_NOW = FlowFigures(
         canary_lost=2,
     ),
 )
+LINK_NOW = LinkFigures(
+    link="orders-dr",
+    epoch=3,
+    roles={"east": "passive", "west": "active"},
+    duration_seconds=6.5,
+    lost_records=12,
+)
 
 
 def snapshot(*lanes, flows=(FLOW_NOW,)):
-    return MetricsSnapshot(now_ms=60_000, plan_hash="abc", lanes=lanes, flows=flows)
+    return MetricsSnapshot(
+        now_ms=60_000, plan_hash="abc", lanes=lanes, flows=flows, links=(LINK_NOW,)
+    )
 
 
 def metrics(*, detail=False):
@@ -197,9 +207,9 @@ def test_a_difference_from_the_catalogue_is_named():
     assert found.wrong_labels == ("replicator_lanes",)
 
 
-def test_a_metric_kept_for_later_counts_as_undeclared_when_emitted():
-    page = "# TYPE replicator_link_epoch gauge\nreplicator_link_epoch 1\n"
-    assert compare_with_catalogue(page).undeclared == ("replicator_link_epoch",)
+def test_a_metric_that_nobody_declared_is_noticed_when_emitted():
+    page = "# TYPE replicator_unheard_of gauge\nreplicator_unheard_of 1\n"
+    assert compare_with_catalogue(page).undeclared == ("replicator_unheard_of",)
 
 
 def test_counters_go_on_over_a_restart_and_a_move_to_another_process():
@@ -280,3 +290,12 @@ def test_labels_from_clusters_cannot_break_the_format():
     evil = dataclasses.replace(LANE, dropped={'a"b\\c\nd': 1})
     page = metrics().render(snapshot(evil))
     assert value(page, "records_dropped_total", reason='a"b\\c\nd') == 1
+
+
+def test_roles_of_links_and_what_their_last_change_took_are_told():
+    text = metrics().render(snapshot()).decode()
+    assert 'replicator_link_epoch{link="orders-dr"} 3.0' in text
+    assert 'replicator_link_role{cluster="west",link="orders-dr",role="active"} 1.0' in text
+    assert 'replicator_link_role{cluster="east",link="orders-dr",role="active"} 0.0' in text
+    assert 'replicator_failover_duration_seconds{link="orders-dr"} 6.5' in text
+    assert 'replicator_failover_lost_records{link="orders-dr"} 12.0' in text

@@ -1,0 +1,116 @@
+"""What `switchover`, `failover` and `failback` share: asking, progress, and printing the report."""
+
+import logging
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replicator.cli.options import Output
+from replicator.cli.output import confirm, render, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+    from replicator.failover.report import TransitionReport
+    from replicator.failover.request import Question, StepEvent, TransitionRequest
+
+REFUSED = 3
+FAILED = 1
+
+LinkOption = Annotated[str, typer.Option("--link", metavar="LINK", help="The link to turn.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show every check and step; nothing is changed.")
+]
+ResumeOption = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on with an open one; fences whoever runs it."),
+]
+RollbackOption = Annotated[
+    bool,
+    typer.Option("--rollback", help="Take an open one back; fences whoever runs it."),
+]
+ManualFenceOption = Annotated[
+    bool,
+    typer.Option("--manual-fence", help="State that writers are off the side that gives up."),
+]
+UnreachableOption = Annotated[
+    float,
+    typer.Option(
+        "--unreachable-after", min=0.5, max=60.0, metavar="SECONDS",
+        help="How long a side may take to answer before it counts as gone.",
+    ),
+]  # fmt: skip
+
+
+def carry_out(
+    request: "TransitionRequest", *, file: "Path | None", output: Output, yes: bool
+) -> None:
+    """Runs a transition and prints its report; exits with 3 where it was refused or taken back."""
+    from replicator.clock import SystemClock
+    from replicator.failover.runner import run_transition
+    from replicator.observability.logging import configure_logging
+    from replicator.topology.load import require_plan, topology_path
+
+    configure_logging()
+    for room in ("replicator", "failover", "control"):
+        logging.getLogger(room).setLevel(logging.ERROR)  # progress is told line by line
+    report = run_transition(
+        require_plan(topology_path(file)),
+        request,
+        clock=SystemClock(),
+        on_step=_progress,
+        answer=lambda question: _answer(question, yes=yes),
+    )
+    render(report.as_json(), output, text=_text(report))
+    if report.outcome != "done":
+        raise typer.Exit(REFUSED)
+
+
+def _progress(event: "StepEvent") -> None:
+    if event.state == "began":
+        say(f"{event.step} ..." + (f" {event.text}" if event.text else ""))
+    elif event.state == "done":
+        say(f"{event.step}: {event.text} ({event.seconds:.1f} s)")
+    else:
+        say(f"  {event.text}", style="yellow" if event.state == "failed" else None)
+
+
+def _answer(question: "Question", *, yes: bool) -> bool:
+    if yes:
+        say(question.text)
+    return confirm(question.text, yes=yes)
+
+
+def _text(report: "TransitionReport") -> "RenderableType":
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    head = (
+        f"{report.kind} of '{report.link}' {report.from_cluster} -> {report.to_cluster}: "
+        f"{'dry run, nothing changed' if report.dry_run else report.outcome}"
+    )
+    parts: list[RenderableType] = [Text(head, style="green" if report.outcome == "done" else "red")]
+    if report.reason:
+        parts.append(Text(f"  {report.reason}"))
+    for title, rows in (
+        ("check", [(c.check, "ok" if c.ok else "NO", c.detail, c.remedy) for c in report.checks]),
+        ("step", [(s.step, f"{s.seconds:.1f} s", s.result, "") for s in report.steps]),
+    ):
+        if not rows:
+            continue
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for heading in (title, "", ""):
+            table.add_column(heading, overflow="fold")
+        for name, state, detail, remedy in rows:
+            table.add_row(name, state, f"{detail}. {remedy}" if remedy else detail)
+        parts.append(table)
+    stated = "exactly" if report.loss.exact else "at most"
+    parts.append(Text(f"loss {stated} {report.loss.records} records, {report.loss.seconds:.1f} s"))
+    if report.rto_seconds is not None:
+        parts.append(Text(f"epoch {report.epoch}, RTO {report.rto_seconds:.1f} s"))
+    if report.outcome == "done" and not report.dry_run:
+        parts.append(Text(f"\n{report.client_properties}", style="dim"))
+    return Group(*parts)

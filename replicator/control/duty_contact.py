@@ -1,0 +1,126 @@
+"""Duty: how far the source had come when it last answered, kept on the target for a failover.
+
+When the source is lost, this is the last that is known of it: what a failover loses is stated from it.
+"""
+
+from collections.abc import Mapping
+
+from replicator.blocking import finished
+from replicator.control.bootstrap import read_control
+from replicator.control.control_state import EMPTY, ControlState
+from replicator.control.duty import DutyDesk
+from replicator.control.role_records import ContactRecord, TopicContact
+from replicator.dataplane.events import Problem
+from replicator.identifiers import is_canary_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.topology.plan import FlowPlan
+
+INTERVAL_SECONDS = 2.0
+QUIET_SECONDS = 10.0
+"""A source on which nothing moves is told about this often."""
+
+TOPIC_TURNS = 5
+"""Every so many turns the list of topics is read anew."""
+
+LEAST_PACE = 0.01
+"""Records per second below which a topic counts as quiet."""
+
+Key = tuple[str, int]
+
+
+class ContactDuty:
+    """See ``replicator.control.duty.Duty``."""
+
+    name = "last contact"
+    interval_seconds = INTERVAL_SECONDS
+
+    def __init__(self, desk: DutyDesk, flows: tuple[FlowPlan, ...]) -> None:
+        self._desk = desk
+        self._flows = flows
+        self._source = ClusterAdmin(
+            desk.pair.source, client_id=f"{desk.client_id}-contact", timeout_seconds=5.0
+        )
+        self._last: dict[str, ContactRecord] = {}
+        self._control: ControlState = EMPTY
+        self._turns = 0
+
+    async def turn(self) -> tuple[Problem, ...]:
+        """Looks at the ends of every topic and writes them down where anything moved."""
+        records = await finished(self._look)
+        if records:
+            await self._desk.store([record.encode() for record in records])
+            self._last.update({record.link: record for record in records})
+        return ()
+
+    def close(self) -> None:
+        """Gives connections back."""
+        self._source.close()
+
+    def _look(self) -> list[ContactRecord]:
+        desk = self._desk
+        if self._turns % TOPIC_TURNS == 0:
+            topology, target = desk.plan.topology, desk.pair.target
+            self._control = read_control(topology, target, client_id=desk.client_id)
+        self._turns += 1
+        found: list[ContactRecord] = []
+        for flow in self._flows:
+            sizes = _sizes(self._control, flow)
+            keys = [(topic, number) for topic, count in sizes.items() for number in range(count)]
+            if not keys:
+                self._turns = 0  # topics are about to come
+                continue
+            answers = self._source.offsets(keys, "latest", "read_uncommitted")
+            # The time of the answer, not of the question: what is written later is not in it.
+            at_ms = round(desk.clock.now() * 1000)
+            ends = {key: end for key, end in answers.items() if isinstance(end, int)}
+            if len(ends) < len(keys):
+                continue
+            before = self._last.get(flow.link)
+            record = contact(flow, sizes, ends, before, at_ms=at_ms)
+            if before is None or record.topics != before.topics or _old(before, at_ms):
+                found.append(record)
+        return found
+
+
+def _old(record: ContactRecord, at_ms: int) -> bool:
+    return at_ms - record.at_ms >= QUIET_SECONDS * 1000
+
+
+def contact(
+    flow: FlowPlan,
+    sizes: Mapping[str, int],
+    ends: Mapping[Key, int],
+    before: ContactRecord | None,
+    *,
+    at_ms: int,
+) -> ContactRecord:
+    """The record for one look: ends, and the pace since the look before. Pure."""
+    held = {topic.topic: topic for topic in before.topics} if before is not None else {}
+    seconds = (at_ms - before.at_ms) / 1000 if before is not None else 0.0
+    topics: list[TopicContact] = []
+    for topic, count in sorted(sizes.items()):
+        now = tuple(ends[topic, number] for number in range(count))
+        pace = 0.0
+        if topic in held and seconds > 0:
+            grown = sum(now) - sum(held[topic].ends)
+            # The faster of this stretch and the one before: a short lull must not hide a pace.
+            pace = max(0.0, grown / seconds, held[topic].records_per_second / 2)
+        if pace < LEAST_PACE:
+            pace = 0.0
+        topics.append(TopicContact(topic=topic, ends=now, records_per_second=round(pace, 3)))
+    return ContactRecord(source=flow.source, link=flow.link, at_ms=at_ms, topics=tuple(topics))
+
+
+def _sizes(control: ControlState, flow: FlowPlan) -> dict[str, int]:
+    return {
+        record.topic: record.partitions
+        for record in control.topics(flow.source, flow.link)
+        if record.state == "active" and not is_canary_topic(record.topic)
+    }
+
+
+def contact_duty(desk: DutyDesk) -> ContactDuty | None:
+    """The duty, or None where no link of the pair has roles."""
+    links = {link.name for link in desk.plan.links if link.active is not None}
+    flows = tuple(flow for flow in desk.pair.flows if flow.link in links)
+    return ContactDuty(desk, flows) if flows else None

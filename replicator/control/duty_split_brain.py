@@ -1,0 +1,175 @@
+"""Duty: whether somebody writes on the passive side of a link besides its copies.
+
+Looks at the newest records of target partitions that grew: a copy names its source among its hops, a
+record that does not was written there by somebody else. A few records of a few partitions are read
+each turn, in turn, so a writer that goes on is found within some turns, at next to no cost.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from replicator.blocking import finished
+from replicator.control.bootstrap import read_control
+from replicator.control.control_state import EMPTY, ControlState
+from replicator.control.duty import DutyDesk
+from replicator.dataplane.events import Problem
+from replicator.identifiers import is_canary_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.client import Message
+from replicator.offsets.probe import PartitionProbe
+from replicator.policy.overlap import find_overlap
+from replicator.policy.provenance import Headers, aliases_of, find_hops
+from replicator.topology.plan import FlowPlan
+
+INTERVAL_SECONDS = 5.0
+PARTITIONS_A_TURN = 4
+RECORDS_A_LOOK = 3
+TOPIC_TURNS = 6
+HEADER_ROOM_BYTES = 8192
+"""A copy this close to its topic's limit may have lost its header, and proves nothing."""
+
+FORGET_SECONDS = 60.0
+"""How long a write that was found is shown after the last one."""
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A record on the passive side that is no copy."""
+
+    link: str
+    source_topic: str
+    topic: str
+    partition: int
+    offset: int
+    at_seconds: float
+
+
+class SplitBrainDuty:
+    """See ``replicator.control.duty.Duty``."""
+
+    name = "writes on the passive side"
+    interval_seconds = INTERVAL_SECONDS
+
+    def __init__(self, desk: DutyDesk, flows: tuple[FlowPlan, ...]) -> None:
+        self._desk = desk
+        self._flows = {str(flow.link): flow for flow in flows}
+        client_id = f"{desk.client_id}-split-brain"
+        self._target = ClusterAdmin(desk.pair.target, client_id=client_id, timeout_seconds=5.0)
+        self._source = ClusterAdmin(desk.pair.source, client_id=client_id, timeout_seconds=5.0)
+        self._probe = PartitionProbe(desk.pair.target, client_id=client_id, clock=desk.clock)
+        self._control: ControlState = EMPTY
+        self._turns = 0
+        self._ends: dict[Key, int] = {}
+        self._waiting: dict[Key, int] = {}
+        self._found: dict[Key, Foreign] = {}
+
+    async def turn(self) -> tuple[Problem, ...]:
+        """Looks at some partitions that grew; what was found lately is a problem each."""
+        return await finished(self._look)
+
+    def close(self) -> None:
+        """Gives connections back."""
+        self._probe.close()
+        self._target.close()
+        self._source.close()
+
+    def _look(self) -> tuple[Problem, ...]:
+        desk, now = self._desk, self._desk.clock.monotonic()
+        if self._turns % TOPIC_TURNS == 0:
+            topology, target = desk.plan.topology, desk.pair.target
+            self._control = read_control(topology, target, client_id=desk.client_id)
+        self._turns += 1
+        topics = {
+            record.target: record
+            for record in self._control.topics(desk.pair.source.alias)
+            if record.link in self._flows
+            and record.state == "active"
+            and not is_canary_topic(record.topic)
+        }
+        keys = [(n, i) for n, record in topics.items() for i in range(record.target_partitions)]
+        answers = self._target.offsets(keys, "latest") if keys else {}
+        ends = {key: end for key, end in answers.items() if isinstance(end, int)}
+        for key, end in ends.items():
+            before = self._ends.get(key)
+            if before is not None and end > before:
+                self._waiting.setdefault(key, before)
+        self._ends = ends
+        for key in list(self._waiting)[:PARTITIONS_A_TURN]:
+            since = self._waiting.pop(key)
+            record = topics.get(key[0])
+            if record is None:
+                continue
+            offset = self._foreign(key, since, ends.get(key, since), record.max_message_bytes)
+            if offset is not None:
+                self._found[key] = Foreign(record.link, record.topic, *key, offset, now)
+        self._found = {
+            key: one for key, one in self._found.items() if now - one.at_seconds < FORGET_SECONDS
+        }
+        return self._problems()
+
+    def _foreign(self, key: Key, since: int, end: int, limit: int) -> int | None:
+        """The offset of a record among the newest that is no copy."""
+        at = max(since, end - RECORDS_A_LOOK)
+        for _ in range(RECORDS_A_LOOK):
+            message = self._probe.record(*key, at, or_next=True) if at < end else None
+            if message is None:
+                return None
+            offset = message.offset() or 0
+            if not _is_copy(message, self._desk.pair.source.alias, limit):
+                return offset
+            at = offset + 1
+        return None
+
+    def _problems(self) -> tuple[Problem, ...]:
+        if not self._found:
+            return ()
+        keys = [(one.source_topic, one.partition) for one in self._found.values()]
+        ends: Mapping[Key, object] = self._source.offsets(keys, "latest")
+        source, target = self._desk.pair.source.alias, self._desk.pair.target.alias
+        return tuple(
+            Problem(
+                "SPLIT_BRAIN",
+                one.link,
+                f"{one.topic}/{one.partition} on {target} has a record at {one.offset} that is no "
+                f"copy, while {source} is active (its log ends at "
+                f"{ends.get((one.source_topic, one.partition), '?')})",
+                f"Find who writes on {target}; 'fencing' with fencePassive keeps writers off there.",
+            )
+            for one in self._found.values()
+        )
+
+
+def _is_copy(message: Message, source: str, limit: int) -> bool:
+    """Whether a record came over this flow, or may have: one without room for a header proves nothing."""
+    try:
+        found = find_hops(cast("Headers", message.headers() or ()))
+    except SystemError:
+        return True  # a header name that is no text; the library cannot say
+    size = len(message.value() or b"") + len(message.key() or b"")
+    if found.value is None:
+        return size > limit - HEADER_ROOM_BYTES
+    return source in aliases_of(found.value)
+
+
+def split_brain_duty(desk: DutyDesk) -> SplitBrainDuty | None:
+    """The duty, or None where no link of the pair has a passive side that nobody else writes to.
+
+    In a ring every side is the active one of the next link: there writers are where they belong.
+    """
+    links = {link.name for link in desk.plan.links if link.active is not None and link.standby}
+    flows = tuple(
+        flow
+        for flow in desk.pair.flows
+        if flow.link in links and not any(_goes_on(flow, other) for other in desk.plan.flows)
+    )
+    return SplitBrainDuty(desk, flows) if flows else None
+
+
+def _goes_on(flow: FlowPlan, other: FlowPlan) -> bool:
+    return (
+        other.source == flow.target
+        and find_overlap(flow.policy.topics, other.policy.topics) is not None
+    )

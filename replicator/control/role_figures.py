@@ -1,0 +1,22 @@
+"""From a link's role and its last change to the figures of a scrape. Pure."""
+
+from replicator.control.role_records import TransitionRecord
+from replicator.observability.figures import LinkFigures
+from replicator.topology.plan import LinkPlan
+from replicator.topology.roles import Role
+
+
+def link_figures(link: LinkPlan, role: Role, last: TransitionRecord | None) -> LinkFigures:
+    """What metrics tell of a link with roles."""
+    report = (last.report if last is not None else None) or {}
+    duration, loss = report.get("rtoSeconds"), report.get("loss") or {}
+    lost = loss.get("records") if last is not None and last.kind == "failover" else None
+    return LinkFigures(
+        link=link.name,
+        epoch=role.epoch,
+        roles={
+            str(alias): "active" if alias == role.active else "passive" for alias in link.clusters
+        },
+        duration_seconds=float(duration) if isinstance(duration, int | float) else None,
+        lost_records=int(lost) if isinstance(lost, int) else (0 if report else None),
+    )

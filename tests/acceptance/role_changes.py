@@ -1,0 +1,115 @@
+"""What tests of role changes share: running one as an operator does, and what stands afterwards."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from acceptance_scene import Scene
+
+from replicator.clock import SystemClock
+from replicator.control.bootstrap import read_control
+from replicator.control.role_reading import read_roles
+from replicator.failover.report import TransitionReport
+from replicator.failover.request import StepEvent, TransitionRequest
+from replicator.failover.runner import run_transition
+from replicator.testing import wait_until
+from replicator.testing.history import Role as RoleSeen
+from replicator.topology.load import require_plan
+from replicator.topology.roles import Role
+
+LINK = "link-0"
+
+
+class Killed(BaseException):
+    """The operator's process ends at this instant: nothing of ours may catch it."""
+
+
+class Operator:
+    """Runs transitions of a scene's link in this process."""
+
+    def __init__(self, scene: Scene, name: str = "ann") -> None:
+        self.plan = require_plan(scene.topology())
+        self.scene = scene
+        self.name = name
+        self.events: list[StepEvent] = []
+        self.asked: list[str] = []
+        self.on: dict[tuple[str, str], Callable[[], None]] = {}
+
+    def run(self, kind: str, *, yes: bool = True, **fields: Any) -> TransitionReport:
+        """One transition of the scene's link; ``on`` may hold what to do at a step's event."""
+        return self.run_link(LINK, kind, yes=yes, **fields)
+
+    def run_link(
+        self, link: str, kind: str, *, yes: bool = True, **fields: Any
+    ) -> TransitionReport:
+        """One transition of any link."""
+
+        def heard(event: StepEvent) -> None:
+            self.events.append(event)
+            act = self.on.get((event.step, event.state))
+            if act is not None:
+                act()
+
+        def asked(question) -> bool:
+            self.asked.append(question.text)
+            return yes
+
+        request = TransitionRequest(kind=kind, link=link, by=self.name, **fields)
+        return run_transition(self.plan, request, clock=SystemClock(), on_step=heard, answer=asked)
+
+    def role(self) -> Role:
+        """The role in force."""
+        return read_roles(self.plan).role(self.plan.link(LINK))
+
+    def kill_at(self, step: str, state: str) -> None:
+        """The operator is killed at that instant of the next transition."""
+
+        def die() -> None:
+            raise Killed
+
+        self.on = {(step, state): die}
+
+    def note_role(self, *, at: float | None = None) -> None:
+        """Puts the role in force into the history, for the checker."""
+        role = self.role()
+        at = time.time() if at is None else at
+        self.scene.record(RoleSeen(LINK, role.active, role.epoch, role.active, (), at))
+
+
+def steps(report: TransitionReport) -> list[str]:
+    """Names of the steps that were taken."""
+    return [step.step for step in report.steps]
+
+
+def divergent(scene: Scene, east: Any, west: Any) -> tuple[Operator, Any]:
+    """A link whose worker was lost a moment ago, while a writer goes on: the last it writes is the tail.
+
+    Returns the operator and the writer of the tail, which is done; the writer before it is as well.
+    """
+    scene.active_passive(east, west)
+    worker = scene.worker()
+    writer = scene.writer(east, rate=300, epoch=lambda: 0)
+    scene.copying("east->west")
+    operator = Operator(scene)
+    wait_until(
+        lambda: _pace(operator), timeout_seconds=30.0, describe="the source's pace on record"
+    )
+    operator.note_role(at=0.0)
+    writer.stop()
+    scene.past("east->west", _below(scene.source_ends("east->west")), timeout_seconds=60.0)
+    worker.end()
+    tail = scene.writer(east, rate=300, epoch=lambda: 0, max_records=200)
+    tail.join()
+    return operator, tail
+
+
+def _below(ends: dict[int, int]) -> dict[int, int]:
+    """Ends that progress is past once everything was copied."""
+    return {partition: end - 1 for partition, end in ends.items()}
+
+
+def _pace(operator: Operator) -> bool:
+    plan = operator.plan
+    state = read_control(plan.topology, plan.cluster("west"), client_id="test")
+    found = state.contact("east", LINK)
+    return found is not None and any(topic.records_per_second for topic in found.topics)

@@ -1,0 +1,76 @@
+"""The fence of DENY ACLs: writers are kept off by the brokers, and rights are restored exactly."""
+
+import pytest
+from role_changes import Operator
+
+from replicator.testing import SecuritySetup, wait_until
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.topic_acls import topic_acls
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+FLOW = "east->west"
+BACK = "west->east"
+USERS = {"admin": "admin-secret", "ann": "ann-secret", "bob": "bob-secret"}
+
+
+def rights(cluster):
+    return topic_acls(ClusterPlan(cluster.name, tuple(cluster.admin_bootstrap_servers)))
+
+
+def denied(cluster):
+    return {one.principal for one in rights(cluster) if one.permission == "DENY"}
+
+
+@pytest.fixture
+def operator(clusters, scene):
+    setup = SecuritySetup.sasl("PLAIN", users=USERS, authorizer=True)
+    scene.east, scene.west = clusters("east", "west", security=setup)
+    fencing = {"method": "acl", "principals": ["User:ann"]}
+    scene.active_passive(scene.east, scene.west, fencing=fencing)
+    for cluster in (scene.east, scene.west):
+        for user in ("ann", "bob"):
+            cluster.allow(user, ["WRITE", "DESCRIBE"], resource="topic")
+    scene.east.deny("bob", ["WRITE"], resource="topic", name=scene.topic)
+    scene.worker()
+    return Operator(scene)
+
+
+def test_writers_are_refused_by_the_brokers_and_both_ways_lose_nothing(scene, operator):
+    east, west = scene.east, scene.west
+    writer = scene.writer(east, rate=200, user="ann")
+    scene.copying(FLOW)
+    before = {cluster.name: rights(cluster) for cluster in (east, west)}
+    report = operator.run("switchover", to="west")
+    assert (report.outcome, report.fencing) == ("done", "acl"), report
+    assert denied(east) == {"User:ann", "User:bob"}
+    assert rights(west) == before["west"]
+    wait_until(lambda: writer.refused, timeout_seconds=20.0, describe="a refused write")
+    writer.stop()
+    scene.expect(BACK)
+    writer = scene.writer(west, rate=200, user="ann")
+    scene.copying(BACK)
+
+    report = operator.run("switchover", to="east")
+    assert (report.outcome, report.epoch) == ("done", 2), report
+    assert rights(east) == before["east"]
+    assert denied(west) == {"User:ann"}
+    writer.stop()
+    scene.writer(east, rate=200, user="ann")
+    scene.copying(FLOW)
+    scene.settled()
+
+
+def test_a_writer_whom_the_fence_does_not_reach_is_noticed_and_rights_are_as_before(
+    scene, operator
+):
+    scene.writer(scene.east, rate=100, user="ann")
+    scene.copying(FLOW)
+    before = rights(scene.east)
+    scene.writer(scene.east, rate=100, user="admin")  # a super user: no ACL binds it
+    report = operator.run("switchover", to="west", drain_seconds=8.0)
+    assert report.outcome == "rolled-back", report
+    assert "writers still write" in report.reason
+    assert rights(scene.east) == before
+    scene.copying(FLOW)
+    scene.settled()

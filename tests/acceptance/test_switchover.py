@@ -1,0 +1,48 @@
+"""A planned change of sides under load: nothing is lost, nothing is read again."""
+
+import pytest
+from role_changes import Operator
+
+FLOW = "east->west"
+BACK = "west->east"
+OBEY_SECONDS = 10.0
+"""Roles are obeyed within 2 s; a busy machine gets some more."""
+
+
+@pytest.fixture
+def operator(east, west, scene):
+    """An operator of a link that mirrors under load."""
+    scene.active_passive(east, west, fencing={"method": "manual"})
+    scene.worker()
+    scene.east_writer = scene.writer(east, rate=300)
+    scene.copying(FLOW)
+    return Operator(scene)
+
+
+def test_a_link_turns_around_under_load_and_back_again(east, west, scene, operator):
+    group = f"{scene.name}-billing"
+    reader = scene.reader(east, group)
+    reader.wait_delivered(500)
+    reader.stop()
+    operator.on = {("fence", "began"): scene.east_writer.stop}
+    report = operator.run("switchover", to="west")
+    assert report.outcome == "done", report
+    assert report.epoch == 1
+    assert report.loss.records == 0
+    scene.expect(BACK)
+    moved = scene.reader(west, group)
+    writer = scene.writer(west, rate=300)
+    scene.copying(BACK)
+    moved.wait_delivered(500)
+    moved.stop()
+    flows = scene.asked().status()
+    assert FLOW not in flows
+    role = operator.role()
+    assert (role.active, role.epoch, role.state) == ("west", 1, "mirroring")
+
+    operator.on = {("fence", "began"): writer.stop}
+    report = operator.run("switchover", to="east")
+    assert (report.outcome, report.epoch) == ("done", 2)
+    scene.writer(east, rate=300)
+    scene.copying(FLOW)
+    scene.settled()

@@ -1,0 +1,196 @@
+"""Pure parts of role changes: loss, contact, reports, what clients get, what is exported."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicator.control.duty_contact import contact
+from replicator.control.role_figures import link_figures
+from replicator.control.role_records import ContactRecord, TopicContact, TransitionRecord
+from replicator.dataplane.checkpoint import Checkpoint
+from replicator.failover.client_properties import client_properties
+from replicator.failover.hooks import run_hooks
+from replicator.failover.loss import loss_by_contact, loss_by_ends, unknown_loss
+from replicator.failover.programs import call_webhook, run_command
+from replicator.failover.sides import by_key, by_topic
+from replicator.failover.tail import TailRecord, export_tail, read_export
+from replicator.failover.watching import lag_of
+from replicator.policy.procedure import Hook, Procedure
+from replicator.topology.load import load_text
+from replicator.topology.roles import Role
+
+TEXT = """
+apiVersion: replicator/v1
+kind: Topology
+metadata: {name: shop}
+spec:
+  clusters:
+    east: {bootstrapServers: ["e:1"]}
+    west:
+      bootstrapServers: ["w:1", "w:2"]
+      security:
+        protocol: SASL_SSL
+        mechanism: PLAIN
+        username: {env: WEST_USER}
+        password: {env: WEST_PASSWORD}
+        ca: {file: /etc/ca.pem}
+  links:
+    - name: dr
+      shape: active-passive
+      active: east
+      passive: west
+      topics: {include: [orders]}
+      fencing: {method: acl, principals: ["User:shop"], fencePassive: true}
+      hooks:
+        beforeFence: [{command: [stop-it, now], timeout: 5s}]
+        afterPromote: [{webhook: "https://example.org/moved"}]
+"""
+PLAN = load_text(TEXT).plan
+LINK = PLAN.link("dr")
+
+
+def test_fencing_and_hooks_of_the_file_are_the_procedure_of_the_link():
+    procedure = LINK.procedure
+    assert procedure.fencing.method == "acl"
+    assert procedure.fencing.principals == ("User:shop",)
+    assert procedure.fencing.fence_passive
+    assert [(hook.moment, hook.timeout_seconds) for hook in procedure.hooks] == [
+        ("before-fence", 5.0),
+        ("after-promote", 30.0),
+    ]
+
+
+def test_lag_counts_all_of_a_partition_that_was_never_copied():
+    lag = lag_of(
+        {("orders", 0): 10, ("orders", 1): 7, ("orders", 2): 5},
+        {("orders", 0): 0, ("orders", 1): 2, ("orders", 2): 5},
+        {("orders", 0): Checkpoint("orders", 0, 8)},
+    )
+    assert lag == {("orders", 0): 2, ("orders", 1): 5, ("orders", 2): 0}
+
+
+def test_a_loss_that_can_be_asked_for_is_exact_and_by_topic():
+    loss = loss_by_ends({("orders", 0): 2, ("orders", 1): 3, ("logs", 0): 0}, {"orders": 1.5})
+    assert (loss.records, loss.seconds, loss.exact) == (5, 1.5, True)
+    assert [topic.topic for topic in loss.topics] == ["logs", "orders"]
+
+
+@given(
+    at_contact=st.integers(0, 1000),
+    copied=st.integers(0, 1500),
+    pace=st.integers(0, 500),
+    silent=st.floats(0.0, 30.0),
+    share=st.floats(0.0, 1.0),
+)
+def test_an_estimate_is_never_below_what_a_writer_of_that_pace_can_have_lost(
+    at_contact, copied, pace, silent, share
+):
+    written = at_contact + int(pace * silent * share)  # it stopped at some time since
+    copied = min(copied, written)
+    record = ContactRecord(
+        source="east", link="dr", at_ms=0,
+        topics=(TopicContact(topic="orders", ends=(at_contact,), records_per_second=float(pace)),),
+    )  # fmt: skip
+    loss = loss_by_contact(record, {("orders", 0): copied}, now_ms=round(silent * 1000) + 1)
+    assert loss.records >= written - copied
+    assert not loss.exact
+
+
+def test_without_a_contact_the_loss_is_said_to_be_unknown():
+    loss = unknown_loss(["orders"])
+    assert (loss.records, loss.exact, loss.as_json()["topics"][0]["topic"]) == (0, False, "orders")
+
+
+def test_a_contact_keeps_half_of_its_pace_through_a_lull():
+    flow, sizes = LINK.flows[0], {"orders": 1}
+    first = contact(flow, sizes, {("orders", 0): 100}, None, at_ms=0)
+    second = contact(flow, sizes, {("orders", 0): 300}, first, at_ms=2000)
+    third = contact(flow, sizes, {("orders", 0): 300}, second, at_ms=4000)
+    paces = [one.topics[0].records_per_second for one in (first, second, third)]
+    assert paces == [0.0, 100.0, 50.0]
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 5)), st.integers(0)))
+def test_offsets_survive_as_evidence(offsets):
+    assert by_key(by_topic(offsets)) == offsets
+
+
+def test_client_properties_say_where_and_how_and_hold_no_secret(monkeypatch):
+    monkeypatch.setenv("WEST_PASSWORD", "hunter2")
+    text = client_properties(LINK, PLAN.cluster("west"))
+    assert "bootstrap.servers=w:1,w:2\n" in text
+    assert "sasl.mechanism=PLAIN\n" in text
+    assert "/etc/ca.pem" in text
+    assert "hunter2" not in text
+    assert "WEST_PASSWORD" not in text
+
+
+def test_a_program_gets_the_context_and_its_output_and_failure_are_kept():
+    show = (sys.executable, "-c", "import os; print(os.environ['REPLICATOR_LINK'])")
+    ran = run_command(show, {"link": "dr"}, timeout_seconds=20)
+    assert (ran.ok, ran.output.strip()) == (True, "dr")
+    bad = run_command((sys.executable, "-c", "print('no'); exit(3)"), {}, timeout_seconds=20)
+    assert not bad.ok
+    assert "no" in bad.output
+    assert "exit code 3" in bad.output
+    slow = run_command(
+        (sys.executable, "-c", "import time; time.sleep(9)"), {}, timeout_seconds=0.3
+    )
+    assert "not done in 0.3 s" in slow.output
+    assert "cannot be run" in run_command(("/no/such",), {}, timeout_seconds=1).output
+
+
+def test_a_webhook_that_does_not_answer_is_a_failure_and_its_path_is_not_shown():
+    ran = call_webhook("http://127.0.0.1:9/secret-token", {}, timeout_seconds=1)
+    assert not ran.ok
+    assert "secret-token" not in f"{ran.what} {ran.output}"
+
+
+def test_hooks_of_a_moment_run_in_order_and_end_at_the_first_that_fails():
+    say = (sys.executable, "-c", "import os; print(os.environ['REPLICATOR_MOMENT'])")
+    procedure = Procedure(
+        hooks=(
+            Hook("before-fence", say), Hook("after-fence", ("/no/such",)),
+            Hook("before-fence", ("/no/such",)), Hook("before-fence", say),
+        )
+    )  # fmt: skip
+    ran = run_hooks(procedure, "before-fence", {})
+    assert [one.ok for one in ran] == [True, False]
+    assert ran[0].output.strip() == "before-fence"
+
+
+def test_an_exported_tail_is_read_back_byte_for_byte(tmp_path):
+    records = [
+        TailRecord("orders", 0, 7, 1000, b"k", None, (("trace", None), ("kind", b"\xff"))),
+        TailRecord("orders", 1, 9, 3000, None, b"\x00v", ()),
+    ]
+    export = export_tail(iter(records), tmp_path / "deep" / "tail.jsonl")
+    assert export.counts == {("orders", 0): 1, ("orders", 1): 1}
+    assert (export.oldest_ms, export.newest_ms) == (1000, 3000)
+    assert list(read_export(export.file)) == records
+    assert not list(tmp_path.glob("**/*.part"))
+
+
+@pytest.mark.parametrize(
+    ("change", "injectable"),
+    [({}, True), ({"timestamp_ms": 0}, False), ({"headers": (("a\udcff", b""),)}, False)],
+)
+def test_what_the_client_would_change_is_not_injected(change, injectable):
+    record = TailRecord("orders", 0, 7, 1000, b"k", b"v", (("a", b"b"),))
+    assert replace(record, **change).injectable is injectable
+
+
+def test_figures_tell_roles_and_the_last_change():
+    role = Role("dr", 2, 0, "west", "promoted")
+    last = TransitionRecord(
+        link="dr", id="x", kind="failover", state="done", source="east", target="west",
+        home="west", token="t", at_ms=1, by="ann",
+        report={"rtoSeconds": 6.5, "loss": {"records": 12}},
+    )  # fmt: skip
+    figures = link_figures(LINK, role, last)
+    assert figures.roles == {"east": "passive", "west": "active"}
+    assert (figures.epoch, figures.duration_seconds, figures.lost_records) == (2, 6.5, 12)
+    assert link_figures(LINK, role, None).lost_records is None
