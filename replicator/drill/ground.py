@@ -1,7 +1,7 @@
 """Where a drill takes place: what plays need of a sandbox or of a real link alike."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from replicator.failover.report import TransitionReport
@@ -29,6 +29,8 @@ class Scene:
         real: whether these are clusters of somebody.
         fenced_by_word: whether a switchover counts on its writers being stopped by somebody: the
             drill's own are then stopped when it says so.
+        starts: by cluster, where a topic that others use ended when the drill began; empty for one
+            of the drill's own.
     """
 
     plan: Plan
@@ -43,6 +45,12 @@ class Scene:
     group: str
     real: bool
     fenced_by_word: bool
+    starts: Mapping[str, Mapping[tuple[str, int], int]] = field(default_factory=dict)
+
+    @property
+    def shared(self) -> bool:
+        """Whether others write to the topic too: then only the drill's own records are judged."""
+        return bool(self.starts)
 
 
 class Ground(Protocol):

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import secrets
 import subprocess
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -108,6 +109,7 @@ class LinkGround:
             naming=naming,
             group=f"{OWN_TOPICS}-{self._drill.name}-{self._run}",
             real=True,
+            starts={} if topic == own else self._ends({pair.source: topic, pair.target: copy}),
             fenced_by_word=self._drill.kind == "switchover" and not _fenced_by_brokers(plan, link),
         )
 
@@ -157,6 +159,18 @@ class LinkGround:
         self._tell("topic", f"{topic} with {partitions} partitions, taken away afterwards")
         for cluster, name in ((self._pair.source, topic), (self._pair.target, copy)):
             self._stack.callback(functools.partial(self._delete, cluster, name))
+
+    def _ends(self, topics: Mapping[ClusterPlan, str]) -> dict[str, dict[tuple[str, int], int]]:
+        """Where a topic that others use ends on both sides, so that it is not read from its start."""
+        found = {}
+        for cluster, topic in topics.items():
+            with ClusterAdmin(cluster, client_id=CLIENT_ID) as admin:
+                count = admin.topic_partitions().get(topic, 0)
+                ends = admin.offsets([(topic, number) for number in range(count)], "latest")
+            found[str(cluster.alias)] = {
+                place: end for place, end in ends.items() if isinstance(end, int)
+            }
+        return found
 
     def _delete(self, cluster: ClusterPlan, name: str) -> None:
         try:

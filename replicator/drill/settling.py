@@ -7,7 +7,7 @@ from replicator.drill.ground import Scene
 from replicator.errors import ReplicatorError
 from replicator.testing.anomalies import Anomaly, Report
 from replicator.testing.checker import check
-from replicator.testing.history import FINAL, Delivered, Event, Seen
+from replicator.testing.history import FINAL, Delivered, Event, Seen, Sent
 from replicator.testing.recorder import Recorder
 from replicator.testing.scan import scan
 from replicator.testing.waiting import NotInTimeError, wait_until
@@ -57,10 +57,14 @@ def _look(scene: Scene, written: list[Event]) -> Settled:
     trouble = ""
     for alias, topic in ((scene.source.name, scene.topic), (scene.target.name, scene.copy)):
         try:
-            scan(scene.behind[alias], dict.fromkeys([topic]), history=looked)
+            scan(scene.behind[alias], [topic], history=looked, starts=scene.starts.get(alias))
         except ReplicatorError as error:
             trouble = f"{alias} could not be read to its end: {error.message}"
-    events = written + looked.events()
+    found = looked.events()
+    if scene.shared:
+        own = {event.id for event in written if isinstance(event, Sent)}
+        found = [event for event in found if not isinstance(event, Seen) or event.id in own]
+    events = written + found
     return Settled(events, check(events, naming=scene.naming), trouble)
 
 

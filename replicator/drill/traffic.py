@@ -53,7 +53,11 @@ class Traffic:
     def read_from(self, cluster: Endpoint) -> GroupReader:
         """Starts a member of the group; without a position it begins at the start."""
         reader = GroupReader(
-            cluster, [self._topic_on(cluster)], group=self._scene.group, history=self.history
+            cluster,
+            [self._topic_on(cluster)],
+            group=self._scene.group,
+            history=self.history,
+            from_start=not self._scene.shared,
         ).start()
         self._readers.append(reader)
         return reader

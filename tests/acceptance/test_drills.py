@@ -95,6 +95,29 @@ def test_a_crashed_workers_lanes_move_again_within_the_limit(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_switchover_is_rehearsed_without_a_lost_or_repeated_record(tmp_path):
+    code, report, said = run_drill(tmp_path, kind="switchover")
+    assert code == 0, said
+    assert report["transition"]["outcome"] == "done"
+    assert {"fence", "promote"} <= {e["step"] for e in report["steps"] if e["part"] == "roles"}
+    assert report["interruptions"]["writesSeconds"] > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["black-hole", "kill"])
+def test_a_failover_is_rehearsed_with_the_active_side_gone(tmp_path, how):
+    code, report, said = run_drill(
+        tmp_path, kind="failover", fault=f"how: {how}",
+        limits="maxRtoSeconds: 60, maxLostRecords: 500, maxReread: 2000",
+    )  # fmt: skip
+    assert code == 0, said
+    assert report["transition"]["outcome"] == "done"
+    assert report["skippedRecords"] == 0
+    stated = next(each for each in report["checks"] if each["check"] == "statedLoss")
+    assert stated["measured"] == report["lostRecords"]
+
+
+@pytest.mark.slow
 def test_a_limit_that_is_not_met_fails_the_drill(tmp_path):
     code, report, said = run_drill(
         tmp_path, kind="network-cut", fault="duration: 4s", limits="maxRtoSeconds: 1"

@@ -87,6 +87,7 @@ def report_of():
             group=GROUP,
             real=False,
             fenced_by_word=False,
+            shared=False,
         )
         played = Played(
             began_at=1000.0, fault_at=1010.0, in_force_at=1010.1, mended_at=1012.0,
