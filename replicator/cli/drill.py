@@ -62,6 +62,7 @@ def register(app: typer.Typer) -> None:
     drill.command("list")(list_reports)
     drill.command("report")(report)
     drill.command("verify")(verify)
+    drill.command("schema")(schema)
     app.add_typer(drill, name="drill", rich_help_panel="Roles")
 
 
@@ -184,6 +185,16 @@ def verify(*, reports: ReportsOption = None, output: OutputOption = Output.TEXT)
     whole = f"{len(chain)} reports, nothing was altered. The last one's checksum:\n{last}"
     render(result, output, text="\n".join(lines) if breaches else whole)
     return DIFFERENT if breaches else 0
+
+
+def schema() -> None:
+    """Print the JSON Schema of the drill file."""
+    import json
+    import sys
+
+    from replicator.drill.load import drill_schema
+
+    sys.stdout.write(json.dumps(drill_schema(), indent=2) + "\n")
 
 
 def _topology(file: Path | None, *, needed: bool) -> "tuple[Plan | None, Mapping[str, Any] | None]":

@@ -1,12 +1,16 @@
 import json
 import textwrap
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from replicator.drill.load import load_drill_text
+from replicator.drill.document import Kind
+from replicator.drill.load import load_drill, load_drill_text
 from replicator.drill.sandbox_topology import TOPIC, sandbox_clusters, sandbox_topology
-from replicator.topology.load import load_text
+from replicator.topology.load import load_plan, load_text
 
+ROOT = Path(__file__).parents[3]
 GOOD = """\
     apiVersion: replicator/v1
     kind: Drill
@@ -185,3 +189,15 @@ def test_a_sandbox_rehearses_the_link_as_the_operators_file_has_it(wanted, clust
     if "kind" not in wanted:  # fencing is the other room's to allow
         loaded = load_text(json.dumps(document))
         assert loaded.plan is not None, loaded.problems
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "topologies" / "drills").glob("*.yaml")), ids=str)
+def test_the_examples_fit_the_example_topology(file):
+    example = load_plan(ROOT / "topologies" / "active-passive.yaml").plan
+    loaded = load_drill(file, plan=example)
+    assert loaded.drill is not None, loaded.problems
+
+
+def test_there_is_an_example_of_every_kind():
+    files = (ROOT / "topologies" / "drills").glob("*.yaml")
+    assert {load_drill(file).drill.kind for file in files} == set(get_args(Kind))
