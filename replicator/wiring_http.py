@@ -1,16 +1,19 @@
 """Joins a worker to its HTTP face: what the endpoints are told."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import asdict
 
+from replicator.api.kept_answer import KeptAnswer
 from replicator.api.provider import JsonObject, PauseTarget
 from replicator.api.topology_view import topology_view
+from replicator.control.group_survey import survey_groups
 from replicator.control.pause import pause_flow, resume_flow
 from replicator.control.status import collect_status
 from replicator.control.unowned import unowned_lanes
 from replicator.control.worker_record import lane_problems
 from replicator.dataplane.events import LaneStats, Problem
-from replicator.failover.history import read_history
+from replicator.failover import past
 from replicator.observability.figures import FlowFigures, MetricsSnapshot
 from replicator.observability.health import (
     CanaryHealth,
@@ -25,15 +28,19 @@ from replicator.wiring import Worker
 STATUS_SECONDS = 1.5
 """How old a status may be: consoles ask every two seconds."""
 
+HISTORY_SECONDS = 5.0
+GROUPS_SECONDS = 10.0
+"""Group positions are compared record by record, which costs a few reads of each group's place."""
+
 
 class WorkerProvider:
     """Answers for one worker; see ``replicator.api.provider.StatusProvider``."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._status: JsonObject = {}
-        self._status_at = float("-inf")
-        self._asking = asyncio.Lock()
+        self._status = self._kept(self._ask_status, STATUS_SECONDS)
+        self._history = self._kept(lambda: past.history(worker.plan), HISTORY_SECONDS)
+        self._groups = self._kept(self._ask_groups, GROUPS_SECONDS)
 
     def live(self) -> Verdict:
         """Whether every loop of the worker ran recently."""
@@ -98,14 +105,19 @@ class WorkerProvider:
 
     async def status(self) -> JsonObject:
         """As ``replicator status -o json``, asked of the clusters now."""
-        clock = self._worker.clock
-        async with self._asking:  # one question to the clusters, however many pages are open
-            if clock.monotonic() - self._status_at >= STATUS_SECONDS:
-                status = await asyncio.to_thread(collect_status, self._worker.plan)
-                self._add_own_trouble(status)
-                self._status = status
-                self._status_at = clock.monotonic()
-            return self._status
+        return await self._status.get()
+
+    def _ask_status(self) -> JsonObject:
+        status = collect_status(self._worker.plan)
+        self._add_own_trouble(status)
+        return status
+
+    def _ask_groups(self) -> JsonObject:
+        plan = self._worker.plan
+        return survey_groups(plan, plan.pairs, clock=self._worker.clock)
+
+    def _kept(self, ask: Callable[[], JsonObject], seconds: float) -> KeptAnswer:
+        return KeptAnswer(ask, seconds=seconds, clock=self._worker.clock)
 
     def _add_own_trouble(self, status: JsonObject) -> None:
         """Adds what only this worker knows: a cluster that refuses us takes no record of it either."""
@@ -127,8 +139,12 @@ class WorkerProvider:
         return topology_view(self._worker.plan)
 
     async def history(self) -> JsonObject:
-        """Role changes on record."""
-        return {"entries": await asyncio.to_thread(read_history, self._worker.plan)}
+        """Role changes and drills on record, asked of the clusters now."""
+        return await self._history.get()
+
+    async def groups(self) -> JsonObject:
+        """Groups on both sides, asked of the clusters."""
+        return await self._groups.get()
 
     async def metrics(self) -> bytes:
         """One scrape."""

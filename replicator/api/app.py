@@ -138,6 +138,11 @@ def _add_reads(app: FastAPI, provider: StatusProvider) -> None:
         """The object of `replicator history -o json`."""
         return JsonAnswer(await provider.history())
 
+    @app.get("/api/v1/groups", tags=["state"], response_model=dict[str, Any], responses=_ERRORS)
+    async def groups() -> Response:
+        """The object of `replicator groups -o json`, a few seconds old at most."""
+        return JsonAnswer(await provider.groups())
+
 
 def _add_changes(app: FastAPI, provider: StatusProvider) -> None:
     @app.post(

@@ -44,6 +44,10 @@ class StatusProvider(Protocol):
         """The object of ``replicator history -o json``."""
         ...
 
+    async def groups(self) -> JsonObject:
+        """The object of ``replicator groups -o json``; a few seconds old at most."""
+        ...
+
     async def metrics(self) -> bytes:
         """One scrape in the Prometheus text format."""
         ...

@@ -39,6 +39,8 @@ VERBS = (
     "quarantine",
     "verify",
     "archive",
+    "history",
+    "drill",
     "import_mm2",
 )
 """Files of this package with a `register`, in the order of `--help`."""

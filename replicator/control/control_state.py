@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
+from replicator.control.drill_records import DrillRecord
 from replicator.control.record_base import Record
 from replicator.control.records import (
     Binding,
@@ -35,7 +36,8 @@ _NEWS = frozenset(
         kind.KIND
         for kind in (
             WorkerRecord, ProblemRecord, QuarantineOutcome,
-            TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord, SightingRecord, DrainedRecord,
+            TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord, SightingRecord,
+            DrainedRecord, DrillRecord,
         )
     }
 )  # fmt: skip

@@ -24,7 +24,7 @@ from replicator.control.seed_child import SeedChild
 from replicator.control.seeding import hand_back
 from replicator.control.stream_hold import left_behind
 from replicator.control.troubles import Troubles
-from replicator.control.worker_record import RateMeter, WorkerRecordWriter
+from replicator.control.worker_record import RateMeter, WorkerRecordWriter, with_canaries
 from replicator.dataplane.events import LaneStats
 from replicator.dataplane.membership import Lanes, Membership
 from replicator.dataplane.messages import LaneStopped
@@ -364,9 +364,8 @@ class PairRunner(threading.Thread):
         with self._lock:
             owned = tuple(sorted(self._owned))
         try:
-            records.write(
-                lanes=owned, rates=self._meter.rates(self._stats(), now=self._clock.monotonic())
-            )
+            rates = self._meter.rates(self._stats(), now=self._clock.monotonic())
+            records.write(lanes=owned, rates=with_canaries(rates, self.view().figures))
         except FencedError:
             raise
         except ReplicatorError as error:

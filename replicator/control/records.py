@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from replicator.control.drill_records import DrillRecord
 from replicator.control.record_base import Part, Record, wire_name
 from replicator.control.role_records import (
     ContactRecord,
@@ -161,13 +162,22 @@ class GapTaken(Record):
     lost: Lost
 
 
+class CanaryPart(Part):
+    """The newest canary of a link's flow: when it came, how long it took; how many were lost."""
+
+    at_ms: int
+    round_trip_seconds: float
+    lost: int = 0
+
+
 class FlowRates(Part):
-    """What one worker copies of one link's flow now."""
+    """What one worker copies of one link's flow now; its controller tells of canaries too."""
 
     link: str
     records_per_second: float = 0.0
     bytes_per_second: float = 0.0
     problems: tuple[ProblemPart, ...] = ()
+    canary: CanaryPart | None = None
 
 
 class Seed(Record):
@@ -266,7 +276,7 @@ KINDS: dict[str, type[Record]] = {
     for kind in (
         Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
         QuarantineOutcome, GapTaken, Seed, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
-        ContactRecord, SalvageRecord, SightingRecord, DrainedRecord,
+        ContactRecord, SalvageRecord, SightingRecord, DrainedRecord, DrillRecord,
     )
 }  # fmt: skip
 

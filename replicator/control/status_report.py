@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from replicator.control.records import Block, ProblemPart, TopicRecord, WorkerRecord
+from replicator.control.records import Block, FlowRates, ProblemPart, TopicRecord, WorkerRecord
 from replicator.control.status_facts import FRESH_SECONDS, PairFacts
 from replicator.control.status_partition import PartitionStatus, partition_status
 from replicator.dataplane.events import Problem
@@ -97,6 +97,7 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
         "lagSeconds": None if unknown and not any(lags) else max(lags, default=0.0),
         "recordsPerSecond": round(sum(rate.records_per_second for rate in rates), 1),
         "bytesPerSecond": round(sum(rate.bytes_per_second for rate in rates), 1),
+        "canary": _canary(rates, facts.now_ms),
         "workers": _workers(facts, workers, block),
         "topics": [
             {
@@ -265,6 +266,18 @@ def _lag_records(
     return sum(known) if len(known) == len(partitions) else None
 
 
+def _canary(rates: Sequence[FlowRates], now_ms: int) -> JsonObject | None:
+    """The newest canary that any worker tells of; None while none has come."""
+    newest = max((r.canary for r in rates if r.canary), key=lambda each: each.at_ms, default=None)
+    if newest is None:
+        return None
+    return {
+        "roundTripSeconds": newest.round_trip_seconds,
+        "ageSeconds": round(max(0, now_ms - newest.at_ms) / 1000, 1),
+        "lost": newest.lost,
+    }
+
+
 def _workers(
     facts: PairFacts, workers: Sequence[WorkerRecord], block: Block | None
 ) -> list[JsonObject]:
@@ -293,6 +306,7 @@ def _link(link: LinkPlan, role: Role | None, facts: Iterable[PairFacts]) -> Json
     return {
         "link": link.name,
         "shape": link.shape,
+        "clusters": list(link.clusters),
         "active": role.active if link.active is not None else None,
         "epoch": role.epoch,
         "state": role.state,

@@ -1,15 +1,16 @@
 """What a worker says of itself in the control topic, so that ``status`` needs no worker to answer."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from replicator.clock import Clock
-from replicator.control.records import FlowRates, ProblemPart, WorkerRecord
+from replicator.control.records import CanaryPart, FlowRates, ProblemPart, WorkerRecord
 from replicator.dataplane.events import LaneStats
 from replicator.errors import ReplicatorError
-from replicator.identifiers import control_topic
+from replicator.identifiers import LinkName, control_topic
 from replicator.kafka.log_writer import LogWriter
+from replicator.observability.figures import DutyFigures
 from replicator.topology.plan import PairPlan, Plan
 
 
@@ -72,6 +73,23 @@ class RateMeter:
             )
             for link, (records, size) in totals.items()
         )
+
+
+def with_canaries(
+    rates: Iterable[FlowRates], figures: Mapping[LinkName, DutyFigures] | None
+) -> tuple[FlowRates, ...]:
+    """The rates with what the controller's canaries found; ``figures`` is None where it is another."""
+    known = {rate.link: rate for rate in rates}
+    for link, each in (figures or {}).items():
+        if each.canary_at_ms >= 0:
+            canary = CanaryPart(
+                at_ms=each.canary_at_ms,
+                round_trip_seconds=round(each.canary_last_seconds, 4),
+                lost=each.canary_lost,
+            )
+            rate = known.get(link, FlowRates(link=link))
+            known[link] = rate.model_copy(update={"canary": canary})
+    return tuple(known.values())
 
 
 def lane_problems(stats: LaneStats) -> list[ProblemPart]:

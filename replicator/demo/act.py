@@ -11,8 +11,8 @@ from replicator.demo.sample import Place, Sample, moved_since, rates, take_sampl
 from replicator.demo.scenario import Scenario
 from replicator.demo.screen import Screen
 from replicator.demo.words import explain_record
-from replicator.demo.worker_process import WorkerProcess
 from replicator.errors import ReplicatorError
+from replicator.testing.worker_process import WorkerProcess
 from replicator.topology.plan import Plan
 
 LOOK_SECONDS = 0.5

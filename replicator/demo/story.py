@@ -19,10 +19,10 @@ from replicator.demo.scenario import PARTITIONS, SCENARIOS, TOPIC, Scenario, top
 from replicator.demo.screen import Screen
 from replicator.demo.shapes import Shape
 from replicator.demo.verdict import judge
-from replicator.demo.worker_process import WorkerProcess
 from replicator.testing.cluster import LocalCluster, start_all
 from replicator.testing.jars import broker_jars
 from replicator.testing.waiting import wait_until
+from replicator.testing.worker_process import WorkerProcess
 from replicator.testing.workload import Recorder, Writer, scan
 from replicator.topology.load import require_plan
 from replicator.topology.plan import Plan

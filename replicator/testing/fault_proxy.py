@@ -168,9 +168,13 @@ class FaultProxy:
         )
 
     async def _serve(self, connection: "_Connection") -> None:
-        # The broker is down, or a side reset: the client sees a reset too.
-        with contextlib.suppress(OSError, asyncio.CancelledError):
-            await connection.run(self._target_port, self._faults_of, self._random)
+        # The broker is down, or a side reset: the client sees a reset too. Python 3.11's suppress
+        # does not look into the group that a task group raises.
+        with contextlib.suppress(asyncio.CancelledError):
+            try:
+                await connection.run(self._target_port, self._faults_of, self._random)
+            except* OSError:
+                pass
 
     def _faults_of(self, direction: str) -> Faults:
         return self._faults[direction]

@@ -1,6 +1,7 @@
 """A consumer group as an application has it: reads, processes, commits, and is moved or killed."""
 
 import threading
+import time
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -42,6 +43,7 @@ class GroupReader:
         self._history = history
         self._stopping = threading.Event()
         self._commit_at_end = True
+        self._abandoned = False
         self._failure: KafkaException | None = None
         self._thread = threading.Thread(target=self._run, name=f"reader-{group}", daemon=True)
         self._consumer = Consumer(
@@ -78,13 +80,19 @@ class GroupReader:
             describe=lambda: f"{count} records for {self._group}, it has {self.delivered}",
         )
 
+    def abandon(self) -> None:
+        """Ends as a member does whose site is lost, without a commit; ``stop`` waits for the end."""
+        self._commit_at_end = False
+        self._abandoned = True
+        self._stopping.set()
+
     def stop(self, *, commit: bool = True, timeout_seconds: float = 30.0) -> None:
         """Ends; with ``commit=False`` as a crash would, between processing and committing.
 
         Raises:
             ReplicatorError: the member had failed, or did not end in time.
         """
-        self._commit_at_end = commit
+        self._commit_at_end = commit and not self._abandoned
         self._stopping.set()
         self._thread.join(timeout_seconds)
         if self._thread.is_alive():
@@ -114,7 +122,7 @@ class GroupReader:
             topic, partition = message.topic() or "", message.partition() or 0
             offset = message.offset() or 0
             self._history.record(
-                Delivered(self._group, self._cluster.name, topic, partition, offset)
+                Delivered(self._group, self._cluster.name, topic, partition, offset, time.time())
             )
             positions[topic, partition] = offset + 1
             self.delivered += 1

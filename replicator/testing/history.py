@@ -92,13 +92,14 @@ class Seen(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """A consumer group was given a record."""
+    """A consumer group was given a record; ``at`` is 0 where the time was not noted."""
 
     group: str
     cluster: str
     topic: str
     partition: int
     offset: int
+    at: float = 0.0
 
 
 class Committed(NamedTuple):

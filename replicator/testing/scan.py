@@ -1,7 +1,7 @@
 """Reads topics from start to end, for the history: what really stands in a cluster."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from confluent_kafka import (
@@ -35,6 +35,7 @@ def scan(
     view: str = FINAL,
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
     timeout_seconds: float = 60.0,
+    starts: Mapping[tuple[str, int], int] | None = None,
 ) -> list[Seen]:
     """Reads every partition of the topics to its end and returns the records it found.
 
@@ -47,6 +48,7 @@ def scan(
         view: ``final``, or a name of a look at the running system.
         isolation: of the reader.
         timeout_seconds: for everything.
+        starts: where to begin in partitions that are not read from their start.
 
     Raises:
         NotInTimeError: the ends were not reached.
@@ -67,7 +69,10 @@ def scan(
     )
     try:
         places = _places(consumer, wanted)
-        found = _read(consumer, places, cluster.name, view, time.monotonic() + timeout_seconds)
+        found = _read(
+            consumer, places, cluster.name, view,
+            deadline=time.monotonic() + timeout_seconds, starts=starts or {},
+        )  # fmt: skip
     finally:
         consumer.close()
     if history is not None:
@@ -87,12 +92,20 @@ def _places(consumer: Consumer, topics: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _read(
-    consumer: Consumer, places: list[tuple[str, int]], cluster: str, view: str, deadline: float
+    consumer: Consumer,
+    places: list[tuple[str, int]],
+    cluster: str,
+    view: str,
+    *,
+    deadline: float,
+    starts: Mapping[tuple[str, int], int],
 ) -> list[Seen]:
     found: list[Seen] = []
     unfinished = set(places)
     if places:
-        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in places])
+        consumer.assign(
+            [TopicPartition(*place, starts.get(place, OFFSET_BEGINNING)) for place in places]
+        )
     while unfinished:
         if time.monotonic() > deadline:
             raise NotInTimeError(f"ends not reached: {sorted(unfinished)}", subject=cluster)

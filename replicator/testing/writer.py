@@ -86,6 +86,7 @@ class Writer:
         self._max_records = max_records
         self._name = f"{cluster.name}.{uuid.uuid4().hex[:8]}"
         self._stopping = threading.Event()
+        self._abandoned = False
         self._thread = threading.Thread(target=self._run, name=f"writer-{self._name}", daemon=True)
         self._failure: Exception | None = None
         self._producer = self._new_producer()
@@ -114,6 +115,14 @@ class Writer:
         """
         self._stopping.set()
         self.join(timeout_seconds=timeout_seconds)
+
+    def abandon(self) -> None:
+        """Ends as an application does whose site is lost: what it had under way is never known.
+
+        Returns at once; ``stop`` waits for the end.
+        """
+        self._abandoned = True
+        self._stopping.set()
 
     def join(self, *, timeout_seconds: float = 60.0) -> None:
         """Waits for a writer with ``max_records`` to end by itself.
@@ -152,6 +161,8 @@ class Writer:
             else:
                 for _ in self._paced():
                     self._write(places, transaction=None)
+                if self._abandoned:
+                    self._producer.purge()
                 self._producer.flush(_DELIVERY_TIMEOUT_SECONDS + 5)
         except (KafkaException, ReplicatorError) as error:
             self._failure = error

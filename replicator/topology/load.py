@@ -19,6 +19,7 @@ from replicator.topology.source import MAX_BYTES, Source, read_source
 
 ENVIRONMENT_VARIABLE = "REPLICATOR_TOPOLOGY"
 DEFAULT_FILE = "topology.yaml"
+_MISSING = f"Name the file with -f, or set {ENVIRONMENT_VARIABLE}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def load_plan(path: str | FilePath) -> LoadResult:
     Raises:
         InputError: when the file itself cannot be read.
     """
-    return load_text(_read(FilePath(path)), file=str(path))
+    return load_text(read_file(FilePath(path)), file=str(path))
 
 
 def require_plan(path: str | FilePath) -> Plan:
@@ -87,13 +88,12 @@ def require_plan(path: str | FilePath) -> Plan:
 def load_text(text: str, *, file: str = DEFAULT_FILE) -> LoadResult:
     """Compiles the text of a topology file."""
     source = read_source(text)
-    problems = [_problem(finding, place, file) for finding, place in source.findings]
+    problems = [placed(finding, place, file) for finding, place in source.findings]
     plan: Plan | None = None
     if source.data is not None:
         plan, findings = _judge(source)
         problems += [
-            _problem(found, source.place(found.path, at_key=found.at_key), file)
-            for found in findings
+            placed(found, source.place(found.path, at_key=found.at_key), file) for found in findings
         ]
     problems.sort(key=lambda problem: (problem.line, problem.column, problem.path))
     ordered = tuple(dict.fromkeys(problems))
@@ -112,15 +112,19 @@ def _judge(source: Source) -> tuple[Plan | None, tuple[Finding, ...]]:
     return None, findings + compile_topology(draft).findings
 
 
-def _read(path: FilePath) -> str:
+def read_file(path: FilePath, *, missing: str = _MISSING) -> str:
+    """The text of a file of ours, bounded in size; ``missing`` is the remedy where there is none.
+
+    Raises:
+        InputError: when it cannot be read.
+    """
     subject = str(path)
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         return content.decode("utf-8-sig")
     except FileNotFoundError as error:
-        remedy = f"Name the file with -f, or set {ENVIRONMENT_VARIABLE}."
-        raise InputError("there is no such file", subject=subject, remedy=remedy) from error
+        raise InputError("there is no such file", subject=subject, remedy=missing) from error
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8 text", subject=subject, remedy="Save it as UTF-8.") from error
     except OSError as error:
@@ -128,7 +132,8 @@ def _read(path: FilePath) -> str:
         raise InputError(wrong, subject=subject, remedy="Check its rights.") from error
 
 
-def _problem(finding: Finding, place: tuple[int, int], file: str) -> Problem:
+def placed(finding: Finding, place: tuple[int, int], file: str) -> Problem:
+    """A finding with the place it has in a file."""
     return Problem(
         file=file,
         line=place[0],

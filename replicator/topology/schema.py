@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from pydantic import BaseModel
+
 from replicator.topology.document import Document
 from replicator.topology.problems import Path
 
@@ -17,7 +19,7 @@ Schema = dict[str, Any]
 @lru_cache(maxsize=1)
 def topology_schema() -> Schema:
     """The schema, with descriptions, without what pydantic adds for its own use."""
-    schema = _tidied(Document.model_json_schema(by_alias=True))
+    schema = tidy_schema(Document)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
@@ -30,38 +32,48 @@ def schema_text() -> str:
     return json.dumps(topology_schema(), indent=2) + "\n"
 
 
-def fields_at(path: Path, data: object) -> dict[str, Schema]:
+def tidy_schema(model: type[BaseModel]) -> Schema:
+    """The schema of any model of a file format, without what pydantic adds for its own use."""
+    return _tidied(model.model_json_schema(by_alias=True))
+
+
+def fields_at(path: Path, data: object, root: Schema | None = None) -> dict[str, Schema]:
     """The fields that may stand at a path of a document, by name.
 
-    `data` is the document: its `shape` and `method` values choose between alternatives.
+    `data` is the document: its `shape` and `method` values choose between alternatives. `root` is
+    the schema of the format, the topology's by default.
     """
-    schemas = [topology_schema()]
+    root = topology_schema() if root is None else root
+    schemas = [root]
     for part in path:
-        schemas = [below for schema in _branches(schemas, data) for below in _below(schema, part)]
+        schemas = [
+            below for schema in _branches(schemas, data, root) for below in _below(schema, part)
+        ]
         data = _data_below(data, part)
     fields: dict[str, Schema] = {}
-    for schema in _branches(schemas, data):
+    for schema in _branches(schemas, data, root):
         fields.update(schema.get("properties", {}))
     return fields
 
 
-def resolved(schema: Schema) -> Schema:
+def resolved(schema: Schema, root: Schema | None = None) -> Schema:
     """Follows a reference into the definitions, keeping what stands beside it."""
     name = schema.get("$ref")
     if name is None:
         return schema
     beside = {key: value for key, value in schema.items() if key != "$ref"}
-    return {**topology_schema()["$defs"][name.removeprefix("#/$defs/")], **beside}
+    definitions = (topology_schema() if root is None else root)["$defs"]
+    return {**definitions[name.removeprefix("#/$defs/")], **beside}
 
 
-def _branches(schemas: list[Schema], data: object) -> list[Schema]:
+def _branches(schemas: list[Schema], data: object, root: Schema) -> list[Schema]:
     found: list[Schema] = []
-    for schema in map(resolved, schemas):
+    for schema in (resolved(one, root) for one in schemas):
         choices = schema.get("anyOf") or schema.get("oneOf")
         if choices is None:
             found.append(schema)
             continue
-        branches = _branches(choices, data)
+        branches = _branches(choices, data, root)
         fitting = [branch for branch in branches if _fits(branch, data)]
         found.extend(fitting or branches)
     return found

@@ -2,45 +2,55 @@
 
 import difflib
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from replicator.topology.document import Document
 from replicator.topology.fields import shown
 from replicator.topology.plan import Shape
 from replicator.topology.problems import Finding, Path
-from replicator.topology.schema import fields_at
+from replicator.topology.schema import Schema, fields_at, topology_schema
 
 _NAME_REMEDY = (
     "use small letters, digits and dashes, 63 at most, with a letter or digit at both ends"
 )
 _Words = tuple[str, str]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def check_shape(data: Mapping[str, Any]) -> tuple[Document | None, tuple[Finding, ...]]:
     """The document, or what keeps the data from being one: every problem, not only the first."""
+    return check_model(data, Document, topology_schema())
+
+
+def check_model(
+    data: Mapping[str, Any], model: type[Model], root: Schema
+) -> tuple[Model | None, tuple[Finding, ...]]:
+    """The same for any file format; `root` is the tidy schema of its model."""
     try:
-        return Document.model_validate(data), ()
+        return model.model_validate(data), ()
     except ValidationError as error:
         details = error.errors(include_url=False)
-        found = [finding for detail in details if (finding := _finding(detail, data)) is not None]
+        found = [
+            finding for detail in details if (finding := _finding(detail, data, root)) is not None
+        ]
         return None, tuple(dict.fromkeys(found))
 
 
-def _finding(detail: ErrorDetails, data: Mapping[str, Any]) -> Finding | None:
+def _finding(detail: ErrorDetails, data: Mapping[str, Any], root: Schema) -> Finding | None:
     path = _data_path(detail["loc"], data)
     kind, context = detail["type"], detail.get("ctx", {})
     at_key = "[key]" in detail["loc"]
     if kind == "complaint":
         return Finding(path, context["message"], context["remedy"], at_key=at_key)
     if kind == "extra_forbidden":
-        return _unknown_field(path, data)
+        return _unknown_field(path, data, root)
     if kind == "missing":
-        return _missing(path, data)
+        return _missing(path, data, root)
     if kind.startswith("union_tag"):
-        return _wrong_tag(path, kind, context, data)
+        return _wrong_tag(path, kind, context, data, root)
     words = _WORDS.get(kind)
     message, remedy = (
         (detail["msg"], "see the topology reference")
@@ -66,9 +76,9 @@ def _data_path(location: tuple[str | int, ...], data: object) -> Path:
     return path
 
 
-def _unknown_field(path: Path, data: Mapping[str, Any]) -> Finding:
+def _unknown_field(path: Path, data: Mapping[str, Any], root: Schema) -> Finding:
     name = str(path[-1])
-    known = fields_at(path[:-1], data)
+    known = fields_at(path[:-1], data, root)
     if name == "<<":
         remedy = "merge keys are not supported; put what links share under spec.defaults"
         return Finding(path, "unknown field '<<'", remedy, at_key=True)
@@ -78,22 +88,22 @@ def _unknown_field(path: Path, data: Mapping[str, Any]) -> Finding:
     return Finding(path, f"unknown field '{name}'", remedy, at_key=True)
 
 
-def _missing(path: Path, data: Mapping[str, Any]) -> Finding:
+def _missing(path: Path, data: Mapping[str, Any], root: Schema) -> Finding:
     name = str(path[-1])
     if name == "shape":
         return Finding(path, "'shape' is missing", f"add 'shape': {', '.join(get_args(Shape))}")
-    description = fields_at(path[:-1], data).get(name, {}).get("description", "")
+    description = fields_at(path[:-1], data, root).get(name, {}).get("description", "")
     first_sentence = description.split(". ")[0].rstrip(".").lower()
     remedy = f"add '{name}': {first_sentence}" if first_sentence else f"add '{name}'"
     return Finding(path, f"'{name}' is missing", remedy)
 
 
 def _wrong_tag(
-    path: Path, kind: str, context: Mapping[str, Any], data: Mapping[str, Any]
+    path: Path, kind: str, context: Mapping[str, Any], data: Mapping[str, Any], root: Schema
 ) -> Finding | None:
     field = str(context["discriminator"]).strip("'")
     if kind == "union_tag_not_found":
-        return _missing((*path, field), data)
+        return _missing((*path, field), data, root)
     allowed = str(context["expected_tags"]).replace("'", "")
     message = f"'{context['tag']}' is not a {field}"
     return Finding((*path, field), message, _one_of(str(context["tag"]), allowed.split(", ")))

@@ -1,83 +1,86 @@
-// Polls the status of the whole topology and shows it. Needs nothing but this server.
+// Shows the status of the whole topology, its groups and its history. Needs nothing but this server.
 
 import { FlowList } from "./flows.js";
 import { bytes, count, element, rate, seconds, setText } from "./format.js";
+import { GroupList } from "./groups.js";
+import { HistoryList } from "./history.js";
 import { FlowMap } from "./map.js";
-
-const EVERY_MS = 2000;
-const SLOWEST_MS = 10000;
-const TIMEOUT_MS = 8000;
-const TOKEN_KEY = "replicator-token";
+import { Polling, keepToken } from "./polling.js";
 
 const byId = (id) => document.getElementById(id);
 const flows = new FlowList(byId("flows"));
-const map = new FlowMap(byId("map"), byId("map-text"));
-let failures = 0;
+const map = new FlowMap(byId("map"), byId("map-detail"));
+const groups = new GroupList(byId("groups"));
+const history = new HistoryList(byId("history"));
+const MOST_PARTS = 6;
 let lastGood = null;
 let last = null;
-let timer = null;
 
-async function poll() {
-  clearTimeout(timer);
-  try {
-    const answer = await ask();
-    if (answer.status === 401 || answer.status === 403) {
-      askForToken(answer.status === 403);
-      return;
-    }
-    if (!answer.ok) throw new Error(await reasonOf(answer));
-    last = await answer.json();
-    failures = 0;
+const status = new Polling("/api/v1/status", {
+  everyMs: 2000,
+  good: (answer) => {
+    last = answer;
     lastGood = Date.now();
-    show(last);
+    show(answer);
     connection("live", "Live");
-  } catch (problem) {
-    failures += 1;
-    lost(problem);
-  }
-  if (!document.hidden) timer = setTimeout(poll, Math.min(SLOWEST_MS, EVERY_MS * 2 ** Math.min(failures, 3)));
-}
+    for (const beside of besides) if (beside.timer === null) beside.ask();
+  },
+  bad: lost,
+  refused: askForToken,
+});
+const besides = [
+  beside("groups", groups, { everyMs: 15000, timeoutMs: 30000 }),
+  beside("history", history, { everyMs: 15000, timeoutMs: 15000 }),
+];
 
-function ask() {
-  const token = sessionStorage.getItem(TOKEN_KEY);
-  return fetch("/api/v1/status", {
-    headers: token ? { Authorization: `Bearer ${token}` } : {},
-    cache: "no-store",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+// What is asked for beside the status: a failure of it is said in its own card.
+function beside(name, list, timing) {
+  const note = byId(`${name}-note`);
+  return new Polling(`/api/v1/${name}`, {
+    ...timing,
+    good: (answer) => {
+      note.hidden = true;
+      list.update(answer);
+    },
+    bad: (why) => {
+      byId(name).hidden = false;
+      note.hidden = false;
+      setText(note, `Not read anew: ${why}. Trying again.`);
+    },
+    refused: askForToken,
   });
 }
 
-async function reasonOf(answer) {
-  const body = await answer.json().catch(() => null);
-  return body?.error?.detail ?? `the server answered ${answer.status}`;
-}
-
-function show(status) {
+function show(answer) {
   byId("token-form").hidden = true;
+  byId("sections").hidden = false;
   byId("main").dataset.stale = "false";
-  setText(byId("topology"), status.topology ?? "");
-  document.title = `${status.topology ?? "replicator"} · replicator`;
-  byId("plan").hidden = !status.planHash;
-  setText(byId("plan-hash"), (status.planHash ?? "").slice(0, 10));
-  byId("plan-hash").title = status.planHash ?? "";
-  showTiles(status);
-  showProblems(status);
-  byId("map-card").hidden = status.flows.length === 0;
-  map.update(status.flows, status.links ?? []);
-  flows.update(status);
-  showWorkers(status);
+  setText(byId("topology"), answer.topology ?? "");
+  document.title = `${problemsOf(answer).length ? "▲ " : ""}${answer.topology ?? "replicator"} · replicator`;
+  byId("plan").hidden = !answer.planHash;
+  setText(byId("plan-hash"), (answer.planHash ?? "").slice(0, 10));
+  byId("plan-hash").title = answer.planHash ?? "";
+  showTiles(answer);
+  showProblems(answer);
+  byId("map-card").hidden = answer.flows.length === 0;
+  map.update(answer.flows, answer.links ?? []);
+  flows.update(answer);
+  showWorkers(answer);
 }
 
-function showTiles(status) {
-  const all = status.flows;
+function showTiles(answer) {
+  const all = answer.flows;
   const moving = all.filter((flow) => flow.state === "replicating").length;
-  const known = all.map((flow) => flow.lagRecords).filter((lag) => lag != null);
-  const ages = all.map((flow) => flow.lagSeconds).filter((age) => age != null);
+  const known = (field) => all.map((flow) => flow[field]).filter((value) => value != null);
   const sum = (field) => all.reduce((total, flow) => total + (flow[field] ?? 0), 0);
+  const trips = all.map((flow) => flow.canary?.roundTripSeconds).filter((value) => value != null);
+  const lags = known("lagRecords");
+  const ages = known("lagSeconds");
   const tiles = [
     ["flows replicating", `${moving} of ${all.length}`, moving < all.length ? "attention" : "good"],
-    ["records behind", known.length ? count(known.reduce((a, b) => a + b, 0)) : "–"],
+    ["records behind", lags.length ? count(lags.reduce((a, b) => a + b, 0)) : "–"],
     ["worst lag", ages.length ? seconds(Math.max(...ages)) : "–"],
+    ["canary round trip", trips.length ? seconds(Math.max(...trips)) : "–"],
     ["records/s", rate(sum("recordsPerSecond"))],
     ["bytes/s", bytes(sum("bytesPerSecond"))],
   ];
@@ -94,44 +97,57 @@ function showTiles(status) {
   });
 }
 
-function showProblems(status) {
-  const problems = status.flows.flatMap((flow) => (flow.problems ?? []).map((problem) => ({ flow, problem })));
+function problemsOf(answer) {
+  return [
+    ...(answer.links ?? []).flatMap((link) => (link.problems ?? []).map((problem) => ({ where: link.link, problem }))),
+    ...answer.flows.flatMap((flow) => (flow.problems ?? []).map((problem) => ({
+      where: `${flow.link} · ${flow.source} → ${flow.target}`, problem,
+    }))),
+  ];
+}
+
+function showProblems(answer) {
+  const problems = problemsOf(answer);
   byId("problems-card").hidden = problems.length === 0;
   setText(byId("problems-count"), String(problems.length));
-  const key = JSON.stringify(problems.map(({ flow, problem }) => [flow.link, flow.flow, problem]));
+  const key = JSON.stringify(problems);
   const list = byId("problems");
   if (list.dataset.key === key) return;
   list.dataset.key = key;
-  list.replaceChildren(...problems.map(({ flow, problem }) => element(
+  list.replaceChildren(...problems.map(({ where, problem }) => element(
     "li", {},
     element("p", { class: "problem-head" },
       element("code", { class: "code", text: problem.code }),
       element("strong", { text: problem.subject }),
-      element("span", { class: "where", text: `${flow.link} · ${flow.source} → ${flow.target}` })),
+      element("span", { class: "where", text: where })),
     element("p", { text: problem.detail }),
     problem.remedy ? element("p", { class: "remedy" }, element("span", { text: "What to do: " }), problem.remedy) : null,
   )));
 }
 
-function showWorkers(status) {
+function showWorkers(answer) {
   const workers = new Map();
-  for (const flow of status.flows) {
+  for (const flow of answer.flows) {
     for (const worker of flow.workers ?? []) {
       const parts = workers.get(worker.id) ?? new Map();
       parts.set(flow.flow, new Set([...(parts.get(flow.flow) ?? []), ...worker.lanes]));
       workers.set(worker.id, parts);
     }
   }
-  byId("workers-card").hidden = status.flows.length === 0;
+  byId("workers-card").hidden = answer.flows.length === 0;
   setText(byId("workers-count"), String(workers.size));
   const rows = [...workers].sort(([a], [b]) => a.localeCompare(b)).map(([id, parts]) => element(
     "li", {}, element("strong", { text: id }),
-    ...[...parts].map(([flow, lanes]) => element("span", {
+    ...[...parts].slice(0, MOST_PARTS).map(([flow, lanes]) => element("span", {
       class: "lanes",
       text: `${flow.replace("->", " → ")}: lane${lanes.size === 1 ? "" : "s"} ${[...lanes].sort((a, b) => a - b).join(", ")}`,
     })),
+    parts.size > MOST_PARTS ? element("span", { class: "lanes", text: `and ${parts.size - MOST_PARTS} more ways` }) : null,
   ));
   const none = element("li", { text: "No worker runs. Start one with: replicator run" });
+  const key = JSON.stringify([...workers].map(([id, parts]) => [id, [...parts].map(([flow, lanes]) => [flow, [...lanes]])]));
+  if (byId("workers").dataset.key === key) return;
+  byId("workers").dataset.key = key;
   byId("workers").replaceChildren(...(rows.length ? rows : [none]));
 }
 
@@ -140,27 +156,31 @@ function connection(state, text) {
   setText(byId("connection-text"), text);
 }
 
-function lost(problem) {
+function lost(why, silent) {
   byId("main").dataset.stale = String(lastGood !== null);
-  const network = problem instanceof TypeError || problem.name === "TimeoutError";
-  const why = network ? "The server does not answer" : `No status: ${problem.message}`;
   const since = lastGood ? `, shown as of ${new Date(lastGood).toLocaleTimeString()}` : "";
-  connection("lost", `${why}${since}; trying again`);
+  connection("lost", `▲ ${silent ? why : `No status: ${why}`}${since}; trying again`);
 }
 
 function askForToken(wrong) {
-  sessionStorage.removeItem(TOKEN_KEY);
+  keepToken(null);
   connection("waiting", wrong ? "That token was refused" : "A token is needed");
-  byId("token-form").hidden = false;
-  byId("token").focus();
+  if (byId("token-form").hidden) {
+    byId("token-form").hidden = false;
+    byId("token").focus();
+  }
 }
 
 byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  sessionStorage.setItem(TOKEN_KEY, byId("token").value.trim());
+  keepToken(byId("token").value.trim());
   byId("token").value = "";
-  poll();
+  status.ask();
 });
-document.addEventListener("visibilitychange", () => (document.hidden ? clearTimeout(timer) : poll()));
+// A place in a list that is folded is unfolded before it is gone to.
+window.addEventListener("hashchange", () => {
+  if (last) flows.update(last);
+  document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+});
 window.addEventListener("resize", () => last && map.update(last.flows, last.links ?? []));
-poll();
+status.ask();

@@ -1,9 +1,12 @@
 // One card a link, one row a flow, one table of partitions for a flow that is opened.
 
-import { bytes, count, element, exact, pill, rate, seconds, setText, showState } from "./format.js";
+import { anchor, bytes, count, element, exact, pill, rate, seconds, setText, showState } from "./format.js";
+import { roleLine } from "./roles.js";
 import { Sparkline } from "./sparkline.js";
 
 const MOST_ROWS = 400;
+const MANY = 12;
+const FIRST = 6;
 
 export class FlowList {
   constructor(node) {
@@ -34,18 +37,42 @@ class LinkCard {
     this.rows = new Map();
     this.about = element("p", { class: "about" });
     this.body = element("div", { class: "rows" });
+    this.all = false;
+    this.more = element("button", { type: "button", class: "opener more", hidden: true, onclick: () => this.showAll() });
     this.node = element(
       "section", { class: "card link", "aria-label": `Link ${name}` },
       element("div", { class: "link-head" }, element("h2", { text: name }), this.about),
-      this.body,
+      this.body, this.more,
     );
   }
 
+  showAll() {
+    this.all = true;
+    this.more.hidden = true;
+    for (const row of this.rows.values()) row.node.hidden = false;
+    [...this.rows.values()][FIRST]?.node.focus({ preventScroll: true });
+  }
+
+  // Of very many flows the first few are shown, and each that needs a look.
+  hideMost(flows) {
+    const many = flows.length > MANY && !this.all;
+    const asked = decodeURIComponent(location.hash.slice(1));
+    flows.forEach((flow, at) => {
+      const plain = flow.state === "replicating" && !(flow.problems ?? []).length;
+      const row = this.rows.get(flow.flow);
+      row.node.hidden = many && at >= FIRST && plain && !row.open && row.node.id !== asked;
+    });
+    this.more.hidden = !many;
+    setText(this.more, `Show all ${flows.length} flows`);
+  }
+
   update(facts, flows) {
-    const parts = facts
-      ? [facts.shape, facts.active && `active: ${facts.active}`, facts.epoch ? `epoch ${facts.epoch}` : null]
-      : [];
-    setText(this.about, parts.filter(Boolean).join(" · "));
+    const key = JSON.stringify([facts, Math.floor(Date.now() / 30000)]);
+    if (this.about.dataset.key !== key) {
+      this.about.dataset.key = key;
+      this.about.replaceChildren(...roleLine(facts, flows));
+    }
+    this.node.dataset.many = String(flows.length > 6);
     const ids = flows.map((flow) => flow.flow);
     for (const id of [...this.rows.keys()].filter((known) => !ids.includes(known))) {
       this.rows.get(id).node.remove();
@@ -59,6 +86,7 @@ class LinkCard {
       }
       this.rows.get(flow.flow).update(flow);
     }
+    this.hideMost(flows);
   }
 }
 
@@ -70,7 +98,7 @@ class FlowRow {
     this.reason = element("p", { class: "reason" });
     this.figures = {};
     const figures = element("dl", { class: "figures" });
-    for (const [key, title] of [["lag", "behind"], ["age", "lag"], ["rate", "records/s"], ["bytes", "bytes/s"]]) {
+    for (const [key, title] of [["lag", "behind"], ["age", "lag"], ["rate", "records/s"], ["bytes", "bytes/s"], ["canary", "canary"]]) {
       this.figures[key] = element("dd");
       figures.append(element("div", {}, element("dt", { text: title }), this.figures[key]));
     }
@@ -81,18 +109,18 @@ class FlowRow {
       onclick: () => this.toggle(),
     });
     this.node = element(
-      "article", { class: "flow", "aria-label": `Flow ${flow.source} to ${flow.target}` },
+      "article", { class: "flow", id: anchor(flow), tabindex: "-1", "aria-label": `Flow ${flow.source} to ${flow.target}` },
       element(
         "div", { class: "flow-main" },
         element(
           "div", { class: "flow-name" },
           element("h3", {}, flow.source, element("span", { class: "to", "aria-hidden": "true", text: "→" }),
             element("span", { class: "visually-hidden", text: " to " }), flow.target),
-          this.state,
+          this.state, this.reason,
         ),
         this.spark.node, figures, this.button,
       ),
-      this.reason, this.detail,
+      this.detail,
     );
   }
 
@@ -100,16 +128,28 @@ class FlowRow {
     this.flow = flow;
     this.node.dataset.state = flow.state;
     showState(this.state, flow.state);
-    setText(this.reason, flow.reason ?? "");
+    const plain = /^(\d+) of \1 partitions moving$/.test(flow.reason ?? "");
+    setText(this.reason, plain ? "" : flow.reason ?? "");
     this.figure("lag", count(flow.lagRecords), exact(flow.lagRecords));
     this.figure("age", seconds(flow.lagSeconds));
     this.figure("rate", rate(flow.recordsPerSecond), exact(flow.recordsPerSecond));
     this.figure("bytes", bytes(flow.bytesPerSecond), exact(flow.bytesPerSecond));
+    this.showCanary(flow.canary);
     this.spark.add(flow.lagRecords);
     const partitions = flow.topics.reduce((sum, topic) => sum + topic.partitions.length, 0);
     const topics = flow.topics.length;
     setText(this.button, `${topics} topic${topics === 1 ? "" : "s"}, ${partitions} partition${partitions === 1 ? "" : "s"}`);
     if (this.open) this.showPartitions();
+  }
+
+  // One small record a second through the link's own lanes: what a record takes now.
+  showCanary(canary) {
+    const lost = canary?.lost > 0 ? `, ${count(canary.lost)} lost` : "";
+    const stale = canary?.ageSeconds > 30;
+    const title = canary
+      ? `A small record went through the link in ${seconds(canary.roundTripSeconds)}, ${seconds(canary.ageSeconds)} ago${lost}`
+      : "No small record has come through yet";
+    this.figure("canary", canary ? (stale ? `silent ${seconds(canary.ageSeconds)}` : seconds(canary.roundTripSeconds)) : "–", title);
   }
 
   figure(key, text, title = text) {

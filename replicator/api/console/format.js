@@ -68,8 +68,30 @@ function fill(node, properties, children) {
 // A mark beside the colour, so that a state is never told by colour alone.
 const marks = {
   replicating: "●", seeding: "◐", waiting: "○", paused: "❚❚", draining: "◒", stopped: "■", failed: "▲",
+  synced: "●", pending: "◐", "no positions": "○", "at work on the target": "◆", refused: "▲", deleted: "×",
+  done: "✓", pass: "✓", passed: "✓", fail: "✗", "rolled back": "↩", open: "◐",
 };
 const order = ["failed", "stopped", "paused", "draining", "seeding", "waiting", "replicating"];
+
+export function mark(state) {
+  return marks[state] ?? "?";
+}
+
+// The row of a flow, as a place to go to.
+export function anchor(flow) {
+  return `flow-${flow.link}-${flow.source}-${flow.target}`;
+}
+
+// A moment as people speak of it; exact in the tooltip. Takes milliseconds or ISO 8601.
+export function ago(moment) {
+  const at = new Date(moment);
+  if (Number.isNaN(at.getTime())) return document.createTextNode(unknown);
+  const passed = (Date.now() - at.getTime()) / 1000;
+  const steps = [[60, 1, "s"], [3600, 60, "min"], [172800, 3600, "h"], [Infinity, 86400, "days"]];
+  const [, size, unit] = steps.find(([limit]) => passed < limit);
+  const text = passed < 5 ? "just now" : `${Math.floor(passed / size)} ${unit} ago`;
+  return element("time", { datetime: at.toISOString(), title: at.toLocaleString(), text });
+}
 
 export function pill(state) {
   return showState(element("span", { class: "pill" }), state);
@@ -79,7 +101,7 @@ export function showState(node, state) {
   if (node.dataset.state !== state) {
     node.dataset.state = state;
     node.replaceChildren(
-      element("span", { "aria-hidden": "true", class: "mark", text: marks[state] ?? "?" }),
+      element("span", { "aria-hidden": "true", class: "mark", text: mark(state) }),
       document.createTextNode(state),
     );
   }

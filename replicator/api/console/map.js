@@ -1,96 +1,162 @@
-// Clusters as nodes, flows as arrows: colour says state, movement says that records move.
+// Clusters as nodes with their roles, flows as arrows: colour and a sign say state, movement says
+// that records move. Every arrow leads to its flow below, by mouse, touch or keyboard.
 
-import { count, drawing, rate, seconds, worst } from "./format.js";
-
-const WIDE = { node: { width: 132, height: 46 }, label: { width: 124, height: 36 }, letters: 15 };
-const NARROW = { node: { width: 96, height: 44 }, label: { width: 92, height: 36 }, letters: 10 };
+import { anchor, count, drawing, mark, rate, seconds, setText, worst } from "./format.js";
+import { frame, plan, route } from "./map_layout.js";
+import { rolesOf } from "./roles.js";
 
 export class FlowMap {
-  constructor(svg, text) {
+  constructor(svg, detail) {
     this.svg = svg;
-    this.text = text;
+    this.detail = detail;
     this.shape = "";
     this.arrows = new Map();
+    this.nodes = new Map();
+    this.told = null;
   }
 
   update(flows, links) {
     const pairs = byPair(flows);
     const hub = hubOf(pairs, links);
-    const narrow = this.svg.clientWidth < 560;
+    const narrow = this.svg.parentElement.clientWidth < 620;
     const shape = JSON.stringify([[...pairs.keys()], hub, narrow]);
     if (shape !== this.shape) {
       this.shape = shape;
       this.build(pairs, hub, narrow);
     }
+    this.pairs = pairs;
     for (const [id, pair] of pairs) this.show(this.arrows.get(id), pair);
-    this.text.textContent = [...pairs.values()]
-      .map((pair) => `${pair.source} to ${pair.target}: ${pair.state}, ${pair.lag} records behind.`)
-      .join(" ");
+    const roles = rolesOf(links, hub);
+    for (const [name, node] of this.nodes) {
+      const role = roles.get(name);
+      setText(node.role, role?.short ?? "");
+      node.group.dataset.role = role?.kind ?? "";
+      setText(node.title, role ? `${name}: ${role.long}` : name);
+      node.name.setAttribute("y", role ? -4 : 6);
+    }
+    this.tell();
   }
 
   build(pairs, hub, narrow) {
-    const names = [...new Set([...pairs.values()].flatMap((pair) => [pair.source, pair.target]))];
-    const places = layout(names, hub, narrow);
-    const { node, label, letters } = narrow ? NARROW : WIDE;
+    const { dense, sizes, places } = plan(pairs, hub, narrow);
+    const { node, label, letters } = sizes;
     const taken = [...places.values()].map((at) => ({ ...at, ...node }));
+    this.dense = dense;
     this.narrow = narrow;
     this.arrows.clear();
+    this.nodes.clear();
     const lines = drawing("g");
-    const labels = drawing("g");
-    const clusters = drawing("g");
     for (const [id, pair] of pairs) {
-      const both = pairs.has(`${pair.target}->${pair.source}`);
       const way = route(places.get(pair.source), places.get(pair.target), {
-        both,
+        both: pairs.has(`${pair.target}->${pair.source}`),
         around: hub && pair.source !== hub && pair.target !== hub ? places.get(hub) : null,
-        bend: pair.source < pair.target ? (narrow ? 150 : 100) : (narrow ? 66 : 10),
+        clearance: narrow ? 110 : 190,
         node,
+        label,
+        dense,
       });
-      taken.push({ ...way.label, ...label });
-      const arrow = {
-        group: drawing("g", { class: "arrow" }),
-        base: drawing("path", { class: "base", d: way.path }),
-        moving: drawing("path", { class: "moving", d: way.path }),
-        head: drawing("path", { class: "head", d: way.head }),
-        label: drawing("g", { class: "label", transform: `translate(${way.label.x} ${way.label.y})` }),
-        first: drawing("text", { y: -3 }),
-        second: drawing("text", { y: 12, class: "quiet" }),
-      };
-      arrow.group.append(arrow.base, arrow.moving, arrow.head);
-      arrow.label.append(drawing("rect", { x: -label.width / 2, y: -label.height / 2, ...label, rx: 9 }), arrow.first, arrow.second);
-      lines.append(arrow.group);
-      labels.append(arrow.label);
+      if (!dense) taken.push({ ...way.label, ...label });
+      const arrow = this.arrow(id, way, label);
       this.arrows.set(id, arrow);
+      lines.append(arrow.link);
     }
+    const clusters = drawing("g");
     for (const [name, { x, y }] of places) {
-      clusters.append(drawing(
-        "g", { class: "cluster", transform: `translate(${x} ${y})` },
-        drawing("rect", { x: -node.width / 2, y: -node.height / 2, ...node, rx: 12 }),
-        drawing("text", { y: 5, text: name.length > letters ? `${name.slice(0, letters - 1)}…` : name }, drawing("title", { text: name })),
-      ));
+      const parts = {
+        title: drawing("title"),
+        name: drawing("text", { class: "name", text: name.length > letters ? `${name.slice(0, letters - 1)}…` : name }),
+        role: drawing("text", { class: "role", y: 17 }),
+      };
+      parts.group = drawing(
+        "g", { class: "cluster", transform: `translate(${x} ${y})` }, parts.title,
+        drawing("rect", { x: -node.width / 2, y: -node.height / 2, ...node, rx: 14 }), parts.name, parts.role,
+      );
+      this.nodes.set(name, parts);
+      clusters.append(parts.group);
     }
+    this.svg.dataset.dense = String(dense);
     this.svg.setAttribute("viewBox", frame(taken));
-    this.svg.replaceChildren(lines, clusters, labels);
+    this.svg.replaceChildren(lines, clusters);
+  }
+
+  arrow(id, way, label) {
+    const parts = {
+      base: drawing("path", { class: "base", d: way.path }),
+      moving: drawing("path", { class: "moving", d: way.path }),
+      first: drawing("text", { y: -3 }),
+      second: drawing("text", { y: 13, class: "quiet" }),
+      sign: drawing("text", { y: 5, class: "sign" }),
+      words: drawing("g", { class: "label", transform: `translate(${way.label.x.toFixed(1)} ${way.label.y.toFixed(1)})` }),
+    };
+    if (this.dense) {
+      parts.words.append(drawing("circle", { r: 12 }), parts.sign);
+    } else {
+      parts.words.append(drawing("rect", { x: -label.width / 2, y: -label.height / 2, ...label, rx: 9 }), parts.first, parts.second);
+    }
+    const tell = (told) => () => {
+      this.told = told;
+      this.tell();
+    };
+    parts.link = drawing(
+      "a", { class: "arrow", onmouseenter: tell(id), onfocus: tell(id), onmouseleave: tell(null), onblur: tell(null) },
+      drawing("path", { class: "reach", d: way.path }), parts.base,
+      parts.moving, drawing("path", { class: "head", d: way.head }), parts.words,
+    );
+    return parts;
   }
 
   show(arrow, pair) {
-    arrow.group.dataset.state = pair.state;
-    arrow.group.dataset.moving = String(pair.state !== "failed" && pair.rate > 0);
-    arrow.label.dataset.state = pair.state;
-    arrow.first.textContent = pair.rate > 0 ? `${rate(pair.rate)} rec/s` : pair.state;
+    const troubled = pair.state !== "replicating";
+    const link = arrow.link;
+    link.dataset.state = pair.state;
+    link.dataset.moving = String(pair.rate > 0 && ["replicating", "seeding", "draining"].includes(pair.state));
+    link.setAttribute("href", `#${anchor(pair.flows[0])}`);
+    link.setAttribute("aria-label", sentence(pair));
+    // In a crowd only what needs a look is a stop for the keyboard; the rows below are all of them.
+    if (this.dense && !troubled) link.setAttribute("tabindex", "-1");
+    else link.removeAttribute("tabindex");
+    if (this.dense) {
+      arrow.base.setAttribute("stroke-width", (1 + Math.log10(1 + pair.rate) * 0.6).toFixed(2));
+      arrow.words.setAttribute("visibility", troubled ? "visible" : "hidden");
+      setText(arrow.sign, mark(pair.state));
+      return;
+    }
+    setText(arrow.first, troubled ? `${mark(pair.state)} ${pair.state}` : `${rate(pair.rate)} rec/s`);
     const behind = `${count(pair.lag)} behind`;
-    const age = this.narrow ? "" : ` · ${seconds(pair.lagSeconds)}`;
-    arrow.second.textContent = pair.lag > 0 ? behind + age : "caught up";
-    if (pair.lag == null) arrow.second.textContent = "lag unknown";
+    const age = this.narrow || pair.lagSeconds == null ? "" : ` · ${seconds(pair.lagSeconds)}`;
+    setText(arrow.second, pair.lag == null ? "lag unknown" : pair.lag > 0 ? behind + age : "caught up");
   }
+
+  // One line under the map: the arrow somebody points at, else the whole.
+  tell() {
+    const pair = this.told && this.pairs.get(this.told);
+    if (pair) {
+      setText(this.detail, sentence(pair));
+      return;
+    }
+    const all = [...this.pairs.values()];
+    const wrong = all.filter((one) => one.state !== "replicating");
+    const names = wrong.slice(0, 3).map((one) => `${one.source} → ${one.target} is ${one.state}`);
+    const rest = wrong.length > 3 ? ` and ${wrong.length - 3} more` : "";
+    const fine = all.length === 1 ? sentence(all[0]) : `All ${all.length} ways between ${this.nodes.size} clusters replicate.`;
+    setText(this.detail, wrong.length ? `${names.join(", ")}${rest}.` : fine);
+  }
+}
+
+function sentence(pair) {
+  const lag = pair.lag == null ? "lag unknown" : pair.lag > 0 ? `${count(pair.lag)} records behind` : "caught up";
+  const links = pair.links.length > 1 ? ` (${pair.links.join(", ")})` : "";
+  return `${pair.source} → ${pair.target}${links}: ${pair.state}, ${rate(pair.rate)} records/s, ${lag}`;
 }
 
 function byPair(flows) {
   const pairs = new Map();
   for (const flow of flows) {
     const pair = pairs.get(flow.flow) ?? {
-      source: flow.source, target: flow.target, states: [], rate: 0, lag: null, lagSeconds: null,
+      source: flow.source, target: flow.target, flows: [], links: [], states: [], rate: 0, lag: null, lagSeconds: null,
     };
+    pair.flows.push(flow);
+    pair.links.push(flow.link);
     pair.states.push(flow.state);
     pair.state = worst(pair.states);
     pair.rate += flow.recordsPerSecond ?? 0;
@@ -112,71 +178,4 @@ function hubOf(pairs, links) {
   const [name, others] = [...degrees].sort((a, b) => b[1].size - a[1].size)[0];
   const hasHub = links.some((link) => link.shape === "hub-and-spoke");
   return hasHub && others.size === degrees.size - 1 ? name : null;
-}
-
-function layout(names, hub, narrow) {
-  const outer = names.filter((name) => name !== hub);
-  const half = narrow ? { x: 132, y: outer.length === 2 && !hub ? 105 : 190 } : { x: 370, y: 130 + outer.length * 8 };
-  const places = new Map(hub ? [[hub, { x: 0, y: 0 }]] : []);
-  // A phone is tall: two clusters stand above each other there, and beside each other elsewhere.
-  const start = outer.length === 2 ? (narrow ? -Math.PI / 2 : Math.PI) : -Math.PI / 2;
-  outer.forEach((name, index) => {
-    const angle = start + (2 * Math.PI * index) / outer.length;
-    places.set(name, { x: half.x * Math.cos(angle), y: half.y * Math.sin(angle) });
-  });
-  if (outer.length === 4) {
-    const corners = [[-1, -1], [1, -1], [1, 1], [-1, 1]];
-    outer.forEach((name, index) => places.set(name, { x: half.x * corners[index][0], y: half.y * corners[index][1] }));
-  }
-  return places;
-}
-
-// The view box that just holds every node and label.
-function frame(boxes) {
-  const left = Math.min(...boxes.map((box) => box.x - box.width / 2)) - 8;
-  const top = Math.min(...boxes.map((box) => box.y - box.height / 2)) - 8;
-  const right = Math.max(...boxes.map((box) => box.x + box.width / 2)) + 8;
-  const bottom = Math.max(...boxes.map((box) => box.y + box.height / 2)) + 8;
-  return `${left} ${top} ${right - left} ${bottom - top}`;
-}
-
-// Two ways between the same clusters bend apart. Beside a hub both bend away from it, one further.
-function route(from, to, { both, around, bend: aroundBend, node }) {
-  const dx = to.x - from.x;
-  const dy = to.y - from.y;
-  const length = Math.hypot(dx, dy) || 1;
-  let normal = { x: dy / length, y: -dx / length };
-  const centre = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
-  let bend = both ? Math.min(54, 20 + length * 0.09) * 1.5 : 0;
-  if (around) {
-    const away = (centre.x - around.x) * normal.x + (centre.y - around.y) * normal.y;
-    if (away < 0) normal = { x: -normal.x, y: -normal.y };
-    bend = aroundBend;
-  }
-  const middle = { x: centre.x + normal.x * bend, y: centre.y + normal.y * bend };
-  const start = edge(from, middle, node);
-  const end = edge(to, middle, node);
-  const back = Math.hypot(end.x - middle.x, end.y - middle.y) || 1;
-  const along = { x: (end.x - middle.x) / back, y: (end.y - middle.y) / back };
-  const tail = { x: end.x - along.x * 11, y: end.y - along.y * 11 };
-  const wing = { x: -along.y * 6, y: along.x * 6 };
-  return {
-    path: `M${start.x} ${start.y} Q${middle.x} ${middle.y} ${tail.x} ${tail.y}`,
-    head: `M${end.x} ${end.y} L${tail.x + wing.x} ${tail.y + wing.y} L${tail.x - wing.x} ${tail.y - wing.y} Z`,
-    label: {
-      x: 0.25 * start.x + 0.5 * middle.x + 0.25 * end.x,
-      y: 0.25 * start.y + 0.5 * middle.y + 0.25 * end.y,
-    },
-  };
-}
-
-// Where the line from a node's centre towards a point leaves the node's box.
-function edge(centre, towards, node) {
-  const dx = towards.x - centre.x;
-  const dy = towards.y - centre.y;
-  const scale = Math.min(
-    (node.width / 2 + 5) / (Math.abs(dx) || 1e-9),
-    (node.height / 2 + 5) / (Math.abs(dy) || 1e-9),
-  );
-  return { x: centre.x + dx * Math.min(1, scale), y: centre.y + dy * Math.min(1, scale) };
 }

@@ -47,6 +47,9 @@ class FakeWorker:
     async def history(self) -> dict[str, Any]:
         return {"entries": []}
 
+    async def groups(self) -> dict[str, Any]:
+        return {"groups": [], "problems": []}
+
     async def metrics(self) -> bytes:
         return b"# TYPE replicator_plan_info gauge\n"
 

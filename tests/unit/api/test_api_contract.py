@@ -15,6 +15,7 @@ OPERATIONS = [
     ("GET", "/api/v1/status"),
     ("GET", "/api/v1/topology"),
     ("GET", "/api/v1/history"),
+    ("GET", "/api/v1/groups"),
     ("POST", "/api/v1/pause"),
     ("POST", "/api/v1/resume"),
 ]

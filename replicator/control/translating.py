@@ -1,35 +1,28 @@
-"""What the commands about positions share: a translator that knows what was put back from quarantine."""
+"""A translator of positions that knows what was put back from quarantine; for commands and the API."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from replicator.control.control_state import ControlState
-    from replicator.offsets.lines import Line
-    from replicator.offsets.translator import Translator
-    from replicator.topology.plan import Plan
+from replicator.control.bootstrap import read_control
+from replicator.control.control_state import EMPTY, ControlState
+from replicator.control.records import QuarantineOutcome
+from replicator.errors import NotFoundError
+from replicator.offsets.lines import Line
+from replicator.offsets.translator import Translator
+from replicator.topology.plan import Plan
 
 CLIENT_ID = "replicator-offsets"
 
 
-def open_translator(plan: "Plan") -> "Translator":
+def open_translator(plan: Plan) -> Translator:
     """A translator for one command."""
-    from replicator.offsets.translator import Translator
-
     return Translator(plan, client_id=CLIENT_ID, replayed=_replayed(plan))
 
 
-def _replayed(plan: "Plan") -> "Callable[[Line], frozenset[int]]":
+def _replayed(plan: Plan) -> Callable[[Line], frozenset[int]]:
     """Source offsets that were put back from quarantine, from the control topic of the target."""
-    from replicator.control.bootstrap import read_control
-    from replicator.control.control_state import EMPTY
-    from replicator.control.records import QuarantineOutcome
-    from replicator.errors import NotFoundError
-
     states: dict[str, ControlState] = {}
 
-    def of(line: "Line") -> frozenset[int]:
+    def of(line: Line) -> frozenset[int]:
         alias = line.target.alias
         if alias not in states:
             try:

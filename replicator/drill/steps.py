@@ -1,0 +1,72 @@
+"""The steps of a drill as they are played: when each began, how long it took, what came of it."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from replicator.clock import Clock
+from replicator.errors import ReplicatorError
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step; ``at`` is wall-clock seconds.
+
+    ``part`` says whose step it is: ``drill``, ``fault``, or ``roles`` for those of a role change.
+    """
+
+    name: str
+    at: float
+    seconds: float
+    result: str
+    ok: bool
+    part: str
+
+
+class Outcome:
+    """What a step has to say of itself when it ends."""
+
+    def __init__(self) -> None:
+        self.result = ""
+
+
+class StepLog:
+    """Takes steps down; tells a listener (a person, mostly) about each."""
+
+    def __init__(self, clock: Clock, *, tell: Callable[[str, str], None]) -> None:
+        self._clock = clock
+        self._tell = tell
+        self._steps: list[Step] = []
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """In the order in which they began."""
+        return tuple(sorted(self._steps, key=lambda step: step.at))
+
+    @contextlib.contextmanager
+    def step(self, name: str, *, part: str = "drill") -> Iterator[Outcome]:
+        """Times what is done inside; an error is noted and goes on its way."""
+        outcome = Outcome()
+        at, began = self._clock.now(), self._clock.monotonic()
+        self._tell(name, "")
+        try:
+            yield outcome
+        except ReplicatorError as error:
+            self._add(name, at, began, error.message, ok=False, part=part)
+            raise
+        except KeyboardInterrupt:
+            self._add(name, at, began, "interrupted", ok=False, part=part)
+            raise
+        self._add(name, at, began, outcome.result, ok=True, part=part)
+
+    def note(self, step: Step) -> None:
+        """Adds a step that somebody else timed."""
+        self._steps.append(step)
+        self._tell(
+            f"  {step.name}", f"{step.seconds:.1f} s{f': {step.result}' if step.result else ''}"
+        )
+
+    def _add(self, name: str, at: float, began: float, result: str, *, ok: bool, part: str) -> None:
+        seconds = self._clock.monotonic() - began
+        self._steps.append(Step(name, at, seconds, result, ok, part))
+        self._tell(name, f"{seconds:.1f} s{f': {result}' if result else ''}")
