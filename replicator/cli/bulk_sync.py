@@ -32,7 +32,7 @@ _UNFINISHED = (
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command(name="bulk-sync", rich_help_panel="Replication")(bulk_sync)
+    app.command(name="bulk-sync", rich_help_panel="History, on Spark")(bulk_sync)
 
 
 def bulk_sync(
@@ -68,11 +68,12 @@ def bulk_sync(
     Interrupted at any point, run it again: it goes on where it was.
     """
     from replicator.control.pause import find_pair
+    from replicator.control.role_reading import in_force
     from replicator.spark.bulk_plan import survey, unfinished
     from replicator.topology.load import require_plan, topology_path
 
     path = topology_path(file)
-    plan = require_plan(path)
+    plan = in_force(require_plan(path))
     pair = find_pair(plan, flow)
     if release:
         _release(plan, pair, topic or [], output)

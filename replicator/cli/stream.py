@@ -16,7 +16,7 @@ from replicator.cli.spark_options import (
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command(rich_help_panel="Replication")(stream)
+    app.command(rich_help_panel="History, on Spark")(stream)
 
 
 def stream(
@@ -47,11 +47,12 @@ def stream(
     from replicator.cli.pause import operator
     from replicator.clock import SystemClock
     from replicator.control.pause import find_pair
+    from replicator.control.role_reading import in_force
     from replicator.observability.logging import configure_logging
     from replicator.topology.load import require_plan, topology_path
 
     path = topology_path(file)
-    plan = require_plan(path)
+    plan = in_force(require_plan(path))
     pair = find_pair(plan, flow)
     if release:
         from replicator.spark.stream import release_streams

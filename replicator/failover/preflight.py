@@ -84,11 +84,21 @@ class Preflight:
             detail=f"not copied: {', '.join(refused[:3])}" if refused else "every topic is copied",
             remedy="Look at 'replicator status'; mend or exclude it." if refused else "",
         )  # fmt: skip
+        seeds = control.seeds(source, sides.link.name)
+        unfinished = [one for one in seeds if one.purpose == "history" and one.state != "done"]
+        self._add(
+            "history", ok=not unfinished,
+            detail=f"Spark still copies {len(unfinished)} partitions" if unfinished else
+            "no bulk copy is under way",
+            remedy=f"Wait for it, or let lanes go on: replicator bulk-sync --flow '{flow.id}' --release"
+            if unfinished else "",
+        )  # fmt: skip
         paused = [one for one in control.pauses(flow.id) if one.link in {None, sides.link.name}]
         group = sides.admin(sides.new).describe_group(
             membership_group(sides.topology, sides.old.alias)
         )
-        if paused or not group.members:
+        worked = bool(group.members) or flow.policy.runtime == "spark"
+        if paused or not worked:
             self._add(
                 "copying", ok=False,
                 detail=f"{flow.id} is paused" if paused else f"no worker runs {flow.id}",

@@ -38,7 +38,7 @@ class FailoverSteps:
     def promote(self) -> Done:
         """The new epoch stands; nobody of the old one can write any more."""
         run, sides = self._run, self._run.sides
-        lanes = fence_lanes(sides, sides.old)
+        lanes = fence_lanes(sides, sides.old, clock=run.clock)
         final = Preflight(sides, run.request, run.role(), run.clock).loss()
         stated = run.journal.evidence(Step.DECLARE).get("loss")
         positions = {

@@ -176,7 +176,7 @@ class SwitchSteps:
     def promote(self) -> Done:
         """The new epoch stands; nobody of the old one can write any more."""
         run, sides = self._run, self._run.sides
-        lanes = fence_lanes(sides, sides.old)
+        lanes = fence_lanes(sides, sides.old, clock=run.clock)
         fenced = by_key(run.journal.evidence(Step.FENCE).get("ends"))
         bypass, now = look_past_fence(sides, fenced, clock=run.clock)
         if bypass is not None:

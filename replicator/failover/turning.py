@@ -8,11 +8,13 @@ from replicator.clock import Clock
 from replicator.control.bootstrap import bootstrap_pair
 from replicator.control.controller import PairController
 from replicator.control.layout import lane_in
+from replicator.control.seeding import hand_back
 from replicator.control.writer import ControllerWriter, Placed
 from replicator.dataplane.checkpoint import Checkpoint
 from replicator.failover.sides import CLIENT_ID, Key, Sides
 from replicator.failover.watching import stored_checkpoints
 from replicator.identifiers import checkpoints_topic
+from replicator.policy.values import BulkSync
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan
 
 
@@ -46,30 +48,37 @@ def prepare_way(sides: Sides, source: ClusterPlan, *, clock: Clock) -> tuple[str
 
 
 def _leaving_settings(pair: PairPlan, link: str) -> PairPlan:
-    """The pair without syncing the link's topic settings: the side still in use keeps its own."""
+    """The pair as it may be applied while the other direction still runs.
+
+    The side still in use keeps its topic settings, and there is no history to copy to it: what its
+    topics hold is where the new side has its own from.
+    """
 
     def left(flow: FlowPlan) -> FlowPlan:
         sync = replace(flow.policy.sync_topics, configs=False)
-        return replace(flow, policy=replace(flow.policy, sync_topics=sync))
+        policy = replace(flow.policy, sync_topics=sync, bulk_sync=BulkSync())
+        return replace(flow, policy=policy)
 
     flows = tuple(left(flow) if flow.link == link else flow for flow in pair.flows)
     return replace(pair, flows=flows)
 
 
-def fence_lanes(sides: Sides, source: ClusterPlan) -> int:
+def fence_lanes(sides: Sides, source: ClusterPlan, *, clock: Clock) -> int:
     """Fences every lane of the flow out of a side: none that started before can commit any more.
 
-    To be called when the role that forbids the flow stands on the target: a lane that starts after the
-    fence reads it and ends. Returns how many lanes there were.
+    So it does with partitions that Spark copies. To be called when the role that forbids the flow stands
+    on the target: whoever starts after the fence reads it and ends. Returns how many lanes there were.
 
     Raises:
         ReplicatorError: the target does not answer.
     """
     pair = sides.pair(source)
-    layout = sides.control(pair.target).layout(source.alias)
+    control = sides.control(pair.target)
+    layout = control.layout(source.alias)
     block = layout.block(sides.link.name) if layout is not None else None
     if block is None:
         return 0
+    hand_back(sides.plan, pair, control.seeds(source.alias, sides.link.name), clock=clock)
     writer = ControllerWriter(pair, sides.topology, client_id=CLIENT_ID)
     try:
         writer.fence_lanes(range(block.first, block.first + block.count))

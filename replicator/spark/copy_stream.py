@@ -18,6 +18,7 @@ from replicator.control.history import known_offsets, read_all_checkpoints
 from replicator.control.layout import lane_in
 from replicator.control.pause import find_pair
 from replicator.control.records import Seed, TopicRecord
+from replicator.control.role_reading import in_force
 from replicator.control.seeding import read_settled_control
 from replicator.control.stream_hold import held_by_streams
 from replicator.kafka.admin import ClusterAdmin
@@ -150,7 +151,7 @@ class CopyReader(DataSourceStreamReader):
         )  # fmt: skip
 
     def _wanted(self) -> tuple[Plan, PairPlan]:
-        plan = require_plan(self._file)
+        plan = in_force(require_plan(self._file))
         return plan, find_pair(plan, self._flow)
 
     def _held(self, pair: PairPlan, control: ControlState) -> dict[Key, _Held]:

@@ -146,8 +146,10 @@ class _Permit:
         self._held = control.seed(source, order.link, work.topic, work.partition)
         layout = control.layout(source)
         block = layout.block(order.link) if layout is not None else None
+        role = control.role(order.link)
         return (
-            self._held is not None
+            (role is None or role.role().lets(source))
+            and self._held is not None
             and self._held.state == "seeding"
             and self._held.run == order.run
             and layout is not None

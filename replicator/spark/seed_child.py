@@ -14,6 +14,7 @@ from pathlib import Path
 from replicator.clock import SystemClock
 from replicator.control.first_history import CONTROLLER
 from replicator.control.pause import find_pair
+from replicator.control.role_reading import in_force
 from replicator.control.seeding import hand_back, read_settled_control
 from replicator.errors import ReplicatorError
 from replicator.spark.bulk_plan import survey, unfinished
@@ -42,7 +43,7 @@ def copy_history(topology_file: Path, flow: str) -> None:
     Raises:
         ReplicatorError: it could not be finished; a later child goes on.
     """
-    plan = require_plan(topology_file)
+    plan = in_force(require_plan(topology_file))
     pair = find_pair(plan, flow)
     clock = SystemClock()
     try:

@@ -24,6 +24,7 @@ from replicator.control.history import read_history
 from replicator.control.pair_view import WorkerIdentity
 from replicator.control.pause import find_pair
 from replicator.control.records import FlowRates, Seed
+from replicator.control.role_reading import in_force
 from replicator.control.seeding import hand_back, read_settled_control, take_from_lanes
 from replicator.control.stream_hold import held_by_streams, to_be_taken
 from replicator.control.worker_record import WorkerRecordWriter
@@ -79,7 +80,7 @@ class FlowStream:
         self._flow = flow
         self._by = by
         self._clock = clock
-        self._plan = require_plan(topology_file)
+        self._plan = in_force(require_plan(topology_file))
         self._pair = find_pair(self._plan, flow)
         self._run = f"stream.{secrets.token_hex(4)}"
         self._moved = Moved({}, threading.Lock())
@@ -129,7 +130,7 @@ class FlowStream:
     def _still_ours(self) -> bool:
         """Reads the topology and the control topic again; takes what is new."""
         try:
-            plan = require_plan(self._file)
+            plan = in_force(require_plan(self._file))  # a role change ends it like an edit
             pair = find_pair(plan, self._flow)
             require_spark_runtime(pair)
         except InputError as error:
