@@ -82,8 +82,12 @@ def _workers(places: Sequence[tuple[str, int]]) -> list[tuple[str, str, int]]:
             answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError:
             continue  # the name has no address yet: no pod runs
-        for *_, place in answers:
-            found.setdefault((str(place[0]), port), host)
+        # A worker of both families has two addresses: one of them is enough, and `localhost` is known
+        # by both where a worker listens on one.
+        family = min((each[0] for each in answers), key=lambda kind: kind != socket.AF_INET)
+        for kind, *_, place in answers:
+            if kind == family:
+                found.setdefault((str(place[0]), port), host)
     return [(host, address, port) for (address, port), host in sorted(found.items())]
 
 

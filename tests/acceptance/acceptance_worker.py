@@ -11,6 +11,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from container import contained
+
 from replicator.testing import wait_until
 from replicator.testing.child_processes import ChildProcess, start_child
 
@@ -22,18 +24,27 @@ GRACE_SECONDS = 20.0
 class WorkerProcess:
     """A worker and its lane processes, which share its process group."""
 
-    def __init__(self, topology: Path, *, log: Path, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        topology: Path,
+        *,
+        log: Path,
+        options: tuple[str, ...] = (),
+        container: Path | None = None,
+    ) -> None:
+        """``container`` starts it as a container engine does, with that folder to write to."""
         self.log = log
         self._url = ""
         self._paused = False
-        self._child: ChildProcess = start_child(
-            [
-                sys.executable, "-m", "replicator", "run", "-f", topology,
-                "--http", "127.0.0.1:0", "--log-format", "json",
-                "--grace", f"{GRACE_SECONDS:g}", *options,
-            ],
-            output=log,
-        )  # fmt: skip
+        command = [
+            sys.executable, "-m", "replicator", "run", "-f", str(topology),
+            "--http", "127.0.0.1:0", "--log-format", "json",
+            "--grace", f"{GRACE_SECONDS:g}", *options,
+        ]  # fmt: skip
+        environment: dict[str, str] = {}
+        if container is not None:
+            command, environment = contained(command, scratch=container)
+        self._child: ChildProcess = start_child(command, output=log, environment=environment)
 
     @property
     def pid(self) -> int:

@@ -65,6 +65,14 @@ def test_probes_ask_paths_that_the_server_answers_at_the_port_it_opens(rendered)
             assert worker[probe]["httpGet"]["path"] in OPEN_PATHS, "open without a token"
 
 
+def test_workers_may_listen_on_ipv6():
+    rendered = render({**ci_values("minimal"), "http": {"bind": "[::]", "port": 9000}})
+    (arguments,) = (a for _, a in program_arguments(rendered) if a[0] == "run")
+    (http,) = (a.partition("=")[2] for a in arguments if a.startswith("--http="))
+    address = parse_http_address(http)
+    assert (address.host, address.port) == ("::", 9000)
+
+
 def test_environment_variables_are_those_the_program_reads(rendered):
     sources = "".join(path.read_text() for path in (ROOT / "replicator").rglob("*.py"))
     read = set(re.findall(r"REPLICATOR_[A-Z_]+", sources))

@@ -160,6 +160,18 @@ def test_the_network_policy_leaves_open_what_the_release_needs(rendered):
         assert any("podSelector" in peer for rule in spec["egress"] for peer in rule.get("to", []))
 
 
+def test_the_test_pod_reaches_the_workers_through_the_network_policy(rendered):
+    (test,) = (pod for name, pod in rendered.pods() if name.startswith("Pod/"))
+    labels = test["metadata"]["labels"].items()
+    (policy,) = rendered.kind("NetworkPolicy")
+    peers = [peer for rule in policy["spec"]["ingress"] for peer in rule["from"]]
+    assert any(
+        peer.get("podSelector", {}).get("matchLabels", {}).items() <= labels
+        for peer in peers
+        if "podSelector" in peer and "namespaceSelector" not in peer
+    )
+
+
 def test_no_object_holds_a_secret(rendered):
     assert not rendered.kind("Secret")
     for name, container in rendered.containers():

@@ -19,7 +19,7 @@ IMAGES = stages(ROOT / "deploy" / "Dockerfile")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_the_worker_image_is_built_step_by_step_started_probed_and_stopped(tmp_path):
     source = tmp_path / "src"
     places = {"/opt/replicator": f"{tmp_path}/opt", "/wheels": f"{tmp_path}/wheels"}
@@ -75,6 +75,6 @@ def run_step(command, places, source):
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     done = subprocess.run(
         ["/bin/sh", "-c", command], cwd=source, env=environment, capture_output=True, text=True,
-        check=False, timeout=400,
+        check=False, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
