@@ -35,6 +35,7 @@ VERBS = (
     "quarantine",
     "verify",
     "archive",
+    "audit",
     "import_mm2",
 )
 """Files of this package with a `register`, in the order of `--help`."""

@@ -157,6 +157,9 @@ def _facts(read: _Read, record: TopicRecord, partition: int) -> Facts:
         rules=_rules(flow),
         copied_to=stored.copied_to,
         pairs=tuple(index_pairs(stored.entries.values())),
+        noted=tuple(
+            sorted({(entry.pair.source, entry.at_ms) for entry in stored.entries.values()})
+        ),
         aside=frozenset(kept["aside"]),
         replayed=frozenset(kept["replayed"]),
         gaps=tuple(
