@@ -116,3 +116,25 @@ def mm2_transactional_id(topology: str, source: ClusterAlias, target: ClusterAli
 def controller_transactional_id(topology: str, source: ClusterAlias, target: ClusterAlias) -> str:
     """Transactional id of a flow's controller; fences a controller that was replaced."""
     return f"{RESERVED_PREFIX}{topology}.{source}.{target}.controller"
+
+
+def restores_topic(topology: str) -> str:
+    """Compacted topic with how far restores came; on each cluster that was restored into."""
+    return f"{RESERVED_PREFIX}{topology}.restores"
+
+
+def restore_transactional_id(topology: str, restore: str, topic: str, partition: int) -> str:
+    """Transactional id of one partition of a restore; whoever initialises it last writes it."""
+    return f"{RESERVED_PREFIX}{topology}.restore.{restore}.{topic}.{partition}"
+
+
+def audit_topic(topology: str, source: ClusterAlias) -> str:
+    """Compacted topic on the target with the books of audits."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.audit"
+
+
+def audit_transactional_id(
+    topology: str, source: ClusterAlias, target: ClusterAlias, bucket_seconds: int
+) -> str:
+    """Transactional id of the audits of a flow with one width of buckets."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.{target}.audit-{bucket_seconds}"

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from replicator.clock import Clock
 from replicator.control.pause import find_pair
-from replicator.identifiers import RESERVED_PREFIX
+from replicator.identifiers import audit_topic, audit_transactional_id
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
@@ -55,11 +55,6 @@ class Wanted:
     parquet: str | None = None
 
 
-def audit_topic(topology: str, source: str) -> str:
-    """Compacted topic on the target with the books of every flow from that source."""
-    return f"{RESERVED_PREFIX}{topology}.{source}.audit"
-
-
 class Auditor:
     """Audits one flow; whoever audits it last fences an earlier one."""
 
@@ -84,7 +79,12 @@ class Auditor:
             self._pair.target,
             self._topic,
             client_id=CLIENT_ID,
-            transactional_id=f"{self._topic}.{wanted.bucket_seconds}",
+            transactional_id=audit_transactional_id(
+                plan.topology,
+                self._pair.source.alias,
+                self._pair.target.alias,
+                wanted.bucket_seconds,
+            ),
         )
         self._writer.open()
         self._ledger = self._stored()
