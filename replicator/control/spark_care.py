@@ -41,20 +41,26 @@ class SparkCare:
             source = pair.source.alias
             self._history = asked_by_controller(control, source)
             self._streams = bool(held_by_streams(control, source))
-        self._keep_child(wanted=owner and self._history)
-        if owner and self._streams:
+        if not owner:
+            self.ease()
+            return
+        self._keep_child()
+        if self._streams:
             self._take_back(plan, pair, control)
 
     def ease(self) -> None:
-        """Asks the child to end while lanes drain."""
-        self._keep_child(wanted=False)
+        """Another worker sees to it from now on."""
+        self._seeder.end()
+        self._tell(None)
 
     def close(self) -> None:
         """Ends the child."""
         self._seeder.close()
 
-    def _keep_child(self, *, wanted: bool) -> None:
-        problem = self._seeder.keep(wanted)
+    def _keep_child(self) -> None:
+        self._tell(self._seeder.keep(wanted=self._history))
+
+    def _tell(self, problem: ReplicatorError | None) -> None:
         if problem is not None:
             self._trouble = self._troubles.note(problem)
         elif self._trouble:

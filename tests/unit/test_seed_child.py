@@ -31,7 +31,9 @@ def child(tmp_path, monkeypatch):
 def settled(child):
     """Asks until the child's end was noticed."""
     return wait_until(
-        lambda: child.keep(True), timeout_seconds=20, describe="the end of a child to be noticed"
+        lambda: child.keep(wanted=True),
+        timeout_seconds=20,
+        describe="the end of a child to be noticed",
     )
 
 
@@ -48,29 +50,31 @@ def test_a_child_that_fails_says_why_and_is_tried_again_later(child, tmp_path):
     assert "No Java. Install it" in problem.message
     assert "bulk-sync --flow 'east->west'" in problem.remedy
     assert runs.read_text().split() == [str(tmp_path / "t.yaml"), "east->west"]
-    assert counted.keep(True) is not None
+    assert counted.keep(wanted=True) is not None
     assert len(runs.read_text().splitlines()) == 1  # not before its time
     clock.advance(3.0)
-    counted.keep(True)
+    counted.keep(wanted=True)
     wait_until(
         lambda: len(runs.read_text().splitlines()) == 2, timeout_seconds=20, describe="a second run"
     )
 
 
-def test_a_child_that_is_not_wanted_any_more_is_ended(child):
+def test_a_child_is_left_to_finish_and_ended_when_another_worker_takes_over(child):
     counted, _ = child("import sys\nsys.stdin.read()\n")
-    assert counted.keep(True) is None
+    assert counted.keep(wanted=True) is None
     process = counted._child
     assert process is not None
     assert process.poll() is None
-    counted.keep(False)
+    counted.keep(wanted=False)
+    assert process.poll() is None  # its work may be done, and it ends by itself
+    counted.end()
     wait_until(lambda: process.poll() is not None, timeout_seconds=20, describe="the child's end")
-    assert counted.keep(False) is None
+    assert counted.keep(wanted=False) is None
 
 
 def test_a_child_ends_when_its_worker_does(child):
     counted, _ = child("import sys\nsys.stdin.read()\n")
-    counted.keep(True)
+    counted.keep(wanted=True)
     process = counted._child
     process.stdin.close()  # what the kernel does when a worker dies
     wait_until(lambda: process.poll() == 0, timeout_seconds=20, describe="the child's end")
