@@ -1,5 +1,6 @@
 """`bulk-sync`: history by Spark, then on with the live flow."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -68,9 +69,12 @@ def bulk_sync(
     Interrupted at any point, run it again: it goes on where it was.
     """
     from replicator.control.pause import find_pair
+    from replicator.observability.logging import configure_logging
     from replicator.spark.bulk_plan import survey, unfinished
     from replicator.topology.load import require_plan, topology_path
 
+    configure_logging()
+    logging.getLogger("replicator").setLevel(logging.WARNING)  # progress is told line by line
     path = topology_path(file)
     plan = require_plan(path)
     pair = find_pair(plan, flow)
