@@ -65,7 +65,7 @@ def all_copied(plan):
     )
 
 
-@pytest.mark.parametrize("provenance", ["full", "path"])
+@pytest.mark.parametrize("provenance", ["full", pytest.param("path", marks=pytest.mark.slow)])
 def test_what_a_worker_copied_is_clean(spark, pair, worker, provenance):
     pair = pair(provenance=provenance, filters=[{"dropIf": {"tombstone": True}}], naming="prefix")
     pair.apply(partitions=2)

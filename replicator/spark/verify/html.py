@@ -188,9 +188,10 @@ def _record(record: Any) -> str:  # noqa: ANN401  a row of Spark
 
 def first_difference(values: Sequence[bytes | None]) -> int:
     """Where two values begin to differ; 0 where there is nothing to compare."""
-    if len(values) != 2 or values[0] is None or values[1] is None:
+    known = [value for value in values if value is not None]
+    if len(known) != 2:
         return 0
-    one, other = values
+    one, other = known
     return next(
         (at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its),
         0 if len(one) == len(other) else min(len(one), len(other)),
