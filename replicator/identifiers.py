@@ -126,3 +126,25 @@ def transition_transactional_id(topology: str, link: str) -> str:
 def salvage_transactional_id(topology: str, link: str) -> str:
     """Transactional id of whoever puts an unreplicated tail on the new side."""
     return f"{RESERVED_PREFIX}{topology}.{link}.salvage"
+
+
+def restores_topic(topology: str) -> str:
+    """Compacted topic with how far restores came; on each cluster that was restored into."""
+    return f"{RESERVED_PREFIX}{topology}.restores"
+
+
+def restore_transactional_id(topology: str, restore: str, topic: str, partition: int) -> str:
+    """Transactional id of one partition of a restore; whoever initialises it last writes it."""
+    return f"{RESERVED_PREFIX}{topology}.restore.{restore}.{topic}.{partition}"
+
+
+def audit_topic(topology: str, source: ClusterAlias) -> str:
+    """Compacted topic on the target with the books of audits."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.audit"
+
+
+def audit_transactional_id(
+    topology: str, source: ClusterAlias, target: ClusterAlias, bucket_seconds: int
+) -> str:
+    """Transactional id of the audits of a flow with one width of buckets."""
+    return f"{RESERVED_PREFIX}{topology}.{source}.{target}.audit-{bucket_seconds}"

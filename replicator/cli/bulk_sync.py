@@ -1,5 +1,6 @@
 """`bulk-sync`: history by Spark, then on with the live flow."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -69,9 +70,12 @@ def bulk_sync(
     """
     from replicator.control.pause import find_pair
     from replicator.control.role_reading import in_force
+    from replicator.observability.logging import configure_logging
     from replicator.spark.bulk_plan import survey, unfinished
     from replicator.topology.load import require_plan, topology_path
 
+    configure_logging()
+    logging.getLogger("replicator").setLevel(logging.WARNING)  # progress is told line by line
     path = topology_path(file)
     plan = in_force(require_plan(path))
     pair = find_pair(plan, flow)

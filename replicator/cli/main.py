@@ -41,6 +41,7 @@ VERBS = (
     "archive",
     "history",
     "drill",
+    "audit",
     "import_mm2",
 )
 """Files of this package with a `register`, in the order of `--help`."""

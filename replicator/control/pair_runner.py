@@ -17,12 +17,10 @@ from replicator.control.control_follower import ControlFollower
 from replicator.control.control_state import EMPTY
 from replicator.control.controller_thread import ControllerThread
 from replicator.control.desired import obeyed_pair
-from replicator.control.first_history import asked_by_controller
 from replicator.control.lane_orders import LaneOrders
 from replicator.control.pair_view import PairView, WorkerIdentity
 from replicator.control.seed_child import SeedChild
-from replicator.control.seeding import hand_back
-from replicator.control.stream_hold import left_behind
+from replicator.control.spark_care import SparkCare
 from replicator.control.troubles import Troubles
 from replicator.control.worker_record import RateMeter, WorkerRecordWriter, with_canaries
 from replicator.dataplane.events import LaneStats
@@ -88,9 +86,9 @@ class PairRunner(threading.Thread):
         self._untold = ""
         self._meter = RateMeter()
         self._orders = LaneOrders()
-        self._seeder = seeder
-        self._seed_trouble = False
-        self._take_back_at = 0.0
+        self._spark = (
+            None if seeder is None else SparkCare(seeder, clock=clock, troubles=self._troubles)
+        )
 
     # What others ask.
 
@@ -328,35 +326,8 @@ class PairRunner(threading.Thread):
             self._controller.start()
             log.info("controller of the flow", flow=self._pair.id)
 
-        self._seed_if_owner()
-        self._take_back_from_streams()
-
-    def _seed_if_owner(self) -> None:
-        """History is copied in bulk beside the controller that asked for it."""
-        if self._seeder is None:
-            return
-        wanted = 0 in self._owned and asked_by_controller(self._control, self._pair.source.alias)
-        trouble = self._seeder.keep(wanted)
-        if trouble is not None:
-            self._troubles.note(trouble)
-        elif self._seed_trouble:
-            self._troubles.clear("flow")
-        self._seed_trouble = trouble is not None
-
-    def _take_back_from_streams(self) -> None:
-        """A flow that is the workers' again, while a stream that died still holds partitions."""
-        if 0 not in self._owned:
-            return
-        now_ms = round(self._clock.now() * 1000)
-        seeds = left_behind(self._pair, self._control, now_ms=now_ms)
-        if not seeds or self._clock.monotonic() < self._take_back_at:
-            return
-        self._take_back_at = self._clock.monotonic() + RECORD_SECONDS
-        log.info("taken back from a stream", flow=self._pair.id, partitions=len(seeds))
-        try:
-            hand_back(self._plan, self._pair, seeds, clock=self._clock)
-        except ReplicatorError as error:
-            log.warning("not taken back yet", flow=self._pair.id, error=error.message)
+        if self._spark is not None:
+            self._spark.tend(self._plan, self._pair, self._control, owner=0 in self._owned)
 
     # Telling.
 
@@ -383,8 +354,8 @@ class PairRunner(threading.Thread):
         controller, self._controller = self._controller, None
         if controller is not None:
             controller.stop()
-        if self._seeder is not None:
-            self._seeder.keep(False)  # it ends while lanes drain
+        if self._spark is not None:
+            self._spark.ease()
         with self._lock:
             running = list(self._sent)
             self._sent.clear()
@@ -395,6 +366,6 @@ class PairRunner(threading.Thread):
         with self._lock:
             self._owned.clear()
             self._joined = False
-        if self._seeder is not None:
-            self._seeder.close()
+        if self._spark is not None:
+            self._spark.close()
         records.close()

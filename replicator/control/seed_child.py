@@ -36,13 +36,14 @@ class SeedChild:
         self._failures = 0
         self._said: list[str] = []
 
-    def keep(self, wanted: bool) -> ReplicatorError | None:
-        """Starts, restarts or ends the child; returns why the last one failed, while that matters."""
+    def keep(self, *, wanted: bool) -> ReplicatorError | None:
+        """Starts or restarts the child; returns why the last one failed, while that matters.
+
+        A child whose work is done is not wanted any more and ends by itself.
+        """
         self._notice_end()
         if not wanted:
             self._failures = 0
-            if self._child is not None:
-                self._child.terminate()
             return None
         if self._child is None and self._clock.monotonic() >= self._again_at:
             self._start()
@@ -54,6 +55,12 @@ class SeedChild:
             subject="flow",
             remedy=f"It is tried again by itself; or run: replicator bulk-sync --flow '{self._flow}'",
         )
+
+    def end(self) -> None:
+        """Asks the child to end before its work is done; another worker's child goes on with it."""
+        self._notice_end()
+        if self._child is not None:
+            self._child.terminate()
 
     def close(self) -> None:
         """Ends the child and waits for it."""

@@ -116,6 +116,7 @@ class Errand:
         Raises:
             KafkaException, UnknownOutcomeError: as a commit does; the lane takes over again.
         """
+        tally: Tally | None = None
         for route in routes:
             tally = _tally_of(route, self._end)
             # The range ends here as it is, stopped or not: its tally leaves the checkpoint.
@@ -124,8 +125,8 @@ class Errand:
             session.store_soon(route)
             if self._last_words is not None:
                 _produce(session, *self._last_words(tally, route))
-            self.tally = tally
         session.commit()
+        self.tally = tally  # not before: a commit of unknown outcome is looked up, not believed
 
 
 def _produce(session: Session, topic: str, key: bytes, value: bytes | None) -> None:

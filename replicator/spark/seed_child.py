@@ -5,6 +5,7 @@ its worker is gone. Without Spark on this machine, ``bulkSync: auto`` gives the 
 ``always`` says what is missing and fails.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -68,6 +69,8 @@ def copy_history(topology_file: Path, flow: str) -> None:
 
 def main() -> int:
     """Runs it; the exit code is 0 when everything is copied."""
+    # It logs how its connections break when a child is told to end.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     threading.Thread(target=_end_with_input, name="worker-watch", daemon=True).start()
     try:
         copy_history(Path(sys.argv[1]), sys.argv[2])

@@ -57,7 +57,7 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
         session = _start(settings, name, Path(folder))
         try:
             session.dataSource.register(KafkaDataSource)
-            with _terminated_as_interrupted(), spark_failures():
+            with _terminated_as_interrupted(), _without_chatter(), spark_failures():
                 yield session
         except BaseException:
             with contextlib.suppress(Exception):  # the driver may be gone: the first error counts
@@ -132,6 +132,21 @@ def _packed(folder: Path) -> Path:
             if file.is_file() and "__pycache__" not in file.parts:
                 packed.write(file, Path("replicator") / file.relative_to(root))
     return archive
+
+
+@contextlib.contextmanager
+def _without_chatter() -> Iterator[None]:
+    """Keeps the library from printing a traceback of its own when it is interrupted."""
+
+    def ours(record: logging.LogRecord) -> bool:
+        return Path(record.pathname).parent.name != "py4j"
+
+    root = logging.getLogger()
+    root.addFilter(ours)
+    try:
+        yield
+    finally:
+        root.removeFilter(ours)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ checkpoints. One that dies leaves its partitions held; the next stream takes the
 once the topology gives them the flow.
 """
 
+import contextlib
 import os
 import secrets
 import socket
@@ -28,9 +29,10 @@ from replicator.control.role_reading import in_force
 from replicator.control.seeding import hand_back, read_settled_control, take_from_lanes
 from replicator.control.stream_hold import held_by_streams, to_be_taken
 from replicator.control.worker_record import WorkerRecordWriter
-from replicator.errors import InputError
+from replicator.errors import ClusterError, InputError, UnknownOutcomeError
 from replicator.identifiers import stream_id
 from replicator.spark.copy_stream import FORMAT, CopySource
+from replicator.spark.failures import as_replicator_error
 from replicator.topology.load import require_plan
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 RECORD_SECONDS = 5.0
 LOOK_SECONDS = 0.5
+RETRY_SECONDS = 3.0
 
 log = structlog.get_logger("spark")
 
@@ -103,29 +106,45 @@ class FlowStream:
         with tempfile.TemporaryDirectory(prefix="replicator-stream-") as folder:
             try:
                 self._take(read_settled_control(self._plan, self._pair))
-                self._query = self._start(Path(folder), interval_seconds)
-                self._watch(record, stopping)
+                self._watch(Path(folder), interval_seconds, stopping, record)
             finally:
-                if self._query is not None:
-                    self._query.stop()
+                with contextlib.suppress(Exception):  # the driver's own end may have ended it
+                    if self._query is not None:
+                        self._query.stop()
                 self._give_back()
                 record.close()
 
-    def _watch(self, record: WorkerRecordWriter, stopping: threading.Event) -> None:
-        told_at = float("-inf")
+    def _watch(self, folder: Path, interval_seconds: float, stopping: threading.Event,
+               record: WorkerRecordWriter) -> None:  # fmt: skip
+        """Looks after the query; a cluster that does not answer for a while ends nothing."""
+        told_at = self._clock.monotonic() - RECORD_SECONDS
+        batches = 0
         while not stopping.wait(LOOK_SECONDS):
-            query = self._query
-            if query is not None and not query.isActive:
-                query.awaitTermination()  # raises what ended it
-                return
             now = self._clock.monotonic()
-            if now - told_at < RECORD_SECONDS:
-                continue
-            elapsed = now - told_at if told_at > 0 else RECORD_SECONDS
-            told_at = now
-            if not self._still_ours():
-                return
-            record.write(lanes=(), rates=self._rates(elapsed))
+            try:
+                if self._query is None or not self._query.isActive:
+                    if self._failed() and stopping.wait(RETRY_SECONDS):
+                        return
+                    batches += 1
+                    self._query = self._start(folder / str(batches), interval_seconds)
+                if now - told_at >= RECORD_SECONDS:
+                    if not self._still_ours():
+                        return
+                    record.write(lanes=(), rates=self._rates(now - told_at))
+                    told_at = now
+            except (ClusterError, UnknownOutcomeError) as error:
+                log.warning("stream waits for its clusters", flow=self._flow, error=error.message)
+                stopping.wait(RETRY_SECONDS)
+
+    def _failed(self) -> bool:
+        """Whether the last query ended by itself, and says why; the next goes on at the checkpoints."""
+        query, self._query = self._query, None
+        failure = None if query is None else query.exception()
+        if failure is None:
+            return False
+        told = as_replicator_error(str(failure))
+        log.warning("micro-batch failed", flow=self._flow, error=told.paragraph())
+        return True
 
     def _still_ours(self) -> bool:
         """Reads the topology and the control topic again; takes what is new."""

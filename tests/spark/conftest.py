@@ -16,6 +16,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = SparkSettings(master="local[2]", conf=(("spark.sql.shuffle.partitions", "4"),))
+    # Small data and a busy machine: compiling costs far more than it gives here.
+    conf = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.shuffle.partitions": "4",
+    }
+    settings = SparkSettings(master="local[2]", conf=tuple(conf.items()))
     with spark_session(settings, name="tests") as session:
         yield session

@@ -113,7 +113,7 @@ def test_a_change_of_any_field_changes_the_hash(change):
     assert digest(*change(*record)) != digest(*record)
 
 
-def test_filtered_quarantined_and_returning_records_are_not_lost(spark, pair, unique):
+def test_filtered_returning_and_bare_records_are_not_lost(spark, pair):
     pair = pair(filters=[{"dropIf": {"keyPrefix": "drop-"}}])
     pair.apply()
     records = plain(20)
@@ -121,12 +121,13 @@ def test_filtered_quarantined_and_returning_records_are_not_lost(spark, pair, un
     records[5] = (b"k", b"x", NOW_MS + 5, [("replicator-hops", b"west/other/0/1")])
     write(pair.east, pair.topic, records)
     copies = pair.copies_of(records)
+    copies[9] = records[9]  # copied without the header, which would have made it too large
     write(pair.west, pair.topic, [copy for at, copy in enumerate(copies) if at not in {3, 5}])
     pair.checkpoint(copied_to=20)
     result = verify(spark, pair)
     assert result["clean"], result
     assert result["total"]["excused"] == {"filtered": 1, "loop": 1}
-    assert result["total"]["compared"] == 18
+    assert result["total"]["compared"] == 17
 
 
 def test_retention_on_either_side_is_no_difference(spark, pair):

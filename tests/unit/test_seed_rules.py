@@ -8,17 +8,28 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replicator.control.actions import WriteRecord
 from replicator.control.control_state import EMPTY
 from replicator.control.desired import lane_specs
+from replicator.control.first_history import CONTROLLER, asked_by_controller
 from replicator.control.reconcile import reconcile
-from replicator.control.records import Block, Layout, Pause, Seed, TopicRecord
+from replicator.control.records import (
+    Block,
+    FlowRates,
+    Layout,
+    Pause,
+    Seed,
+    TopicRecord,
+    WorkerRecord,
+)
 from replicator.control.seed_ranges import HistoryFacts, plan_ranges, seed_record
 from replicator.control.snapshot import PairSnapshot, TopicFacts
+from replicator.control.stream_hold import left_behind, to_be_taken
 from replicator.dataplane.checkpoint import Checkpoint
 from replicator.dataplane.errand import TALLY, TallyingEngine, ThinningEngine
 from replicator.dataplane.route import Route, route_table
 from replicator.dataplane.spec import PartitionWork, handed_over
-from replicator.policy.values import LinkPolicy, Selection, StartFrom
+from replicator.policy.values import BulkSync, LinkPolicy, Selection, StartFrom
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
 
 FLOW = FlowPlan("link", "east", "west", LinkPolicy(Selection(("*",)), Selection()), ("west",))
@@ -174,6 +185,83 @@ def test_a_topic_does_not_move_to_another_link_while_spark_is_at_work():
     pair = replace(PAIR, flows=(other,))
     decision = reconcile(pair, snapshot(control(SEED)))
     assert not [a for a in decision.actions if getattr(a, "kind", "") == "replicate"]
+
+
+# -- by itself ---------------------------------------------------------------------------------
+
+
+def bulk(mode, **fields):
+    wanted = replace(FLOW, policy=replace(FLOW.policy, bulk_sync=BulkSync(mode, 1_000), **fields))
+    return replace(PAIR, flows=(wanted,))
+
+
+def seeds_of(pair, histories, *records):
+    state = EMPTY.fold([record.encode() for record in (LAYOUT, *records)])
+    decision = reconcile(pair, snapshot(state, histories=histories))
+    written = [a.record for a in decision.actions if isinstance(a, WriteRecord)]
+    assert any(isinstance(record, TopicRecord) for record in written) or records
+    return [(r.partition, r.state, r.by) for r in written if isinstance(r, Seed)]
+
+
+LARGE = {("orders", 0): 900, ("orders", 2): 200}
+
+
+def test_history_above_the_threshold_is_declared_with_the_topic_itself():
+    assert seeds_of(bulk("auto"), LARGE) == [
+        (0, "seeding", CONTROLLER), (2, "seeding", CONTROLLER),
+    ]  # fmt: skip
+
+
+def test_history_below_the_threshold_is_the_lanes_own():
+    small = {("orders", 0): 999}
+    assert seeds_of(bulk("auto"), small) == []
+    assert seeds_of(bulk("always"), small) == [(0, "seeding", CONTROLLER)]
+    assert seeds_of(bulk("never"), small) == []
+
+
+def test_a_topic_that_was_copied_before_is_not_seeded_by_itself():
+    assert seeds_of(bulk("always"), LARGE, TOPIC) == []
+
+
+def test_a_flow_that_begins_at_the_end_or_on_spark_is_not_seeded():
+    assert seeds_of(bulk("always", start_from=StartFrom("latest")), LARGE) == []
+    assert seeds_of(bulk("always", runtime="spark"), LARGE) == []
+
+
+def test_workers_see_to_what_the_controller_asked_for_and_to_nothing_else():
+    by_controller = SEED.model_copy(update={"by": CONTROLLER})
+    assert asked_by_controller(control(by_controller), "east")
+    assert not asked_by_controller(control(SEED), "east")
+    assert not asked_by_controller(
+        control(by_controller.model_copy(update={"state": "done"})), "east"
+    )
+
+
+# -- streams -----------------------------------------------------------------------------------
+
+STREAMED = replace(FLOW, policy=replace(FLOW.policy, runtime="spark"))
+HELD = SEED.model_copy(update={"purpose": "stream", "run": "stream.1"})
+
+
+def test_a_stream_takes_what_it_does_not_hold_yet():
+    taken = to_be_taken([STREAMED], control(HELD), run="stream.1", by="me", at_ms=1)
+    assert [(s.partition, s.purpose, s.run) for s in taken] == [
+        (1, "stream", "stream.1"), (2, "stream", "stream.1"),
+    ]  # fmt: skip
+    assert len(to_be_taken([STREAMED], control(HELD), run="stream.2", by="me", at_ms=1)) == 3
+    assert to_be_taken([FLOW], control(), run="stream.1", by="me", at_ms=1) == ()
+
+
+def test_workers_take_back_what_a_stream_left_behind_once_the_flow_is_theirs():
+    alive = WorkerRecord(
+        source="east", id="spark-host-1", at_ms=100_000, flows=(FlowRates(link="link"),)
+    )
+    streamed = replace(PAIR, flows=(STREAMED,))
+    assert left_behind(PAIR, control(HELD), now_ms=0) == (HELD,)
+    assert left_behind(PAIR, control(HELD, alive), now_ms=110_000) == ()
+    assert left_behind(PAIR, control(HELD, alive), now_ms=120_000) == (HELD,)
+    assert left_behind(streamed, control(HELD), now_ms=0) == ()
+    assert left_behind(PAIR, control(SEED), now_ms=0) == ()
 
 
 # -- counting ----------------------------------------------------------------------------------

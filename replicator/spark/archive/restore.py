@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from replicator.errors import InputError, RefusedError
+from replicator.identifiers import restores_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
@@ -26,7 +27,6 @@ from replicator.spark.archive.restoring import (
     progress_key,
     progress_partition,
     restore_id,
-    restores_topic,
     unknown_topics,
 )
 from replicator.spark.archive.store import require_archive

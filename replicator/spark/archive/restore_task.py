@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from replicator.clock import Clock, SystemClock
 from replicator.errors import ReplicatorError, UnknownOutcomeError
+from replicator.identifiers import restore_transactional_id, restores_topic
 from replicator.kafka.client import KafkaError, KafkaException, Producer, open_producer
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.errors import kafka_errors, map_kafka_error
@@ -19,8 +20,6 @@ from replicator.spark.archive.restoring import (
     decode_progress,
     progress_key,
     progress_partition,
-    restores_topic,
-    transactional_id,
 )
 from replicator.topology.plan import ClusterPlan
 
@@ -79,7 +78,9 @@ class PartitionWriter:
             producer_config(
                 order.target,
                 client_id=CLIENT_ID,
-                transactional_id=transactional_id(order.topology, order.restore, topic, partition),
+                transactional_id=restore_transactional_id(
+                    order.topology, order.restore, topic, partition
+                ),
                 compression="lz4",
                 max_message_bytes=order.max_message_bytes[topic],
                 on_delivery=self._delivered,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from replicator.errors import StoredFormatError
-from replicator.identifiers import RESERVED_PREFIX
 from replicator.kafka.wire_json import decode_value, encode_key, encode_value
 from replicator.spark.archive.manifest import Archive, ArchivedFile
 from replicator.spark.archive.parquet import NO_TIME
@@ -98,16 +97,6 @@ def decode_progress(restore: str, topic: str, partition: int, value: bytes | Non
             f"progress of a restore cannot be read ({error})",
             remedy="Something else wrote into the topic of restores; nothing was guessed.",
         ) from error
-
-
-def restores_topic(topology: str) -> str:
-    """Compacted topic on the target with the progress of every restore."""
-    return f"{RESERVED_PREFIX}{topology}.restores"
-
-
-def transactional_id(topology: str, restore: str, topic: str, partition: int) -> str:
-    """Whoever initialises it last restores the partition."""
-    return f"{RESERVED_PREFIX}{topology}.restore.{restore}.{topic}.{partition}"
 
 
 def progress_partition(topic: str, partition: int) -> int:

@@ -51,6 +51,7 @@ class Facts:
     Attributes:
         copied_to: position of the checkpoint; None before the first.
         pairs: of the offset map, rising.
+        noted: source offsets of the map with the time (milliseconds) at which the copy was there.
         oldest_copy: origin offset of the oldest copy in the target's log, where it begins above 0.
         aside: source offsets in quarantine that were not replayed.
         replayed: source offsets that were put back later.
@@ -69,6 +70,7 @@ class Facts:
     rules: Rules
     copied_to: int | None
     pairs: tuple[Pair, ...] = ()
+    noted: tuple[tuple[int, int], ...] = ()
     oldest_copy: int | None = None
     aside: frozenset[int] = frozenset()
     replayed: frozenset[int] = frozenset()

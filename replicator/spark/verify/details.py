@@ -12,6 +12,7 @@ from replicator.spark.ranges import Range
 from replicator.spark.record_batches import SCHEMA, header_rows, timestamp_type
 from replicator.spark.scan import RangeScanner
 from replicator.spark.verify.cases import Case
+from replicator.spark.verify.facts import CLIENT_ID
 from replicator.spark.verify.matching import ANOMALIES
 from replicator.topology.plan import PairPlan
 
@@ -62,8 +63,9 @@ def _with_content(pair: PairPlan, cases: Sequence[Case], rows: DataFrame) -> Dat
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with (
             task_errors(),
-            RangeScanner(pair.source, client_id="replicator-verify") as here,
-            RangeScanner(pair.target, client_id="replicator-verify") as there,
+            # What retention takes meanwhile is shown as none.
+            RangeScanner(pair.source, client_id=CLIENT_ID, lost_is_error=False) as here,
+            RangeScanner(pair.target, client_id=CLIENT_ID, lost_is_error=False) as there,
         ):
             for batch in batches:
                 told = [

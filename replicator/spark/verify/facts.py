@@ -87,7 +87,6 @@ def collect_facts(
         _facts(read, record, partition)
         for record in records
         for partition in range(record.working_partitions)
-        if (record.topic, partition) in here.ends and (record.target, partition) in there.ends
     ]
     return [_with_oldest_copy(facts, pair) for facts in found]
 
@@ -124,19 +123,19 @@ def _bounds(admin: ClusterAdmin, topics: Iterable[tuple[str, int]], from_ms: int
     if from_ms is not None:
         timed = _known(admin, keys, from_ms)
         starts = {
-            key: ends[key] if timed.get(key, -1) < 0 else max(start, timed[key])
+            key: ends[key] if timed[key] < 0 else max(start, timed[key])
             for key, start in starts.items()
-            if key in ends
         }
     return _Bounds(starts, ends, admin.topic_configs({topic for topic, _ in keys}))
 
 
 def _known(admin: ClusterAdmin, keys: list[Key], at: OffsetPoint) -> dict[Key, int]:
-    answers = admin.offsets(keys, at)
-    for answer in answers.values():
-        if isinstance(answer, ReplicatorError) and answer.retriable:
-            raise answer
-    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}
+    found: dict[Key, int] = {}
+    for key, answer in admin.offsets(keys, at).items():
+        if isinstance(answer, ReplicatorError):
+            raise answer  # left out in silence, a partition would look compared
+        found[key] = answer
+    return found
 
 
 def _facts(read: _Read, record: TopicRecord, partition: int) -> Facts:
@@ -157,6 +156,9 @@ def _facts(read: _Read, record: TopicRecord, partition: int) -> Facts:
         rules=_rules(flow),
         copied_to=stored.copied_to,
         pairs=tuple(index_pairs(stored.entries.values())),
+        noted=tuple(
+            sorted({(entry.pair.source, entry.at_ms) for entry in stored.entries.values()})
+        ),
         aside=frozenset(kept["aside"]),
         replayed=frozenset(kept["replayed"]),
         gaps=tuple(

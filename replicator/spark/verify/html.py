@@ -167,12 +167,15 @@ def _records(records: Sequence[Any]) -> str:
 
 def _record(record: Any) -> str:  # noqa: ANN401  a row of Spark
     rows = []
-    for side, content in (("source", record.source), ("copy", record.copy)):
+    sides = (("source", record.source), ("copy", record.copy))
+    both = [content.value for _, content in sides if content is not None]
+    begin = max(0, first_difference(both) - _PREVIEW // 3)
+    for side, content in sides:
         cells = (
             "<td>none</td><td class='bytes text'></td><td class='bytes text'></td>"
             if content is None
             else f"<td>{content.offset:,}</td><td class='bytes text'>{_bytes(content.key)}</td>"
-            f"<td class='bytes text'>{_bytes(content.value)}</td>"
+            f"<td class='bytes text'>{_bytes(content.value, begin)}</td>"
         )
         place = f"{record.topic}/{record.partition}" if side == "source" else ""
         kinds = record.kinds if side == "source" else ""
@@ -183,13 +186,26 @@ def _record(record: Any) -> str:  # noqa: ANN401  a row of Spark
     return "".join(rows)
 
 
-def _bytes(data: bytes | bytearray | None) -> str:
+def first_difference(values: Sequence[bytes | None]) -> int:
+    """Where two values begin to differ; 0 where there is nothing to compare."""
+    known = [value for value in values if value is not None]
+    if len(known) != 2:
+        return 0
+    one, other = known
+    return next(
+        (at for at, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its),
+        0 if len(one) == len(other) else min(len(one), len(other)),
+    )
+
+
+def _bytes(data: bytes | None, begin: int = 0) -> str:
     if data is None:
         return "<i>null</i>"
-    text = bytes(data[:_PREVIEW]).decode("utf-8", "backslashreplace")
+    text = bytes(data[begin : begin + _PREVIEW]).decode("utf-8", "backslashreplace")
     shown = "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in text)
-    more = f" … {len(data):,} bytes" if len(data) > _PREVIEW else ""
-    return escape(shown) + more
+    before = f"from byte {begin:,} … " if begin else ""
+    more = f" … {len(data):,} bytes" if len(data) > begin + _PREVIEW else ""
+    return before + escape(shown) + more
 
 
 def _words(total: Mapping[str, Any]) -> str:

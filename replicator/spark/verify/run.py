@@ -1,11 +1,10 @@
 """``verify`` as one job: facts, cases, marks of both sides, the comparison, the report."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -13,17 +12,15 @@ from pyspark.sql import functions as f
 from replicator.clock import Clock, SystemClock
 from replicator.control.pause import find_pair
 from replicator.errors import InputError
-from replicator.spark.failures import task_errors
 from replicator.spark.progress import progress
-from replicator.spark.ranges import PACKED_RECORDS
 from replicator.spark.verify import matching
 from replicator.spark.verify.cases import Case, make_case
 from replicator.spark.verify.details import write_records
 from replicator.spark.verify.facts import collect_facts
-from replicator.spark.verify.fingerprint import DDL, SOURCE, TARGET, fingerprints
 from replicator.spark.verify.html import page
+from replicator.spark.verify.marks import marks_of
 from replicator.spark.verify.result import JsonObject, result_json, tallied
-from replicator.topology.plan import ClusterPlan, PairPlan, Plan
+from replicator.topology.plan import PairPlan, Plan
 
 SHOWN_RECORDS = 1_000
 """How many differing records are written out with the content of both sides."""
@@ -97,7 +94,7 @@ def _rows(
         chosen = [case for case in cases if case.mode == mode]
         if not chosen:
             continue
-        marks = _marks(session, pair, chosen)
+        marks = marks_of(session, pair, chosen)
         if mode == "latest":
             cuts = session.createDataFrame(
                 [(case.number, case.cut) for case in chosen], "case int, cut bigint"
@@ -119,36 +116,6 @@ def _rows(
     if wanted.to_ms is not None:
         rows = rows.filter(f.col("at") < wanted.to_ms)
     return rows
-
-
-def _marks(session: SparkSession, pair: PairPlan, cases: Sequence[Case]) -> DataFrame:
-    """The marks of both sides; each log of a partition is read by one task, in order."""
-    tasks = _tasks(cases)
-    clusters: dict[int, ClusterPlan] = {SOURCE: pair.source, TARGET: pair.target}
-
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with task_errors():
-            for batch in batches:
-                for number in batch.column(0).to_pylist():
-                    for case, side in tasks[number]:
-                        yield from fingerprints(case, side, clusters[side])
-
-    return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, DDL)
-
-
-def _tasks(cases: Sequence[Case]) -> list[list[tuple[Case, int]]]:
-    """What each task reads: long logs alone, short ones together, the longest first."""
-    sized = [(case.source_to - case.source_from, case, SOURCE) for case in cases]
-    sized += [(case.target_to - case.target_from, case, TARGET) for case in cases]
-    tasks: list[list[tuple[Case, int]]] = []
-    room = 0
-    for size, case, side in sorted(sized, key=lambda each: -each[0]):
-        if not tasks or size > room:
-            tasks.append([])
-            room = PACKED_RECORDS
-        tasks[-1].append((case, side))
-        room -= size
-    return tasks
 
 
 def _folder(report: Path | None) -> Path | None:

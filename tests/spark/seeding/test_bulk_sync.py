@@ -3,6 +3,7 @@
 import json
 import threading
 
+import pytest
 from seed_lab import SeedLab
 
 from replicator.clock import SystemClock
@@ -98,3 +99,16 @@ def test_only_the_last_record_of_each_key_of_a_compacted_topic_is_copied(spark, 
     assert superseded == {(lab.topic, 0): 995, (lab.topic, 1): 995, (plain, 0): 0}
     lab.produce(10, partitions=2, first=2_000, keys=10)
     assert sum(one.records for one in lab.survey().ranges) == 10
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_topic_of_two_hundred_partitions_is_copied_whole(spark, lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=200)
+    lab.produce(20_000, partitions=200)
+    lab.applied()
+    found, outcome = bulk(spark, lab.file)
+    assert len(found.ranges) == 200
+    assert outcome.manifest["records"] == 20_000
+    assert lab.values(lab.target) == lab.values(lab.source)
+    assert set(lab.states().values()) == {"done"}

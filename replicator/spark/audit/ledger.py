@@ -1,0 +1,147 @@
+"""The books of an audit: what each span of time should hold and what arrived. Pure.
+
+A **bucket** is a span of record time of one partition. Rounds only look at what is new and add to
+the books; the books and how far they go are stored together, so that a killed audit counts nothing
+twice. Counts cannot tell a lost record from one that another duplicate stands in for: `verify` can.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from replicator.errors import StoredFormatError
+from replicator.kafka.wire_json import encode_key, encode_value
+from replicator.spark.ranges import Key
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """One span of one partition.
+
+    Attributes:
+        expected: source records that must have a copy.
+        found: copies of them.
+        excused: source records that rightly have none.
+        from_offset: the first source offset in the span, -1 when none is known.
+        to_offset: the last one.
+        latency_samples: how often the lane noted when a copy was there.
+        latency_sum_ms: how late those were, together.
+        latency_max_ms: and the latest.
+    """
+
+    topic: str
+    partition: int
+    at_ms: int
+    expected: int = 0
+    found: int = 0
+    excused: int = 0
+    from_offset: int = -1
+    to_offset: int = -1
+    latency_samples: int = 0
+    latency_sum_ms: int = 0
+    latency_max_ms: int = 0
+
+    @property
+    def missing(self) -> int:
+        """How many copies are not there."""
+        return max(0, self.expected - self.found)
+
+    def plus(self, other: "Bucket") -> "Bucket":
+        """Both together."""
+        known = [each for each in (self.from_offset, other.from_offset) if each >= 0]
+        return replace(
+            self,
+            expected=self.expected + other.expected,
+            found=self.found + other.found,
+            excused=self.excused + other.excused,
+            from_offset=min(known, default=-1),
+            to_offset=max(self.to_offset, other.to_offset),
+            latency_samples=self.latency_samples + other.latency_samples,
+            latency_sum_ms=self.latency_sum_ms + other.latency_sum_ms,
+            latency_max_ms=max(self.latency_max_ms, other.latency_max_ms),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far the books of a partition go, on both sides."""
+
+    source: int
+    target: int
+
+
+BucketKey = tuple[str, int, int]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All books of one flow with one width of buckets."""
+
+    buckets: dict[BucketKey, Bucket] = field(default_factory=dict)
+    reached: dict[Key, Reached] = field(default_factory=dict)
+
+    def add(self, buckets: Iterable[Bucket], reached: Mapping[Key, Reached]) -> list[Bucket]:
+        """Takes a round in; returns the buckets as they are now."""
+        changed: list[Bucket] = []
+        for bucket in buckets:
+            key = bucket.topic, bucket.partition, bucket.at_ms
+            held = self.buckets.get(key)
+            self.buckets[key] = bucket if held is None else held.plus(bucket)
+            changed.append(self.buckets[key])
+        self.reached.update(reached)
+        return changed
+
+
+_FIELDS = (
+    "expected", "found", "excused", "from_offset", "to_offset", "latency_samples",
+    "latency_sum_ms", "latency_max_ms",
+)  # fmt: skip
+
+
+def encode_bucket(bucket: Bucket, *, seconds: int) -> tuple[bytes, bytes]:
+    """Key and value of a bucket in the result topic."""
+    key = encode_key(
+        {
+            "kind": "bucket", "topic": bucket.topic, "partition": bucket.partition,
+            "at": bucket.at_ms, "seconds": seconds,
+        }
+    )  # fmt: skip
+    fields = {name: getattr(bucket, name) for name in _FIELDS}
+    return key, encode_value({**fields, "missing": bucket.missing})
+
+
+def encode_reached(key: Key, reached: Reached, *, seconds: int) -> tuple[bytes, bytes]:
+    """Key and value of how far a partition's books go."""
+    name = encode_key({"kind": "reached", "topic": key[0], "partition": key[1], "seconds": seconds})
+    return name, encode_value({"source": reached.source, "target": reached.target})
+
+
+def decode_ledger(
+    entries: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]], *, seconds: int
+) -> Ledger:
+    """The books from decoded keys and values; those of other widths are passed over.
+
+    Raises:
+        StoredFormatError: something else wrote into the topic.
+    """
+    ledger = Ledger()
+    try:
+        for key, value in entries:
+            if key["seconds"] != seconds:
+                continue
+            topic, partition = str(key["topic"]), int(key["partition"])
+            if key["kind"] == "reached":
+                reached = Reached(int(value["source"]), int(value["target"]))
+                ledger.reached[topic, partition] = reached
+            elif key["kind"] == "bucket":
+                fields = {name: int(value[name]) for name in _FIELDS}
+                bucket = Bucket(topic, partition, int(key["at"]), **fields)
+                ledger.buckets[topic, partition, bucket.at_ms] = bucket
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoredFormatError(
+            f"a record of the audit topic cannot be read ({error!r})",
+            remedy="Something else wrote into that topic; nothing was guessed.",
+        ) from error
+    return ledger

@@ -1,0 +1,208 @@
+"""``audit``: rounds of counting, their results in a topic of the target and as Parquet."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from replicator.clock import Clock
+from replicator.control.pause import find_pair
+from replicator.identifiers import audit_topic, audit_transactional_id
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.wire_json import decode_key, decode_value
+from replicator.spark.audit.counting import counted, new_cases, round_of
+from replicator.spark.audit.ledger import (
+    Bucket,
+    Ledger,
+    decode_ledger,
+    encode_bucket,
+    encode_reached,
+)
+from replicator.spark.progress import progress
+from replicator.spark.verify.cases import make_case
+from replicator.spark.verify.facts import collect_facts
+from replicator.spark.verify.result import moment
+from replicator.topology.plan import PairPlan, Plan
+
+CLIENT_ID = "replicator-audit"
+TIMEOUT_SECONDS = 30.0
+
+JsonObject = dict[str, object]
+_PARQUET_DDL = (
+    "topic string, partition int, bucket timestamp, seconds int, expected bigint, found bigint, "
+    "missing bigint, excused bigint, fromOffset bigint, toOffset bigint, latencyMeanMs double, "
+    "latencyMaxMs bigint, audited timestamp"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is audited.
+
+    Attributes:
+        flow: ``source->target``.
+        topics: source topics; empty for all.
+        bucket_seconds: width of a span of time.
+        parquet: a folder of any file system that Spark can write; each round adds to it.
+    """
+
+    flow: str
+    topics: frozenset[str] = frozenset()
+    bucket_seconds: int = 3600
+    parquet: str | None = None
+
+
+class Auditor:
+    """Audits one flow; whoever audits it last fences an earlier one."""
+
+    def __init__(self, session: SparkSession, plan: Plan, wanted: Wanted, *, clock: Clock) -> None:
+        """Reads the books of earlier rounds.
+
+        Raises:
+            InputError: the topology has no such flow.
+            ReplicatorError: the target cannot be used.
+        """
+        self._session = session
+        self._plan = plan
+        self._wanted = wanted
+        self._clock = clock
+        self._pair: PairPlan = find_pair(plan, wanted.flow)
+        self._topic = audit_topic(plan.topology, self._pair.source.alias)
+        with ClusterAdmin(
+            self._pair.target, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS
+        ) as admin:
+            ensure_compacted_topic(admin, self._topic, partitions=1)
+        self._writer = LogWriter(
+            self._pair.target,
+            self._topic,
+            client_id=CLIENT_ID,
+            transactional_id=audit_transactional_id(
+                plan.topology,
+                self._pair.source.alias,
+                self._pair.target.alias,
+                wanted.bucket_seconds,
+            ),
+        )
+        self._writer.open()
+        self._ledger = self._stored()
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self._writer.close()
+
+    def round(self) -> JsonObject:
+        """Counts what is new and stores it; the object of ``audit -o json``.
+
+        Raises:
+            FencedError: another audit of the flow was started.
+            ReplicatorError: a cluster cannot be used.
+        """
+        found = collect_facts(self._plan, self._pair, topics=self._wanted.topics, from_ms=None)
+        every = [make_case(number, facts) for number, facts in enumerate(found)]
+        cases = new_cases(every, self._ledger)
+        rows = []
+        if cases:
+            with progress(self._session, "Auditing"):
+                rows = counted(
+                    self._session, self._pair, cases,
+                    bucket_ms=self._wanted.bucket_seconds * 1000,
+                )  # fmt: skip
+        buckets, reached = round_of(cases, rows)
+        changed = self._ledger.add(buckets, reached)
+        seconds = self._wanted.bucket_seconds
+        self._writer.write(
+            [encode_bucket(bucket, seconds=seconds) for bucket in changed]
+            + [encode_reached(key, value, seconds=seconds) for key, value in reached.items()]
+        )
+        if self._wanted.parquet is not None and changed:
+            self._append(changed, self._wanted.parquet)
+        names = {case.facts.topic for case in every}
+        return audit_json(
+            str(self._pair.id),
+            [each for each in self._ledger.buckets.values() if each.topic in names],
+            seconds=seconds,
+            at_ms=round(self._clock.now() * 1000),
+            skipped=sorted(names - {case.facts.topic for case in cases}),
+        )
+
+    def continuously(self, interval_seconds: float) -> Iterator[JsonObject]:
+        """Round after round until the caller stops."""
+        while True:
+            began = self._clock.monotonic()
+            yield self.round()
+            self._clock.sleep(max(0.0, began + interval_seconds - self._clock.monotonic()))
+
+    def _stored(self) -> Ledger:
+        stored = read_compacted(
+            self._pair.target, self._topic, client_id=CLIENT_ID,
+            timeout_seconds=TIMEOUT_SECONDS, settled=True,
+        )[0]  # fmt: skip
+        return decode_ledger(
+            [(decode_key(key), decode_value(value)) for key, value in stored.items()],
+            seconds=self._wanted.bucket_seconds,
+        )
+
+    def _append(self, buckets: Sequence[Bucket], folder: str) -> None:
+        from datetime import UTC, datetime
+
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        rows = [
+            (
+                each.topic, each.partition, datetime.fromtimestamp(each.at_ms / 1000, UTC),
+                self._wanted.bucket_seconds, each.expected, each.found, each.missing,
+                each.excused, each.from_offset, each.to_offset, mean_latency_ms(each),
+                each.latency_max_ms, now,
+            )
+            for each in buckets
+        ]  # fmt: skip
+        frame = self._session.createDataFrame(rows, _PARQUET_DDL)
+        frame.coalesce(1).write.mode("append").parquet(folder)
+
+
+def mean_latency_ms(bucket: Bucket) -> float | None:
+    """How late copies were on average; None where nothing was noted."""
+    if not bucket.latency_samples:
+        return None
+    return round(bucket.latency_sum_ms / bucket.latency_samples, 1)
+
+
+def audit_json(
+    flow: str, buckets: Iterable[Bucket], *, seconds: int, at_ms: int, skipped: Sequence[str]
+) -> JsonObject:
+    """Sums by topic and span, and every interval in which something is missing. Pure."""
+    spans: dict[tuple[str, int], Bucket] = {}
+    missing: list[JsonObject] = []
+    for each in sorted(buckets, key=lambda each: (each.topic, each.at_ms, each.partition)):
+        key = each.topic, each.at_ms
+        spans[key] = each if key not in spans else spans[key].plus(each)
+        if each.missing:
+            missing.append(
+                {
+                    "topic": each.topic, "partition": each.partition,
+                    "from": moment(each.at_ms), "to": moment(each.at_ms + seconds * 1000),
+                    "fromOffset": each.from_offset, "toOffset": each.to_offset + 1,
+                    "records": each.missing,
+                }
+            )  # fmt: skip
+    expected = sum(each.expected for each in spans.values())
+    lacking = sum(int(str(each["records"])) for each in missing)
+    return {
+        "flow": flow,
+        "at": moment(at_ms),
+        "bucketSeconds": seconds,
+        "complete": not missing,
+        "completeness": 1.0 if not expected else (expected - lacking) / expected,
+        "topics": [
+            {
+                "topic": each.topic, "from": moment(each.at_ms), "expected": each.expected,
+                "found": each.found, "excused": each.excused,
+                "latencyMeanMs": mean_latency_ms(each), "latencyMaxMs": each.latency_max_ms,
+            }
+            for each in spans.values()
+        ],
+        "missing": missing,
+        "notAudited": list(skipped),
+    }  # fmt: skip

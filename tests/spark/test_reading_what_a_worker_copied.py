@@ -1,0 +1,96 @@
+"""verify and audit over copies that a real worker made: transactions, filters, every odd record."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from copied_pair import NOW_MS, CopiedPair, plain, write
+
+from replicator.clock import SystemClock
+from replicator.control.status import collect_status
+from replicator.spark.audit.run import Auditor
+from replicator.spark.audit.run import Wanted as Audited
+from replicator.spark.verify.run import Wanted, verify_flow
+from replicator.testing import wait_until
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))
+
+from acceptance_worker import WorkerProcess
+
+
+@pytest.fixture
+def worker(tmp_path):
+    started = []
+
+    def start(file):
+        started.append(
+            WorkerProcess(file, log=tmp_path / "worker.log", options=("--processes", "1"))
+        )
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
+
+
+@pytest.fixture
+def pair(tmp_path, east, west, unique):
+    def make(**policy):
+        return CopiedPair(tmp_path, unique, east, west, **policy)
+
+    return make
+
+
+def transactions(cluster, topic, name):
+    """Committed and aborted ones, one after the other."""
+    producer = Producer({**cluster.client_settings(), "transactional.id": name})
+    producer.init_transactions(30)
+    for number in range(6):
+        producer.begin_transaction()
+        for each in range(40):
+            producer.produce(topic, b"%d-%d" % (number, each), b"k", 0)
+        producer.flush(30)
+        if number % 3 == 1:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+
+
+def all_copied(plan):
+    (flow,) = collect_status(plan)["flows"]
+    partitions = [each for topic in flow["topics"] for each in topic["partitions"]]
+    return bool(partitions) and all(
+        each["position"] is not None and each["lagRecords"] == 0 for each in partitions
+    )
+
+
+@pytest.mark.parametrize("provenance", ["full", pytest.param("path", marks=pytest.mark.slow)])
+def test_what_a_worker_copied_is_clean(spark, pair, worker, provenance):
+    pair = pair(provenance=provenance, filters=[{"dropIf": {"tombstone": True}}], naming="prefix")
+    pair.apply(partitions=2)
+    odd = [
+        (None, b"", NOW_MS, None), (b"", b"x", NOW_MS, [("a", None), ("a", b"")]),
+        (b"gone", None, NOW_MS, None), (b"big", b"x" * 300_000, NOW_MS, None),
+        (b"far", b"x", NOW_MS, [("replicator-hops", b"north/x/0/7"), ("z", b"1")]),
+        (b"loop", b"x", NOW_MS, [("replicator-hops", b"west/x/0/7")]),
+        (b"foreign", b"x", NOW_MS, [("replicator-hops", b"!")]),
+    ]  # fmt: skip
+    for partition in range(2):
+        write(pair.east, pair.topic, plain(500) + odd + plain(300), partition)
+    transactions(pair.east, pair.topic, pair.name)
+    running = worker(pair.file)
+    wait_until(
+        lambda: all_copied(pair.plan),
+        timeout_seconds=120,
+        describe=lambda: f"everything copied\n{running.log_tail()}",
+    )
+    result = verify_flow(spark, pair.plan, Wanted("east->west"))
+    assert result["clean"], result
+    assert result["total"]["excused"] == {"filtered": 2, "loop": 2}
+    assert result["total"]["compared"] == 2 * (800 + len(odd) - 2) + 160
+    auditor = Auditor(spark, pair.plan, Audited("east->west"), clock=SystemClock())
+    books = auditor.round()
+    auditor.close()
+    assert books["complete"], books
+    assert sum(each["found"] for each in books["topics"]) == result["total"]["compared"]

@@ -1,0 +1,135 @@
+"""Pure rules of archives, restores and audits."""
+
+import json
+
+import pytest
+
+from replicator.errors import StoredFormatError
+from replicator.spark.archive.manifest import (
+    Archive,
+    ArchivedFile,
+    ArchivedRange,
+    ArchivedTopic,
+    Commit,
+    Lost,
+    folded,
+    parse_commit,
+)
+from replicator.spark.archive.restoring import (
+    Progress,
+    Selection,
+    chosen_files,
+    decode_progress,
+    restore_id,
+)
+from replicator.spark.archive.rounds import decide_round
+from replicator.spark.audit.ledger import (
+    Bucket,
+    Reached,
+    decode_ledger,
+    encode_bucket,
+    encode_reached,
+)
+from replicator.spark.audit.run import audit_json
+from replicator.spark.ranges import Range
+
+FILE = ArchivedFile("data/a.parquet", "t", "2026-01-31", "07", 10)
+FIRST = Commit(
+    1, "append", 5, "east", "id", (ArchivedRange("t", 0, 0, 10, 9),), (FILE,),
+    topics=(ArchivedTopic("t", "x", 1, {"retention.ms": "5"}),),
+)  # fmt: skip
+
+
+def test_a_manifest_reads_back_as_it_was_written():
+    assert parse_commit(FIRST.to_json(), path="x") == FIRST
+    changed = {**json.loads(FIRST.to_json()), "v": 2}
+    with pytest.raises(StoredFormatError, match="version 2"):
+        parse_commit(json.dumps(changed), path="x")
+    with pytest.raises(StoredFormatError):
+        parse_commit('{"v": 1}', path="x")
+
+
+def test_commits_add_up_and_replaced_files_no_longer_count():
+    whole = ArchivedFile("data/b.parquet", "t", "2026-01-31", "07", 12)
+    second = Commit(2, "compaction", 6, "east", "id", files=(whole,), replaces=("data/a.parquet",))
+    archive = folded([second, FIRST])
+    assert list(archive.files) == ["data/b.parquet"]
+    assert archive.ends == {("t", 0): 10}
+    assert archive.number == 2
+
+
+def test_a_round_goes_on_where_the_archive_ends_and_names_what_is_gone():
+    archive = folded([FIRST])
+    taken = decide_round(archive, {("t", 0): 15}, {("t", 0): 20}, {"t": "x"})
+    assert taken.ranges == (Range("t", 0, 15, 20),)
+    assert taken.lost == (Lost("t", 0, 10, 15),)
+    again = decide_round(archive, {("t", 0): 0}, {("t", 0): 10}, {"t": "x"})
+    assert (again.ranges, again.lost, again.reborn) == ((), (), ())
+
+
+def test_a_topic_made_anew_is_never_read_on():
+    archive = folded([FIRST])
+    shorter = decide_round(archive, {("t", 0): 0}, {("t", 0): 5}, {"t": "x"})
+    other = decide_round(archive, {("t", 0): 0}, {("t", 0): 50}, {"t": "y"})
+    assert shorter.reborn == other.reborn == (("t", 0),)
+    assert not decide_round(Archive(), {("t", 0): 0}, {("t", 0): 5}, {}).reborn
+
+
+def test_only_files_of_the_asked_hours_are_read():
+    archive = folded([FIRST])
+    hour = 1_769_842_800_000  # 2026-01-31T07:00:00Z
+    assert chosen_files(archive, Selection(("t",), from_ms=hour, to_ms=hour + 1)) == [FILE]
+    assert chosen_files(archive, Selection(("t",), from_ms=hour + 3_600_000)) == []
+    assert chosen_files(archive, Selection(("t",), to_ms=hour)) == []
+    assert chosen_files(archive, Selection(("u",))) == []
+
+
+def test_the_same_restore_has_the_same_id_and_another_has_another():
+    one = restore_id("/a", "west", None, Selection(("t",)))
+    assert one == restore_id("/a", "west", None, Selection(("t",)))
+    others = {
+        restore_id("/b", "west", None, Selection(("t",))),
+        restore_id("/a", "east", None, Selection(("t",))),
+        restore_id("/a", "west", "u", Selection(("t",))),
+        restore_id("/a", "west", None, Selection(("t",), from_ms=5)),
+    }
+    assert len(others | {one}) == 5
+
+
+def test_progress_reads_back_and_unknown_versions_are_refused():
+    progress = Progress("r", "t", 3, 40, 38)
+    assert decode_progress("r", "t", 3, progress.encode()[1]) == progress
+    assert decode_progress("r", "t", 3, None) == Progress("r", "t", 3)
+    with pytest.raises(StoredFormatError):
+        decode_progress("r", "t", 3, b'{"v": 9}')
+
+
+def test_books_read_back_by_their_width():
+    bucket = Bucket("t", 0, 3_600_000, expected=5, found=4, from_offset=7, to_offset=12)
+    stored = [
+        encode_bucket(bucket, seconds=3600),
+        encode_reached(("t", 0), Reached(13, 14), seconds=3600),
+    ]
+    decoded = [(json.loads(key), json.loads(value)) for key, value in stored]
+    ledger = decode_ledger(decoded, seconds=3600)
+    assert list(ledger.buckets.values()) == [bucket]
+    assert ledger.reached == {("t", 0): Reached(13, 14)}
+    assert not decode_ledger(decoded, seconds=60).buckets
+    with pytest.raises(StoredFormatError):
+        decode_ledger([({"seconds": 60}, {})], seconds=60)
+
+
+def test_the_missing_interval_is_named():
+    buckets = [
+        Bucket("t", 0, 0, expected=5, found=4, from_offset=7, to_offset=12),
+        Bucket("t", 1, 0, expected=5, found=5, from_offset=0, to_offset=4),
+    ]
+    result = audit_json("a->b", buckets, seconds=60, at_ms=0, skipped=[])
+    assert result["missing"] == [
+        {
+            "topic": "t", "partition": 0, "from": "1970-01-01T00:00:00.000Z",
+            "to": "1970-01-01T00:01:00.000Z", "fromOffset": 7, "toOffset": 13, "records": 1,
+        }
+    ]  # fmt: skip
+    assert result["completeness"] == 0.9
+    assert not result["complete"]

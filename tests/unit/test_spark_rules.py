@@ -1,0 +1,162 @@
+"""Pure rules of the Spark room: ranges, settings, errors on their way out, what is compared."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from replicator.errors import InputError, NotFoundError
+from replicator.offsets.runs import Pair
+from replicator.spark.failures import TaskError, as_replicator_error, task_errors
+from replicator.spark.java import SparkUnavailableError, require_java
+from replicator.spark.ranges import Range, packed, parse_offsets, ranges_between, split
+from replicator.spark.settings import SparkSettings, parse_conf, spark_conf
+from replicator.spark.stream_limits import limited
+from replicator.spark.verify.cases import Facts, Rules, Side, make_case
+from replicator.spark.verify.digests import without_last_hop
+
+
+def test_small_ranges_share_a_task_and_large_ones_do_not():
+    ranges = [Range("t", number, 0, size) for number, size in enumerate((500, 10, 20, 30, 0))]
+    tasks = packed(ranges, most=50)
+    assert [sum(one.size for one in task) for task in tasks] == [500, 30, 30]
+    assert {one for task in tasks for one in task} == set(ranges)
+
+
+def test_split_ranges_cover_the_same_offsets():
+    parts = split([Range("t", 0, 5, 26)], 10)
+    assert [(part.start, part.end) for part in parts] == [(5, 15), (15, 25), (25, 26)]
+
+
+def test_empty_and_unknown_partitions_make_no_range():
+    starts = {("t", 0): 5, ("t", 1): 5, ("t", 2): 0}
+    ends = {("t", 0): 5, ("t", 1): 7}
+    assert ranges_between(starts, ends) == [Range("t", 1, 5, 7)]
+
+
+@pytest.mark.parametrize("text", ["x", "[]", '{"t": 3}', '{"t": {"a": 1}}', '{"t": {"0": "x"}}'])
+def test_offsets_of_another_form_are_refused(text):
+    with pytest.raises(InputError):
+        parse_offsets(text, option="startingOffsets")
+
+
+def test_a_limited_micro_batch_starves_no_partition():
+    ends = limited({("t", 0): 0, ("t", 1): 10}, {("t", 0): 1_000_000, ("t", 1): 11}, 100)
+    assert ends[("t", 1)] == 11
+    assert 0 < ends[("t", 0)] <= 101
+
+
+def test_settings_win_in_their_order(tmp_path):
+    file = tmp_path / "spark.properties"
+    file.write_text(
+        "spark.master spark://far:7077\nspark.driver.memory=3g\nspark.ui.enabled true\n"
+    )
+    conf = spark_conf(SparkSettings(conf=(("spark.ui.enabled", "false"),), properties_file=file))
+    assert conf["spark.master"] == "spark://far:7077"
+    assert conf["spark.driver.memory"] == "3g"
+    assert conf["spark.ui.enabled"] == "false"
+    assert "spark.driver.host" not in conf
+    assert spark_conf(SparkSettings(master="local[2]"))["spark.master"] == "local[2,4]"
+    assert conf["spark.speculation"] == "false"
+
+
+def test_a_setting_of_another_form_is_named():
+    with pytest.raises(InputError, match="'memory'"):
+        parse_conf(["spark.a=b=c", "memory=3"])
+    assert parse_conf(["spark.a=b=c"]) == (("spark.a", "b=c"),)
+
+
+def test_a_missing_java_is_named_with_the_remedy(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkUnavailableError) as raised:
+        require_java()
+    assert "apt install openjdk-17" in raised.value.paragraph()
+
+
+def test_a_java_that_is_too_old_is_named(monkeypatch, tmp_path):
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkUnavailableError, match="is 11"):
+        require_java()
+
+
+def test_an_error_of_a_task_arrives_as_it_was_raised():
+    error = NotFoundError("no 'x' {here}", subject="cluster:east", remedy="Make it.")
+    with pytest.raises(TaskError) as raised, task_errors():
+        raise error
+    text = f"Job aborted:\n Traceback\n  replicator.TaskError: {raised.value}\n at java.lang"
+    found = as_replicator_error(text)
+    assert found.paragraph() == error.paragraph()
+    assert found.code == "NOT_FOUND"
+    assert (
+        "ZeroDivisionError: by zero"
+        in as_replicator_error("x\nZeroDivisionError: by zero\n\tat").message
+    )
+
+
+def test_help_and_the_package_need_no_spark():
+    code = (
+        "import sys; sys.modules['pyspark'] = None; sys.modules['pyarrow'] = None\n"
+        "from replicator.cli.main import build_app; build_app()\n"
+        "assert not [name for name in sys.modules if name.startswith('replicator.spark')]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+FACTS = Facts(
+    topic="t",
+    target_topic="t",
+    partition=0,
+    source=Side(0, 100),
+    target=Side(0, 120),
+    rules=Rules("east", "west", "full", ("west",), (), ()),
+    copied_to=80,
+)
+
+
+def test_the_cut_is_the_checkpoint():
+    case = make_case(0, FACTS)
+    assert (case.mode, case.source_from, case.cut, case.source_to) == ("origin", 0, 80, 80)
+    assert (case.target_from, case.target_to) == (0, 120)
+
+
+def test_a_partition_that_was_never_copied_has_nothing_to_compare():
+    case = make_case(0, replace(FACTS, copied_to=None))
+    assert case.source_from == case.cut
+
+
+def test_what_retention_took_from_the_target_is_not_judged():
+    facts = replace(FACTS, target=Side(30, 120), oldest_copy=25)
+    assert make_case(0, facts).source_from == 25
+    assert make_case(0, replace(facts, oldest_copy=None)).source_from == 80
+
+
+def test_a_flow_that_began_later_is_judged_from_its_first_record():
+    facts = replace(FACTS, from_earliest=False, pairs=(Pair(40, 0), Pair(60, 20)))
+    assert make_case(0, facts).source_from == 40
+
+
+def test_without_places_and_with_moving_lanes_the_newest_entry_of_the_map_is_the_cut():
+    rules = replace(FACTS.rules, provenance="path")
+    facts = replace(FACTS, rules=rules, pairs=(Pair(0, 0), Pair(60, 66)), quiet=False)
+    case = make_case(0, facts)
+    assert (case.mode, case.cut, case.target_to) == ("content", 61, 67)
+    assert make_case(0, replace(facts, quiet=True)).cut == 80
+
+
+def test_compacted_logs_are_read_to_their_end():
+    case = make_case(0, replace(FACTS, source=Side(0, 100, compacted=True)))
+    assert (case.mode, case.cut, case.source_to) == ("latest", 80, 100)
+
+
+def test_hops_before_the_last_one_stay_and_foreign_headers_too():
+    hops = ("replicator-hops", b"north/t/0/5 east/t/0/7")
+    foreign = ("replicator-hops", b"\xff")
+    kept, last = without_last_hop([foreign, ("a", b"1"), hops])
+    assert kept == [foreign, ("a", b"1"), ("replicator-hops", b"north/t/0/5")]
+    assert last == b"east/t/0/7"
+    assert without_last_hop([("a", None)]) == ([("a", None)], None)
