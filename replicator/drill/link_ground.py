@@ -41,7 +41,8 @@ class LinkGround:
 
     Args:
         drill: what is rehearsed.
-        plan: the topology in force.
+        plan: the topology with its flows as roles have them now.
+        file_plan: the topology as the file has it, which role changes start from.
         clock: time as a dependency.
         tell: hears of what is set up and taken away.
     """
@@ -51,11 +52,13 @@ class LinkGround:
         drill: Drill,
         plan: Plan,
         *,
+        file_plan: Plan,
         clock: Clock,
         tell: Tell,
     ) -> None:
         self._drill = drill
         self._plan = plan
+        self._file_plan = file_plan
         self._clock = clock
         self._tell = tell
         self._pair = pair_of(plan, drill.link, drill.flow)
@@ -140,7 +143,11 @@ class LinkGround:
             accept_loss=failover,
         )
         return run_transition(
-            self._plan, request, clock=self._clock, on_step=on_step, answer=lambda _question: True
+            self._file_plan,
+            request,
+            clock=self._clock,
+            on_step=on_step,
+            answer=lambda _question: True,
         )
 
     def check(self, *, last_write_at: float) -> None:
