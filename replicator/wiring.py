@@ -21,6 +21,7 @@ from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.pool import LanePool
 from replicator.errors import InputError
+from replicator.failover.automatic import AutomaticFailover, witnessed
 from replicator.identifiers import FlowId, worker_client_id
 from replicator.observability.figures import LinkFigures
 from replicator.observability.health import Liveness
@@ -82,6 +83,7 @@ class Worker:
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
         self._adopting = threading.Lock()
         self._roles = self._role_watch()
+        self._witnesses: tuple[AutomaticFailover, ...] = ()
 
     @property
     def worker_id(self) -> str:
@@ -106,6 +108,7 @@ class Worker:
         self._roles.start(ROLES_SECONDS)
         self._started = True
         self._adopt(self._file_plan)
+        self._watch_witnesses()
         self._watch.start()
 
     def wait_until_copying(self, seconds: float, stopping: Callable[[], bool]) -> None:
@@ -136,6 +139,21 @@ class Worker:
         self._roles = self._role_watch()
         self._roles.start(ROLES_SECONDS)
         self._adopt(new)
+        self._watch_witnesses()
+
+    def _watch_witnesses(self) -> None:
+        """Watches the links of the plan that may be promoted by themselves; usually there are none."""
+        for watch in self._witnesses:
+            watch.stop()
+        self._witnesses = witnessed(
+            self._file_plan,
+            lambda alias: not self.options.clusters or alias in self.options.clusters,
+            lambda link: self._roles.roles()[link],
+            worker=self.worker_id,
+            clock=self.clock,
+        )
+        for watch in self._witnesses:
+            watch.start()
 
     def _role_watch(self) -> RoleWatch:
         return RoleWatch(
@@ -186,6 +204,8 @@ class Worker:
         self.draining = True
         self._watch.stop()
         self._roles.stop()
+        for watch in self._witnesses:
+            watch.stop()
         deadline = self.clock.monotonic() + self.options.grace_seconds
         runners = [*self._runners.values(), *self._leaving.values()]
         for runner in runners:

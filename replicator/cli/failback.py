@@ -10,6 +10,7 @@ from replicator.cli.options import FileOption, Output, OutputOption, YesOption
 from replicator.cli.pause import operator
 from replicator.cli.role_change import (
     DryRunOption,
+    FromOption,
     LinkOption,
     ManualFenceOption,
     ResumeOption,
@@ -34,6 +35,11 @@ def register(app: typer.Typer) -> None:
 def failback(
     *,
     link: LinkOption,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="CLUSTER", help="The side that returns; default the other."),
+    ] = None,
+    source: FromOption = None,
     tail: Annotated[
         TailChoice,
         typer.Option(help="Keep the tail aside in its file, or put it on the active side."),
@@ -61,7 +67,7 @@ def failback(
     from replicator.failover.request import TransitionRequest
 
     request = TransitionRequest(
-        kind="failback", link=link, by=operator(), dry_run=dry_run, manual_fence=manual_fence,
+        kind="failback", link=link, to=to, source=source, by=operator(), dry_run=dry_run, manual_fence=manual_fence,
         tail="inject" if tail is TailChoice.INJECT else "keep", export=export, and_switch=switch,
         resume=resume, roll_back=rollback, drain_seconds=drain_timeout,
         unreachable_after_seconds=unreachable_after,

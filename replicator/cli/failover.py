@@ -8,6 +8,7 @@ from replicator.cli.options import FileOption, Output, OutputOption, YesOption
 from replicator.cli.pause import operator
 from replicator.cli.role_change import (
     DryRunOption,
+    FromOption,
     LinkOption,
     ResumeOption,
     UnreachableOption,
@@ -26,6 +27,7 @@ def failover(
     to: Annotated[
         str | None, typer.Option("--to", metavar="CLUSTER", help="The side to be active.")
     ] = None,
+    source: FromOption = None,
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Go on although records will be missing.")
     ] = False,
@@ -43,7 +45,7 @@ def failover(
     from replicator.failover.request import TransitionRequest
 
     request = TransitionRequest(
-        kind="failover", link=link, to=to, by=operator(), dry_run=dry_run,
+        kind="failover", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
         accept_loss=accept_loss, take_over=take_over, resume=resume,
         unreachable_after_seconds=unreachable_after,
     )  # fmt: skip

@@ -31,6 +31,13 @@ RollbackOption = Annotated[
     bool,
     typer.Option("--rollback", help="Take an open one back; fences whoever runs it."),
 ]
+FromOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="CLUSTER",
+        help="The side that is left; only on links of several sides without an active one.",
+    ),
+]  # fmt: skip
 ManualFenceOption = Annotated[
     bool,
     typer.Option("--manual-fence", help="State that writers are off the side that gives up."),

@@ -8,6 +8,7 @@ from replicator.cli.options import FileOption, Output, OutputOption, YesOption
 from replicator.cli.pause import operator
 from replicator.cli.role_change import (
     DryRunOption,
+    FromOption,
     LinkOption,
     ManualFenceOption,
     ResumeOption,
@@ -28,6 +29,7 @@ def switchover(
     to: Annotated[
         str | None, typer.Option("--to", metavar="CLUSTER", help="The side to be active.")
     ] = None,
+    source: FromOption = None,
     manual_fence: ManualFenceOption = False,
     live_groups: Annotated[
         bool, typer.Option("--live-groups", help="Go on although groups work on the new side.")
@@ -53,7 +55,7 @@ def switchover(
     from replicator.failover.request import TransitionRequest
 
     request = TransitionRequest(
-        kind="switchover", link=link, to=to, by=operator(), dry_run=dry_run,
+        kind="switchover", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
         manual_fence=manual_fence, live_groups=live_groups, resume=resume, roll_back=rollback,
         drain_seconds=drain_timeout, groups_seconds=groups_timeout,
         unreachable_after_seconds=unreachable_after,

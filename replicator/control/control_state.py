@@ -21,9 +21,11 @@ from replicator.control.records import (
 )
 from replicator.control.role_records import (
     ContactRecord,
+    DrainedRecord,
     FenceRecord,
     RoleRecord,
     SalvageRecord,
+    SightingRecord,
     StepRecord,
     TransitionRecord,
 )
@@ -33,7 +35,8 @@ _NEWS = frozenset(
         kind.KIND
         for kind in (
             WorkerRecord, ProblemRecord, QuarantineOutcome,
-            TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord, DrillRecord,
+            TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord,
+            SightingRecord, DrainedRecord, DrillRecord,
         )
     }
 )  # fmt: skip
@@ -153,6 +156,15 @@ class ControlState:
         """Steps of one role change in the order in which they were written first."""
         found = (s for s in self._all(StepRecord) if (s.link, s.id) == (link, transition))
         return tuple(sorted(found, key=lambda step: step.at_ms))
+
+    def drained(self, link: str) -> tuple[str, ...]:
+        """Clusters of a link that are marked as drained."""
+        return tuple(sorted(one.cluster for one in self._all(DrainedRecord) if one.link == link))
+
+    def last_sighting_ms(self, cluster: str) -> int | None:
+        """When any worker could last reach a cluster, as this one witnessed it; None for never."""
+        seen = (one.at_ms for one in self._all(SightingRecord) if one.cluster == cluster)
+        return max(seen, default=None)
 
     def salvaged(self, link: str, transition: str) -> tuple[SalvageRecord, ...]:
         """How far tails were put on the new side by one failback."""

@@ -119,8 +119,6 @@ def _sizes(control: ControlState, flow: FlowPlan) -> dict[str, int]:
     }
 
 
-def contact_duty(desk: DutyDesk) -> ContactDuty | None:
-    """The duty, or None where no link of the pair has roles."""
-    links = {link.name for link in desk.plan.links if link.active is not None}
-    flows = tuple(flow for flow in desk.pair.flows if flow.link in links)
-    return ContactDuty(desk, flows) if flows else None
+def contact_duty(desk: DutyDesk) -> ContactDuty:
+    """The duty, for every pair: any link may lose a side."""
+    return ContactDuty(desk, desk.pair.flows)

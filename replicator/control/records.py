@@ -18,9 +18,11 @@ from replicator.control.drill_records import DrillRecord
 from replicator.control.record_base import Part, Record, wire_name
 from replicator.control.role_records import (
     ContactRecord,
+    DrainedRecord,
     FenceRecord,
     RoleRecord,
     SalvageRecord,
+    SightingRecord,
     StepRecord,
     TransitionRecord,
 )
@@ -242,7 +244,7 @@ KINDS: dict[str, type[Record]] = {
     for kind in (
         Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
         QuarantineOutcome, GapTaken, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
-        ContactRecord, SalvageRecord, DrillRecord,
+        ContactRecord, SalvageRecord, SightingRecord, DrainedRecord, DrillRecord,
     )
 }  # fmt: skip
 

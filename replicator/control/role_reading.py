@@ -38,10 +38,19 @@ class RolesRead:
 
 
 def read_roles(
-    plan: Plan, *, client_id: str = CLIENT_ID, timeout_seconds: float = CLUSTER_SECONDS
+    plan: Plan,
+    *,
+    client_id: str = CLIENT_ID,
+    timeout_seconds: float = CLUSTER_SECONDS,
+    link: LinkPlan | None = None,
 ) -> RolesRead:
-    """Reads the control topics of all clusters of links with roles, at the same time."""
+    """Reads the control topics of all clusters of links with roles, at the same time.
+
+    With a ``link`` only those of its clusters, whatever its shape.
+    """
     clusters = role_clusters(plan)
+    if link is not None:
+        clusters = tuple(plan.cluster(alias) for alias in link.clusters)
     if not clusters:
         return RolesRead(plan, {})
 

@@ -102,6 +102,27 @@ class FenceRecord(Record):
     denials: tuple[Denial, ...] = ()
 
 
+class DrainedRecord(Record):
+    """On a link without an active side, nobody should use this cluster now; a tombstone ends it."""
+
+    KIND = "drained"
+    KEY = ("link", "cluster")
+    link: str
+    cluster: str
+    at_ms: int
+    by: str
+
+
+class SightingRecord(Record):
+    """Kept by a witness: a worker could reach a cluster at this time."""
+
+    KIND = "sighting"
+    KEY = ("cluster", "worker")
+    cluster: str
+    worker: str
+    at_ms: int
+
+
 class TopicContact(Part):
     """Ends of one source topic by partition when the source last answered, and its pace."""
 

@@ -4,7 +4,7 @@ Works with no worker running: everything comes from clusters, control topics and
 the workers' group.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -57,7 +57,7 @@ def status_report(
         "planHash": plan.hash,
         "at": _moment(now_ms),
         "flows": flows,
-        "links": [_link(link, known.get(link.name)) for link in plan.links],
+        "links": [_link(link, known.get(link.name), facts.values()) for link in plan.links],
     }
 
 
@@ -283,7 +283,7 @@ def _workers(
     ]
 
 
-def _link(link: LinkPlan, role: Role | None) -> JsonObject:
+def _link(link: LinkPlan, role: Role | None, facts: Iterable[PairFacts]) -> JsonObject:
     role = role or first_role(link)
     return {
         "link": link.name,
@@ -295,6 +295,7 @@ def _link(link: LinkPlan, role: Role | None) -> JsonObject:
         "since": _moment(role.since_ms) if role.since_ms else None,
         "by": role.by,
         "reason": role.reason,
+        "drained": sorted({alias for one in facts for alias in one.control.drained(link.name)}),
         "problems": _role_problems(link, role),
     }
 

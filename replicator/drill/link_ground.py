@@ -79,7 +79,6 @@ class LinkGround:
 
     def ready(self) -> Scene:
         """Makes the drill's own topic and waits until the link copies it."""
-        refuse_what_cannot_be(self._drill, self._plan)
         plan, pair, link = self._plan, self._pair, self._drill.link
         naming = naming_of(plan, link)
         own = own_topic(self._drill.name, self._run)
@@ -219,6 +218,12 @@ def refuse_what_cannot_be(drill: Drill, plan: Plan) -> None:
             f"link '{drill.link}' is {link.shape}: its sides have no roles to change",
             subject=f"drill {drill.name}",
             remedy="Name an active-passive link.",
+        )
+    if not link.flows:
+        raise RefusedError(
+            f"nothing flows over link '{drill.link}' now: its role is being changed, or in conflict",
+            subject=f"drill {drill.name}",
+            remedy="Look at 'replicator status' and finish that first.",
         )
     if drill.load.topic is None:
         name = own_topic(drill.name, "000000")

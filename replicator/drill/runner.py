@@ -65,8 +65,8 @@ def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, tell: T
         RefusedError: this drill cannot be run on a real link; nothing was touched.
         ReplicatorError: a cluster does not answer; there is no report then.
     """
-    refuse_what_cannot_be(drill, plan)
     now = in_force(plan)
+    refuse_what_cannot_be(drill, now)
     with LinkGround(drill, now, file_plan=plan, clock=clock, tell=tell) as ground:
         stored = play_on(ground, drill, place=place, clock=clock, tell=tell)
     for alias, reason in write_drill(plan, digest(stored.report)).items():

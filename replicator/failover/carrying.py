@@ -26,7 +26,7 @@ from replicator.failover.run_state import RunState, TakeBackError
 from replicator.failover.steps_failback import FailbackSteps
 from replicator.failover.steps_failover import FailoverSteps
 from replicator.failover.steps_switch import Done, SwitchSteps
-from replicator.topology.roles import RoleState
+from replicator.topology.roles import RoleState, has_roles
 
 log = structlog.get_logger("failover")
 
@@ -43,7 +43,11 @@ class Carrier:
         self._draft = draft
         self._taking_back = taking_back
         self._reason = "asked for" if taking_back else ""
-        self._steps = steps_of(run.journal.header.kind, and_switch=run.request.and_switch)
+        self._steps = steps_of(
+            run.journal.header.kind,
+            and_switch=run.request.and_switch,
+            with_roles=has_roles(run.sides.link),
+        )
         self._switch = SwitchSteps(run)
         self._back = FailbackSteps(run, self._switch)
         self._over = FailoverSteps(run)
@@ -180,6 +184,9 @@ class Carrier:
             Step.INJECT: self._back.inject,
             Step.REALIGN: self._back.realign,
             Step.CATCH_UP: self._back.catch_up,
+            Step.MOVE_GROUPS: self._over.move_groups,
+            Step.MARK: self._over.mark,
+            Step.UNMARK: self._over.unmark,
         }
         return steps[step]()
 
@@ -255,7 +262,7 @@ class Carrier:
                     TopicLoss(one["topic"], one["records"], one["seconds"])
                     for one in told["topics"]
                 )
-                return Loss(topics, exact=bool(told["exact"]))
+                return Loss(topics, exact=bool(told["exact"]), known=bool(told["known"]))
         return self._run.loss
 
     def _rto(self) -> float | None:

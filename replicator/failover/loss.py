@@ -57,4 +57,6 @@ def loss_by_contact(contact: ContactRecord, positions: Mapping[Key, int], *, now
 
 def unknown_loss(topics: Iterable[str]) -> Loss:
     """Nothing is known of the old side: no contact was ever recorded."""
-    return Loss(tuple(TopicLoss(topic, 0, 0.0) for topic in sorted(topics)), exact=False)
+    return Loss(
+        tuple(TopicLoss(topic, 0, 0.0) for topic in sorted(topics)), exact=False, known=False
+    )

@@ -38,12 +38,18 @@ class Step(StrEnum):
     INJECT = "inject"
     REALIGN = "realign"
     CATCH_UP = "catch-up"
+    MOVE_GROUPS = "move-groups"
+    MARK = "mark"
+    UNMARK = "unmark"
 
 
 SWITCHOVER = (
     Step.PREPARE, Step.FENCE, Step.DRAIN, Step.VERIFY, Step.PROMOTE, Step.TURN, Step.RELEASE,
 )  # fmt: skip
 FAILOVER = (Step.DECLARE, Step.PROMOTE, Step.COMPLETE, Step.RELEASE)
+LEAVE = (Step.MOVE_GROUPS, Step.MARK)
+"""A switchover or a failover on a link without an active side: its groups move, nothing turns."""
+RETURN = (Step.MOVE_GROUPS, Step.UNMARK)
 REVERSE = (Step.REJOIN, Step.SALVAGE, Step.INJECT, Step.REALIGN, Step.CATCH_UP)
 
 STATE_OF: dict[Step, RoleState] = {
@@ -65,8 +71,10 @@ STATE_AFTER: dict[Step, RoleState] = {
 """The role's state from the end of a step: written when its work is done."""
 
 
-def steps_of(kind: Kind, *, and_switch: bool = True) -> tuple[Step, ...]:
+def steps_of(kind: Kind, *, and_switch: bool = True, with_roles: bool = True) -> tuple[Step, ...]:
     """The steps of a procedure in order; a failback may end with the reversed mirroring."""
+    if not with_roles:
+        return RETURN if kind == "failback" else LEAVE
     if kind == "switchover":
         return SWITCHOVER
     if kind == "failover":

@@ -141,7 +141,7 @@ class Preflight:
     def failover(self) -> Loss:
         """An unplanned one: the new side must answer, and what is lost is stated."""
         if not self.reachable(self.sides.new):
-            return Loss(exact=False)
+            return Loss(exact=False, known=False)
         old = self.sides.old
         silent = self.sides.silent.get(str(old.alias))
         self._add(
@@ -151,8 +151,8 @@ class Preflight:
         loss = self.loss()
         stated = f"{loss.records} records, {loss.seconds:.1f} s"
         if not loss.exact:
-            stated = f"about {stated} at most, by the last contact" if loss.topics else "unknown"
-        needed = loss.records > 0 or not (loss.exact or loss.topics)
+            stated = f"about {stated} at most, by the last contact" if loss.known else "not known"
+        needed = loss.records > 0 or not loss.known
         self._add(
             "loss", ok=self.request.accept_loss or not needed, detail=stated,
             remedy="" if self.request.accept_loss or not needed else
@@ -180,6 +180,17 @@ class Preflight:
             return unknown_loss([one.topic for one in topics if not is_canary_topic(one.topic)])
         positions = {key: checkpoint.offset for key, checkpoint in checkpoints.items()}
         return loss_by_contact(contact, positions, now_ms=round(self.clock.now() * 1000))
+
+    def leaving(self) -> Loss:
+        """On a link without an active side: groups move, and what they would miss is stated."""
+        if self.request.kind == "failover":
+            return self.failover()
+        if self.reachable(self.sides.old, self.sides.new):
+            try:
+                self._groups()
+            except ReplicatorError as error:
+                self._add("look", ok=False, detail=error.message, remedy=error.remedy)
+        return Loss()
 
     def failback(self) -> None:
         """The old side is back: both must answer, and the link must have been failed over."""

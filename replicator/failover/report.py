@@ -52,10 +52,14 @@ class TopicLoss:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is missing on the new side; ``exact`` when the old side could be asked."""
+    """What is missing on the new side.
+
+    ``exact`` when the old side could be asked; not ``known`` when there was never a contact with it.
+    """
 
     topics: tuple[TopicLoss, ...] = ()
     exact: bool = True
+    known: bool = True
 
     @property
     def records(self) -> int:
@@ -73,6 +77,7 @@ class Loss:
             "records": self.records,
             "seconds": round(self.seconds, 3),
             "exact": self.exact,
+            "known": self.known,
             "topics": [
                 {"topic": one.topic, "records": one.records, "seconds": round(one.seconds, 3)}
                 for one in self.topics

@@ -18,6 +18,7 @@ class TransitionRequest:
         kind: which procedure.
         link: name of the link.
         to: the cluster that is to be active; None lets a failback return to where it came from.
+        source: the cluster that is left, on links of more than two clusters without an active side.
         by: who asks, for the journal.
         dry_run: shows every step and check, changes nothing.
         accept_loss: goes on although records will be missing.
@@ -38,6 +39,7 @@ class TransitionRequest:
     link: str
     by: str
     to: str | None = None
+    source: str | None = None
     dry_run: bool = False
     accept_loss: bool = False
     manual_fence: bool = False
@@ -70,6 +72,7 @@ class Question:
     text: str
     lost_records: int
     lost_seconds: float
+    loss_known: bool = True
 
 
 OnStep = Callable[[StepEvent], None]

@@ -52,9 +52,11 @@ def run_transition(
     """
     began_ms = round(clock.now() * 1000)
     link = find_link(plan, request.link)
-    if not has_roles(link) or not link.standby:
-        raise RefusedError(_no_roles(link), subject=link.name, remedy=_NO_ROLES_REMEDY)
-    read = read_roles(plan, client_id=CLIENT_ID, timeout_seconds=request.unreachable_after_seconds)
+    if has_roles(link) and not link.standby:
+        raise RefusedError(_NO_WAY_BACK, subject=link.name, remedy=_NO_WAY_BACK_REMEDY)
+    read = read_roles(
+        plan, client_id=CLIENT_ID, timeout_seconds=request.unreachable_after_seconds, link=link
+    )
     role = read.role(link)
     held = _held(read, link.name)
     if held is not None and (request.resume or request.roll_back):
@@ -66,7 +68,9 @@ def run_transition(
         )  # fmt: skip
     if held is not None and not (request.kind == "failover" and request.take_over):
         raise Lock(held).refusal(began_ms)
-    source, target = _directions(link, role, request)
+    source, target = (
+        _directions(link, role, request) if has_roles(link) else _leaving(link, request)
+    )
     with Sides(plan, link, plan.cluster(source), plan.cluster(target)) as sides:
         sides.silent = {
             alias: error for alias, error in read.silent.items() if alias in link.clusters
@@ -88,7 +92,9 @@ def run_transition(
         draft = _draft(header, checked, loss, sides)
         if request.dry_run or not checked.ok:
             outcome = draft.outcome if checked.ok else "refused"
-            steps = steps_of(request.kind, and_switch=request.and_switch)
+            steps = steps_of(
+                request.kind, and_switch=request.and_switch, with_roles=has_roles(link)
+            )
             shown = tuple(StepResult(step.value, 0.0, "would be done") for step in steps)
             return replace(draft, dry_run=request.dry_run, outcome=outcome,
                            reason=_first_reason(checked), steps=shown if checked.ok else ())  # fmt: skip
@@ -188,8 +194,26 @@ def _directions(link: LinkPlan, role: Role, request: TransitionRequest) -> tuple
     return role.active, to
 
 
+def _leaving(link: LinkPlan, request: TransitionRequest) -> tuple[str, str]:
+    """From where to where groups move on a link without an active side."""
+    ways = [
+        (str(flow.source), str(flow.target))
+        for flow in link.flows
+        if request.to in {None, flow.target} and request.source in {None, flow.source}
+    ]
+    if len(ways) != 1:
+        known = ", ".join(flow.id for flow in link.flows)
+        raise InputError(
+            "it is not said which side is left for which",
+            subject=link.name, remedy=f"Name --from and --to of one of its flows: {known}.",
+        )  # fmt: skip
+    return ways[0]
+
+
 def _check(checked: Preflight) -> Loss:
     kind = checked.request.kind
+    if not has_roles(checked.sides.link):
+        return checked.leaving()
     if kind == "failover":
         return checked.failover()
     checked.switchover() if kind == "switchover" else checked.failback()
@@ -214,15 +238,15 @@ def _question(header: TransitionRecord, loss: Loss) -> Question:
     if header.kind == "failover":
         by = "exactly" if loss.exact else "at most, by the last contact,"
         stated = f"Lost will be {by} {loss.records} records, {loss.seconds:.1f} s."
-        if not loss.exact and not loss.topics:
-            stated = "How much will be lost is not known."
+        if not loss.known:
+            stated = "How much will be lost is not known: the old side was never in contact."
         stated += "".join(
             f"\n  {one.topic}: {one.records} records, {one.seconds:.1f} s" for one in loss.topics
         )
     return Question(
         f"{stated}\n{header.kind.capitalize()} of link '{header.link}' from {header.source} to "
         f"{header.target}?",
-        loss.records, loss.seconds,
+        loss.records, loss.seconds, loss.known,
     )  # fmt: skip
 
 
@@ -232,16 +256,13 @@ def _first_reason(checked: Preflight) -> str:
 
 
 def _fencing_word(link: LinkPlan, request: TransitionRequest) -> str:
+    if not has_roles(link):
+        return "none"
     if request.kind == "failover":
         return "epoch"
     method = method_in_force(link.procedure.fencing, stated=request.manual_fence)
     return method.method if method is not None else "none"
 
 
-def _no_roles(link: LinkPlan) -> str:
-    if link.active is None:
-        return f"the shape {link.shape} has no active side that could change"
-    return "under names that carry the source the other direction would copy other topics"
-
-
-_NO_ROLES_REMEDY = "Roles change on active-passive links with naming: identity."
+_NO_WAY_BACK = "under names that carry the source the other direction would copy other topics"
+_NO_WAY_BACK_REMEDY = "Use naming: identity for a link that is to turn around."

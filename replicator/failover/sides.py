@@ -12,7 +12,7 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.offsets import OffsetPoint
 from replicator.kafka.settings import Isolation
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
-from replicator.topology.roles import facing, flow_from
+from replicator.topology.roles import facing
 
 CLIENT_ID = "replicator-failover"
 CALL_SECONDS = 10.0
@@ -67,8 +67,16 @@ class Sides:
         return self._admins[cluster.alias]
 
     def flow(self, source: ClusterPlan) -> FlowPlan:
-        """The link's flow out of a side."""
-        return flow_from(self.link, source.alias)
+        """The link's flow out of a side to the other one.
+
+        Raises:
+            KeyError: it has none.
+        """
+        target = self.other(source).alias
+        for flow in (*self.link.flows, *self.link.standby):
+            if (flow.source, flow.target) == (source.alias, target):
+                return flow
+        raise KeyError(source.alias)
 
     def facing(self, source: ClusterPlan) -> Plan:
         """The plan as if the link ran out of that side."""

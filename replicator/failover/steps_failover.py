@@ -1,5 +1,6 @@
 """What each step of a failover does. Nothing here waits for the old side."""
 
+from replicator.control.role_records import DrainedRecord
 from replicator.errors import ReplicatorError
 from replicator.failover.fencing import lower_fence, plan_fence, raise_fence
 from replicator.failover.groups_move import GroupMove, positions_on_new
@@ -58,15 +59,46 @@ class FailoverSteps:
 
     def complete(self) -> Done:
         """Group positions, from what can be read."""
-        run, sides = self._run, self._run.sides
+        sides = self._run.sides
         fenced = self._fence_old() if sides.answers(sides.old) else "it does not answer"
-        evidence: dict[str, object] = {"oldSideFenced": fenced}
+        return self._groups(Step.COMPLETE, {"oldSideFenced": fenced})
+
+    def move_groups(self) -> Done:
+        """On a link without an active side: the groups' positions, once more and exactly."""
+        return self._groups(Step.MOVE_GROUPS, {"loss": self._run.loss.as_json()})
+
+    def mark(self) -> Done:
+        """The side that is left is marked as drained, where people look."""
+        run, sides = self._run, self._run.sides
+        record = DrainedRecord(
+            link=sides.link.name, cluster=sides.old.alias,
+            at_ms=run.journal.now_ms(), by=run.journal.header.by,
+        )  # fmt: skip
+        hooks = run.hooks(Step.MARK, "after-promote")
+        return Done(
+            f"{sides.old.alias} is marked as drained; records go on both ways",
+            {"openedAt": run.journal.now_ms(), "after-promote": hooks},
+            (record,),
+        )
+
+    def unmark(self) -> Done:
+        """The side that returns is marked no more."""
+        run, sides = self._run, self._run.sides
+        record = DrainedRecord(link=sides.link.name, cluster=sides.new.alias, at_ms=0, by="")
+        run.journal.erase(record)
+        for cluster in sides.plan.clusters:
+            if cluster.alias in sides.link.clusters and cluster != run.home:
+                run.journal.tell_erased(cluster, record)
+        return Done(f"{sides.new.alias} is in use again", {"openedAt": run.journal.now_ms()})
+
+    def _groups(self, step: Step, evidence: dict[str, object]) -> Done:
+        run, sides = self._run, self._run.sides
         if sides.answers(sides.old):
             move = GroupMove(sides, clock=run.clock)
             try:
                 seen = move.round(commit=True)
             except ReplicatorError as error:
-                run.say(Step.COMPLETE, error.message)
+                run.say(step, error.message)
             else:
                 evidence["groups"] = seen.evidence()
                 return Done(f"{len(seen.report.groups)} groups carried over", evidence)

@@ -33,8 +33,23 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
+class Automatic:
+    """Promotion by itself: exactly one witness, and how long all must agree.
+
+    ``max_lost_records`` is what may be lost at most by estimate; more waits for a person.
+    """
+
+    witness_cluster: str = ""
+    witness_http: str = ""
+    after_seconds: float = 30.0
+    interval_seconds: float = 2.0
+    max_lost_records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Procedure:
     """Everything a link says about its role changes."""
 
     fencing: Fencing | None = None
     hooks: tuple[Hook, ...] = ()
+    automatic: Automatic | None = None

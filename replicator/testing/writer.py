@@ -215,6 +215,14 @@ class Writer:
                 )
             except BufferError:
                 self._producer.poll(_POLL_SECONDS)
+            except KafkaException as error:
+                # The client remembers for a while that it was denied and does not even send.
+                if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+                self.refused += 1
+                self._history.record(Completed(record.id, "fail", partition, None, time.time()))
+                self._producer.poll(_POLL_SECONDS)
+                return
             else:
                 return
 

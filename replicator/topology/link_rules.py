@@ -30,6 +30,7 @@ def link_findings(draft: Draft) -> Iterator[Finding]:
             yield Finding((*link.path, "name"), wrong, "give each link its own name")
         yield from unavailable(link.spec, link.path)
         yield from _alias_findings(link, draft)
+        yield from _witness_findings(link, draft)
         if link.partial:
             continue  # what the rules below would miss may stand in the part that is broken
         yield from _topic_findings(link, draft)
@@ -48,6 +49,29 @@ def _alias_findings(link: DraftLink, draft: Draft) -> Iterator[Finding]:
         elif alias in seen:
             yield Finding(path, f"'{alias}' has two roles in this link", "name another cluster")
         seen.add(alias)
+
+
+def _witness_findings(link: DraftLink, draft: Draft) -> Iterator[Finding]:
+    """A witness must be somebody else, and there must be something to be witnessed."""
+    failover = link.policy.failover
+    automatic = failover.automatic if failover is not None else None
+    if automatic is None:
+        return
+    if not isinstance(link.spec, ActivePassive):
+        path = link.where("failover", "automatic")
+        yield Finding(path, "this shape has no active side to replace", "remove it")
+        return
+    alias, path = automatic.witness.cluster, link.where("failover", "automatic", "witness")
+    if alias is not None and alias not in draft.aliases:
+        yield Finding(
+            (*path, "cluster"), f"'{alias}' is not a cluster of this topology",
+            "declare it under spec.clusters",
+        )  # fmt: skip
+    elif alias in {link.spec.active, link.spec.passive}:
+        yield Finding(
+            (*path, "cluster"), f"'{alias}' is a side of this link and cannot witness it",
+            "name a third cluster, or use http",
+        )  # fmt: skip
 
 
 def _topic_findings(link: DraftLink, draft: Draft) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ from replicator.topology.fields import (
     complaint,
     shown,
 )
-from replicator.topology.procedure_spec import Fencing, HooksSpec
+from replicator.topology.procedure_spec import FailoverSpec, Fencing, HooksSpec
 from replicator.topology.sync_spec import BulkSyncSpec, SyncSpec
 
 AUTO_LANES = 0
@@ -221,6 +221,8 @@ class PolicySpec(Spec):
     """How writers are kept off a side that gives up its role."""
     hooks: HooksSpec | None = None
     """What to run at each step of a role change."""
+    failover: FailoverSpec | None = None
+    """What may happen by itself when the active side is lost; default nothing."""
     relay: bool | None = None
     """Hub-and-spoke, both directions: whether the hub passes one spoke's records on to the other
     spokes; default false."""

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from replicator.topology.fields import Duration, Spec
+from replicator.topology.fields import Duration, Spec, complaint
 
 Command = Annotated[list[str], Field(min_length=1)]
 """A program and its arguments; no shell."""
@@ -68,3 +68,38 @@ class HooksSpec(Spec):
     """Before the new side takes writers."""
     after_promote: list[Hook] | None = None
     """After the new side takes writers."""
+
+
+class Witness(Spec):
+    """Who is asked whether the active side is really gone; exactly one of the two."""
+
+    cluster: str | None = None
+    """Alias of a third cluster, in which workers note which clusters they can reach."""
+    http: str | None = Field(default=None, pattern="^https?://")
+    """A URL that answers `{"down": true}` or `{"down": false}` to a GET with `?cluster=ALIAS`."""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> "Witness":
+        if (self.cluster is None) == (self.http is None):
+            raise complaint("a witness is a cluster or a URL", "give cluster or http, and not both")
+        return self
+
+
+class AutomaticFailover(Spec):
+    """Promotes the passive side without asking; only with a witness."""
+
+    witness: Witness
+    """Whose word is needed besides our own."""
+    after: Annotated[float, Duration(least="5s", most="1h")] = 30.0
+    """How long every probe of ours and every word of the witness must have said so; default 30s."""
+    interval: Annotated[float, Duration(least="500ms", most="1m")] = 2.0
+    """How often is probed; default 2s."""
+    max_lost_records: int = Field(default=0, ge=0)
+    """How many records may be lost at most, as estimated; more waits for a person. Default 0."""
+
+
+class FailoverSpec(Spec):
+    """What may happen by itself; nothing by default."""
+
+    automatic: AutomaticFailover | None = None
+    """Promotion with a witness; off unless given."""

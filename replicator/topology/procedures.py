@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from replicator.policy.procedure import Fencing, Hook, Moment, Procedure
+from replicator.policy.procedure import Automatic, Fencing, Hook, Moment, Procedure
 from replicator.topology.policy_spec import PolicySpec
 from replicator.topology.procedure_spec import AclFencing, CommandFencing, HooksSpec
 from replicator.topology.procedure_spec import Hook as HookSpec
@@ -11,7 +11,20 @@ from replicator.topology.procedure_spec import Hook as HookSpec
 def link_procedure(spec: PolicySpec) -> Procedure:
     """What a link does around its role changes."""
     hooks = tuple(_hooks(spec.hooks)) if spec.hooks is not None else ()
-    return Procedure(_fencing(spec), hooks)
+    return Procedure(_fencing(spec), hooks, _automatic(spec))
+
+
+def _automatic(spec: PolicySpec) -> Automatic | None:
+    given = spec.failover.automatic if spec.failover is not None else None
+    if given is None:
+        return None
+    return Automatic(
+        witness_cluster=given.witness.cluster or "",
+        witness_http=given.witness.http or "",
+        after_seconds=given.after,
+        interval_seconds=given.interval,
+        max_lost_records=given.max_lost_records,
+    )
 
 
 def _fencing(spec: PolicySpec) -> Fencing | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from replicator.topology.plan import FlowPlan, LinkPlan, Plan
+from replicator.topology.plan import LinkPlan, Plan
 
 RoleState = Literal[
     "mirroring",
@@ -30,9 +30,6 @@ RoleState = Literal[
 
 COPYING: frozenset[str] = frozenset({"mirroring", "fencing", "draining", "verifying", "realigning"})
 """States in which records go from the active side to the other one."""
-
-ROLLS_BACK: frozenset[str] = frozenset({"fencing", "draining", "verifying", "promoting"})
-"""States of a switchover that has not let writers on the new side yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +98,6 @@ def _oriented(link: LinkPlan, role: Role) -> LinkPlan:
     running = tuple(flow for flow in both if role.lets(flow.source))
     dormant = tuple(flow for flow in both if not role.lets(flow.source))
     return replace(link, flows=running, standby=dormant)
-
-
-def flow_from(link: LinkPlan, source: str) -> FlowPlan:
-    """The link's flow out of a cluster, running or not.
-
-    Raises:
-        KeyError: it has none.
-    """
-    for flow in (*link.flows, *link.standby):
-        if flow.source == source:
-            return flow
-    raise KeyError(source)
 
 
 def facing(plan: Plan, link: str, source: str) -> Plan:
