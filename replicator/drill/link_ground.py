@@ -41,7 +41,8 @@ class LinkGround:
 
     Args:
         drill: what is rehearsed.
-        plan: the topology in force.
+        plan: the topology with its flows as roles have them now.
+        file_plan: the topology as the file has it, which role changes start from.
         clock: time as a dependency.
         tell: hears of what is set up and taken away.
     """
@@ -51,11 +52,13 @@ class LinkGround:
         drill: Drill,
         plan: Plan,
         *,
+        file_plan: Plan,
         clock: Clock,
         tell: Tell,
     ) -> None:
         self._drill = drill
         self._plan = plan
+        self._file_plan = file_plan
         self._clock = clock
         self._tell = tell
         self._pair = pair_of(plan, drill.link, drill.flow)
@@ -76,7 +79,6 @@ class LinkGround:
 
     def ready(self) -> Scene:
         """Makes the drill's own topic and waits until the link copies it."""
-        refuse_what_cannot_be(self._drill, self._plan)
         plan, pair, link = self._plan, self._pair, self._drill.link
         naming = naming_of(plan, link)
         own = own_topic(self._drill.name, self._run)
@@ -140,7 +142,11 @@ class LinkGround:
             accept_loss=failover,
         )
         return run_transition(
-            self._plan, request, clock=self._clock, on_step=on_step, answer=lambda _question: True
+            self._file_plan,
+            request,
+            clock=self._clock,
+            on_step=on_step,
+            answer=lambda _question: True,
         )
 
     def check(self, *, last_write_at: float) -> None:
@@ -212,6 +218,12 @@ def refuse_what_cannot_be(drill: Drill, plan: Plan) -> None:
             f"link '{drill.link}' is {link.shape}: its sides have no roles to change",
             subject=f"drill {drill.name}",
             remedy="Name an active-passive link.",
+        )
+    if not link.flows:
+        raise RefusedError(
+            f"nothing flows over link '{drill.link}' now: its role is being changed, or in conflict",
+            subject=f"drill {drill.name}",
+            remedy="Look at 'replicator status' and finish that first.",
         )
     if drill.load.topic is None:
         name = own_topic(drill.name, "000000")

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from replicator.drill.timeline_svg import timeline_svg
+from replicator.drill.verdict import LIMITED
 
 _KINDS = {
     "worker-crash": "A worker was killed while applications wrote and read.",
@@ -33,6 +34,9 @@ _CHECKS = {
     "played to its end": "The drill was played to its end",
     "interruption ended": "The interruption ended",
 }
+
+_COUNTS = frozenset({"writes", "acknowledged", "unknown", "seen"})
+"""What of the judge's counts a reader of the page can place."""
 
 Json = Mapping[str, Any]
 
@@ -156,10 +160,14 @@ def _transition(transition: Json | None) -> list[str]:
 
 
 def _history(history: Json, groups: Sequence[Json]) -> list[str]:
-    counts = ", ".join(f"{name} {value}" for name, value in history["counts"].items())
+    counts = ", ".join(
+        f"{name} {value:,}" for name, value in history["counts"].items() if name in _COUNTS
+    )
     rows = [
         (
-            _mark(each["tolerated"]),
+            '<span class="quiet">limit</span>'
+            if each["anomaly"] in LIMITED
+            else _mark(each["tolerated"]),
             escape(each["anomaly"]),
             str(each["count"]),
             escape("; ".join(each["examples"][:3])),

@@ -10,6 +10,7 @@ from typing import Any
 
 from replicator.clock import Clock
 from replicator.control.drill_log import write_drill
+from replicator.control.role_reading import in_force
 from replicator.drill.chain import Stored, append
 from replicator.drill.figures import Seen, measure
 from replicator.drill.ground import Ground, Tell
@@ -64,8 +65,9 @@ def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, tell: T
         RefusedError: this drill cannot be run on a real link; nothing was touched.
         ReplicatorError: a cluster does not answer; there is no report then.
     """
-    refuse_what_cannot_be(drill, plan)
-    with LinkGround(drill, plan, clock=clock, tell=tell) as ground:
+    now = in_force(plan)
+    refuse_what_cannot_be(drill, now)
+    with LinkGround(drill, now, file_plan=plan, clock=clock, tell=tell) as ground:
         stored = play_on(ground, drill, place=place, clock=clock, tell=tell)
     for alias, reason in write_drill(plan, digest(stored.report)).items():
         tell("digest", f"not written into the control topic of {alias}: {reason}")

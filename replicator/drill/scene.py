@@ -28,7 +28,8 @@ def pair_of(plan: Plan, link: str, flow: str) -> PairPlan:
 
 def naming_of(plan: Plan, link: str) -> Naming:
     """Names of topics on targets, in the words of the judge."""
-    policy = link_of(plan, link).flows[0].policy
+    found = link_of(plan, link)
+    policy = (*found.flows, *found.standby)[0].policy
 
     def name(source: str, topic: str, _target: str) -> str | None:
         return target_name(policy.naming, source, topic)

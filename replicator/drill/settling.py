@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from replicator.drill.ground import Scene
 from replicator.errors import ReplicatorError
+from replicator.kafka.client import KafkaException
 from replicator.testing.anomalies import Anomaly, Report
 from replicator.testing.checker import check
 from replicator.testing.history import FINAL, Delivered, Event, Seen, Sent
@@ -58,8 +59,8 @@ def _look(scene: Scene, written: list[Event]) -> Settled:
     for alias, topic in ((scene.source.name, scene.topic), (scene.target.name, scene.copy)):
         try:
             scan(scene.behind[alias], [topic], history=looked, starts=scene.starts.get(alias))
-        except ReplicatorError as error:
-            trouble = f"{alias} could not be read to its end: {error.message}"
+        except (ReplicatorError, KafkaException) as error:
+            trouble = f"{alias} could not be read to its end: {error}"
     found = looked.events()
     if scene.shared:
         own = {event.id for event in written if isinstance(event, Sent)}

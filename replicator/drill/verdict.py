@@ -9,7 +9,7 @@ from replicator.testing.anomalies import MEANINGS, Anomaly, Report
 
 Verdict = Literal["pass", "fail"]
 
-_LIMITED = frozenset({Anomaly.LOST, Anomaly.UNSEEN_TAIL, Anomaly.GROUP_REWIND})
+LIMITED = frozenset({Anomaly.LOST, Anomaly.UNSEEN_TAIL, Anomaly.GROUP_REWIND})
 """What limits speak of: as much of it as a limit allows does not fail a drill."""
 
 
@@ -94,7 +94,7 @@ def checks(
     if stated is not None:
         lines.append(_kept_word(stated, figures.loss.records))
     others = [
-        each for each in report.findings if not each.tolerated and each.anomaly not in _LIMITED
+        each for each in report.findings if not each.tolerated and each.anomaly not in LIMITED
     ]
     detail = "; ".join(f"{each.anomaly} {each.count}: {MEANINGS[each.anomaly]}" for each in others)
     looked = report.counts.get("acknowledged", 0)
