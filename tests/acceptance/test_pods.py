@@ -118,12 +118,14 @@ def test_a_rolling_restart_of_three_workers_under_load_costs_nothing(east, west,
 def test_at_full_load_a_worker_drains_within_its_grace_period(east, west, scene):
     scene.active_passive(east, west)
     first = scene.worker("--worker-id", "w-0")
+    sharing(scene, west, "w-0")
     for _ in range(2):
-        scene.writer(east, rate=None, max_records=150_000)
+        scene.writer(east, rate=None)  # as fast as it goes, until the worker is gone
     scene.copying(FLOW)
     first.terminate()
     assert first.exit_code(timeout_seconds=GRACE_SECONDS) == 0
     assert not first.group_pids()
+    scene.stop_writing()
     scene.worker("--worker-id", "w-0")
     scene.settled(timeout_seconds=240.0)
 
