@@ -4,7 +4,8 @@
 
 Both sides run the very same task (``copy_order``) over the same ranges: once in plain processes, once in
 Spark's Python workers. Session start-up is left out; task start-up is not. Rounds take turns, and each
-copies into topics of its own. Printed as a markdown table.
+copies into topics of its own. Printed as a markdown table. CPU is that of the copying processes: on a
+machine that does other work it says more than the rate.
 """
 
 import argparse
@@ -24,15 +25,23 @@ from replicator.clock import SystemClock
 from replicator.control.applying import apply_plan
 from replicator.control.seeding import take_from_lanes
 from replicator.spark.bulk_plan import declarations, orders, survey
-from replicator.spark.bulk_sync import copy_all
 from replicator.spark.copy_task import CopyOrder, CopyResult, copy_order
 from replicator.spark.session import spark_session
 from replicator.spark.settings import SparkSettings
 from replicator.testing import LocalCluster, start_all
 from replicator.topology.load import require_plan
 
-Copy = Callable[[Sequence[CopyOrder]], Sequence[CopyResult]]
+Measured = tuple[CopyResult, float]
+"""What became of a range, and the CPU seconds of the process meanwhile."""
+
+Copy = Callable[[Sequence[CopyOrder]], Sequence[Measured]]
 TOPIC = "history"
+
+
+def measured(order: CopyOrder) -> Measured:
+    """The task of both sides."""
+    before = time.process_time()
+    return copy_order(order), time.process_time() - before
 
 
 def prepared(
@@ -64,9 +73,9 @@ def prepared(
 def outside(at_once: int) -> Copy:
     """Plain processes, started and warmed up before the time is taken."""
 
-    def copy(wanted: Sequence[CopyOrder]) -> Sequence[CopyResult]:
+    def copy(wanted: Sequence[CopyOrder]) -> Sequence[Measured]:
         try:
-            return pool.map(copy_order, wanted, chunksize=1)
+            return pool.map(measured, wanted, chunksize=1)
         finally:
             pool.terminate()
 
@@ -83,7 +92,11 @@ def inside(at_once: int, copied: Callable[[str, Copy], None]) -> None:
     """Spark with as many workers, started and warmed up before the time is taken."""
     with spark_session(SparkSettings(master=f"local[{at_once}]"), name="bench") as session:
         session.sparkContext.parallelize(range(at_once * 2), at_once * 2).map(_warm).collect()
-        copied(f"Spark, local[{at_once}]", lambda wanted: copy_all(session, list(wanted)))
+        context = session.sparkContext
+        copied(
+            f"Spark, local[{at_once}]",
+            lambda wanted: context.parallelize(list(wanted), len(wanted)).map(measured).collect(),
+        )
 
 
 def main() -> None:
@@ -94,6 +107,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     rates: dict[str, list[float]] = {}
+    costs: dict[str, list[float]] = {}
     machine = facts(command=command_line(), full=True)
     clusters = LocalCluster("east"), LocalCluster("west")
     start_all(clusters)
@@ -111,10 +125,12 @@ def main() -> None:
                 results = copy(wanted)
                 seconds = time.monotonic() - began
                 arrived = count(target, topic=f"r{number}.{TOPIC}", partitions=PARTITIONS)
-                if arrived != sum(result.records for result in results):
+                if arrived != sum(result.records for result, _ in results):
                     raise RuntimeError(f"{label}: {arrived} records arrived")
+                cpu = sum(cpu_seconds for _, cpu_seconds in results) / arrived * 1e6
                 rates.setdefault(label, []).append(arrived / seconds)
-                print(f"{label}: {arrived / seconds:,.0f} records/s", flush=True)
+                costs.setdefault(label, []).append(cpu)
+                print(f"{label}: {arrived / seconds:,.0f} records/s, {cpu:.2f} µs", flush=True)
 
             for _ in range(given.rounds):
                 for at_once in (1, 2):
@@ -124,14 +140,15 @@ def main() -> None:
         for cluster in clusters:
             cluster.stop()
     print(f"\n{machine}\n- load average after: {os.getloadavg()[0]:.2f}\n")
-    print("| who | records/s (median) | rounds | of the engine outside |")
-    print("|---|---:|---|---:|")
+    print("| who | records/s (median) | rounds | of the engine outside | CPU µs per record |")
+    print("|---|---:|---|---:|---:|")
     for at_once in (1, 2):
         base = statistics.median(rates[f"outside, {at_once} processes"])
         for label in (f"outside, {at_once} processes", f"Spark, local[{at_once}]"):
             median = statistics.median(rates[label])
             rounds = ", ".join(f"{rate / 1000:,.0f}k" for rate in rates[label])
-            print(f"| {label} | {median:,.0f} | {rounds} | {median / base:.2f} |")
+            cost = statistics.median(costs[label])
+            print(f"| {label} | {median:,.0f} | {rounds} | {median / base:.2f} | {cost:.2f} |")
 
 
 if __name__ == "__main__":

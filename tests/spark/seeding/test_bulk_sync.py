@@ -112,3 +112,32 @@ def test_a_topic_of_two_hundred_partitions_is_copied_whole(spark, lab: SeedLab):
     assert outcome.manifest["records"] == 20_000
     assert lab.values(lab.target) == lab.values(lab.source)
     assert set(lab.states().values()) == {"done"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_task_whose_python_worker_dies_is_done_again_where_it_was(spark, lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(30_000, size=100)
+    lab.applied(throttle={"recordsPerSecond": 5_000})
+    wanted = lab.taken()
+
+    def dies_once(order):
+        import os
+        import threading
+
+        from pyspark import TaskContext
+
+        from replicator.spark.copy_task import copy_order
+
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() == 0:
+            threading.Timer(3.0, os._exit, [137]).start()
+        return context.attemptNumber(), copy_order(order)
+
+    ((attempt, result),) = (
+        spark.sparkContext.parallelize(list(wanted), len(wanted)).map(dies_once).collect()
+    )
+    assert attempt == 1
+    assert (result.records, result.position) == (30_000, 30_000)
+    assert lab.values(lab.target) == lab.values(lab.source)

@@ -161,3 +161,24 @@ def test_what_is_committed_behind_an_open_transaction_is_not_missed(lab: SeedLab
     found = read_compacted(cluster, name, client_id="test", timeout_seconds=30, settled=True)
     timer.join()
     assert found[0] == {b"behind": b"{}"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_broker_that_is_killed_in_the_middle_is_waited_for(clusters, unique, tmp_path, side):
+    lab = SeedLab(*clusters("east", "west"), unique, tmp_path)
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(20_000, size=100)
+    lab.applied(throttle={"recordsPerSecond": 4_000})
+    (order,) = lab.taken()
+    results: list[object] = []
+    copying = threading.Thread(target=lambda: results.append(copy_order(order)))
+    copying.start()
+    lab.until(lambda: lab.positions().get((lab.topic, 0), 0) > 0, "the copy to begin")
+    broken = getattr(lab, side)
+    broken.kill()
+    broken.restart()
+    copying.join(120)
+    (result,) = results
+    assert (result.records, result.position) == (20_000, 20_000)
+    assert lab.values(lab.target) == lab.values(lab.source)
