@@ -89,7 +89,11 @@ def _text(result: Any, *, detail: bool) -> "RenderableType":  # noqa: ANN401 - p
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = [
+        Text(_role(link))
+        for link in result["links"]
+        if link["epoch"] or link["state"] != "mirroring"
+    ]
     for number, flow in enumerate(result["flows"]):
         if number:
             parts.append(Text(""))
@@ -97,6 +101,13 @@ def _text(result: Any, *, detail: bool) -> "RenderableType":  # noqa: ANN401 - p
     if not parts:
         parts.append(Text("The topology has no flows."))
     return Group(*parts)
+
+
+def _role(link: Any) -> str:  # noqa: ANN401
+    """A link that has turned, or is about to."""
+    return (
+        f"link {link['link']}: {link['active']} is active in epoch {link['epoch']}, {link['state']}"
+    )
 
 
 def _flow(flow: Any, *, detail: bool) -> "list[RenderableType]":  # noqa: ANN401

@@ -110,10 +110,19 @@ class Journal:
             self.tell(self._sides.plan.cluster(record.home), [record])
 
     def seize(self) -> None:
-        """Makes an open transition ours: whoever runs it is fenced and finds a new token."""
+        """Makes an open transition ours: whoever runs it is fenced and finds a new token.
+
+        Raises:
+            RefusedError: it ended meanwhile.
+        """
         self.header = self.header.model_copy(update={"token": secrets.token_hex(8)})
         self._writer.open()
-        self.refresh()
+        held = open_transition(self.refresh(), self.header.link)
+        if held is None or held.id != self.header.id:
+            raise RefusedError(
+                "it ended before it could be taken over", subject=self.header.link,
+                remedy=f"Look at 'replicator history --link {self.header.link}'.",
+            )  # fmt: skip
         self._writer.write([self.header.encode()])
         self.refresh()
 

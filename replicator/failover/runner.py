@@ -57,7 +57,8 @@ def run_transition(
     read = read_roles(
         plan, client_id=CLIENT_ID, timeout_seconds=request.unreachable_after_seconds, link=link
     )
-    role = read.role(link)
+    plan = read.oriented()  # other links over the same clusters may have turned as well
+    link, role = plan.link(link.name), read.role(link)
     held = _held(read, link.name)
     if held is not None and (request.resume or request.roll_back):
         return _go_on(plan, link, held, request, clock=clock, on_step=on_step)
