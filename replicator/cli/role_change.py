@@ -7,6 +7,7 @@ import typer
 
 from replicator.cli.options import Output
 from replicator.cli.output import confirm, render, say
+from replicator.errors import ReplicatorError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,13 +64,27 @@ def carry_out(
     configure_logging()
     for room in ("replicator", "failover", "control"):
         logging.getLogger(room).setLevel(logging.ERROR)  # progress is told line by line
-    report = run_transition(
-        require_plan(topology_path(file)),
-        request,
-        clock=SystemClock(),
-        on_step=_progress,
-        answer=lambda question: _answer(question, yes=yes),
-    )
+    begun = False
+
+    def progress(event: "StepEvent") -> None:
+        nonlocal begun
+        begun = True
+        _progress(event)
+
+    try:
+        report = run_transition(
+            require_plan(topology_path(file)),
+            request,
+            clock=SystemClock(),
+            on_step=progress,
+            answer=lambda question: _answer(question, yes=yes),
+        )
+    except (KeyboardInterrupt, ReplicatorError):
+        if begun:
+            again = f"replicator {request.kind} --link {request.link}"
+            back = "" if request.kind == "failover" else ", or --rollback takes it back"
+            say(f"It stays open: '{again} --resume' goes on with it{back}.")
+        raise
     render(report.as_json(), output, text=_text(report))
     if report.outcome != "done":
         raise typer.Exit(REFUSED)

@@ -1,6 +1,6 @@
 """Roles as they stand now, for commands: read once from every cluster that answers in time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -42,15 +42,16 @@ def read_roles(
     *,
     client_id: str = CLIENT_ID,
     timeout_seconds: float = CLUSTER_SECONDS,
-    link: LinkPlan | None = None,
+    links: Sequence[LinkPlan] | None = None,
 ) -> RolesRead:
     """Reads the control topics of all clusters of links with roles, at the same time.
 
-    With a ``link`` only those of its clusters, whatever its shape.
+    With ``links`` those of their clusters, whatever their shape.
     """
     clusters = role_clusters(plan)
-    if link is not None:
-        clusters = tuple(plan.cluster(alias) for alias in link.clusters)
+    if links is not None:
+        wanted = dict.fromkeys(alias for link in links for alias in link.clusters)
+        clusters = tuple(plan.cluster(alias) for alias in wanted)
     if not clusters:
         return RolesRead(plan, {})
 

@@ -5,6 +5,7 @@ own thread; what it said before still counts, because epochs only grow.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 
 import structlog
@@ -54,8 +55,9 @@ class RoleWatch:
         """Begins; returns when every cluster was read once or has failed once, or after the time."""
         for thread in self._threads:
             thread.start()
+        deadline = time.monotonic() + wait_seconds
         for thread in self._threads:
-            thread.looked.wait(wait_seconds)
+            thread.looked.wait(max(0.0, deadline - time.monotonic()))
 
     def roles(self) -> dict[str, Role]:
         """The role in force of every link that has one, by link."""

@@ -9,7 +9,7 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.bootstrap import read_control
 from replicator.control.control_state import ControlState
 from replicator.control.lane_change import read_checkpoints
-from replicator.control.role_reading import read_roles
+from replicator.control.role_reading import RolesRead, read_roles
 from replicator.control.status_facts import GroupMember, Key, PairFacts
 from replicator.control.status_report import JsonObject, status_report
 from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
@@ -46,7 +46,7 @@ def collect_status(
     """
     read = read_roles(plan, client_id=CLIENT_ID)
     oriented = read.oriented()
-    facts = collect_facts(oriented, flow=flow, clock=clock or SystemClock(), states=read.states)
+    facts = collect_facts(oriented, flow=flow, clock=clock or SystemClock(), read=read)
     now_ms = round((clock or SystemClock()).now() * 1000)
     return status_report(oriented, facts, now_ms=now_ms, flow=flow, roles=read.roles())
 
@@ -56,21 +56,24 @@ def collect_facts(
     *,
     flow: str | None,
     clock: Clock,
-    states: Mapping[str, ControlState] | None = None,
+    read: RolesRead | None = None,
 ) -> dict[str, PairFacts]:
     """Reads every pair that is asked for, all at the same time; by ``source->target``.
 
-    ``states`` are control topics that were read a moment ago, by cluster.
+    ``read`` are control topics that were read a moment ago: a cluster that was silent then is not
+    waited for once more.
     """
-    known = states or {}
+    known = read.states if read is not None else {}
+    silent = read.silent if read is not None else {}
     pairs = [pair for pair in plan.pairs if flow is None or pair.id == flow]
     clusters = {cluster.alias: cluster for pair in pairs for cluster in (pair.source, pair.target)}
     if not pairs:
         return {}
     with ThreadPoolExecutor(max(len(clusters), len(pairs)), thread_name_prefix="status") as pool:
-        sides = dict(zip(clusters, pool.map(_probe, clusters.values()), strict=True))
+        probes = pool.map(lambda one: _probe(one, silent.get(str(one.alias))), clusters.values())
+        sides = dict(zip(clusters, probes, strict=True))
         try:
-            read = pool.map(
+            answers = pool.map(
                 lambda pair: _read(
                     plan,
                     pair,
@@ -81,7 +84,7 @@ def collect_facts(
                 ),
                 pairs,
             )
-            return {pair.id: facts for pair, facts in zip(pairs, read, strict=True)}
+            return {pair.id: facts for pair, facts in zip(pairs, answers, strict=True)}
         finally:
             for side in sides.values():
                 side.admin.close()
@@ -96,8 +99,10 @@ class _Side:
     problem: Problem | None
 
 
-def _probe(cluster: ClusterPlan) -> _Side:
+def _probe(cluster: ClusterPlan, silent: ReplicatorError | None) -> _Side:
     admin = ClusterAdmin(cluster, client_id=CLIENT_ID, timeout_seconds=CLUSTER_SECONDS)
+    if silent is not None:
+        return _Side(admin, {}, problem_of(silent, subject=f"cluster:{cluster.alias}"))
     try:
         return _Side(admin, admin.topic_partitions(), None)
     except ReplicatorError as error:

@@ -10,15 +10,14 @@ from replicator.topology.plan import Plan
 def read_history(plan: Plan, link: str | None = None) -> list[JsonObject]:
     """Entries of ``history``: the reports of transitions with ``kind``, ``at`` and ``by``, oldest first.
 
-    Reads every cluster of links whose roles can change; one that does not answer is left out. One that
+    Reads every cluster of the links; one that does not answer is left out. One that
     is open has the outcome ``open`` and the steps so far.
 
     Raises:
         InputError: the topology has no such link.
     """
-    if link is not None:
-        find_link(plan, link)
-    read = read_roles(plan, client_id=CLIENT_ID)
+    links = plan.links if link is None else (find_link(plan, link),)
+    read = read_roles(plan, client_id=CLIENT_ID, links=links)
     found: dict[str, tuple[int, JsonObject]] = {}
     for state in read.states.values():
         for one in state.transitions(link):

@@ -55,7 +55,10 @@ def run_transition(
     if has_roles(link) and not link.standby:
         raise RefusedError(_NO_WAY_BACK, subject=link.name, remedy=_NO_WAY_BACK_REMEDY)
     read = read_roles(
-        plan, client_id=CLIENT_ID, timeout_seconds=request.unreachable_after_seconds, link=link
+        plan,
+        client_id=CLIENT_ID,
+        timeout_seconds=request.unreachable_after_seconds,
+        links=[link],
     )
     plan = read.oriented()  # other links over the same clusters may have turned as well
     link, role = plan.link(link.name), read.role(link)

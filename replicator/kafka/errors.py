@@ -180,8 +180,10 @@ def kafka_errors(
         ) from error
 
 
-def as_kafka_error(error: BaseException) -> KafkaError:
-    """The library's error object inside an exception of it."""
+def as_kafka_error(error: BaseException | KafkaError) -> KafkaError:
+    """The library's error object inside an exception of it; some of its answers hold it bare."""
+    if isinstance(error, KafkaError):
+        return error
     inner = error.args[0] if error.args else None
     if isinstance(inner, KafkaError):
         return inner

@@ -20,7 +20,12 @@ from replicator.errors import (
 )
 from replicator.kafka.client import KafkaError, KafkaException, open_consumer, open_producer
 from replicator.kafka.error_table import MEANINGS
-from replicator.kafka.errors import ConnectionTrouble, kafka_errors, map_kafka_error
+from replicator.kafka.errors import (
+    ConnectionTrouble,
+    as_kafka_error,
+    kafka_errors,
+    map_kafka_error,
+)
 
 CASES = [
     (KafkaError._ALL_BROKERS_DOWN, UnreachableError),
@@ -179,3 +184,10 @@ def test_a_setting_the_library_refuses_is_an_input_error(open_client):
             {"bootstrap.servers": "a:1", "group.id": "g", "no.such.setting": 1}, subject="x"
         )
     assert raised.value.subject == "x"
+
+
+def test_an_error_is_found_inside_an_exception_and_bare_as_listings_hold_it():
+    bare = KafkaError(KafkaError._TIMED_OUT)
+    assert as_kafka_error(bare) is bare
+    assert as_kafka_error(KafkaException(bare)) is bare
+    assert as_kafka_error(ValueError("odd")).code() == KafkaError._FAIL
