@@ -41,20 +41,21 @@ class Verdict:
 def judge(looks: Sequence[Look], automatic: Automatic, *, now_seconds: float) -> Verdict:
     """Judges the looks taken so far, oldest first.
 
-    Looks must have been taken all the time: a gap of more than three intervals (a worker that slept)
-    begins the stretch anew.
+    Looks must have been taken all the time: a gap of more than three intervals and half of ``after``
+    (a worker that slept, not one whose probes are slow because nobody answers) begins it anew.
     """
+    gap_seconds = max(3 * automatic.interval_seconds, automatic.after_seconds / 2)
     stretch: list[Look] = []
     for look in looks:
         if not look.gone:
             stretch = []
             continue
-        if stretch and look.at_seconds - stretch[-1].at_seconds > 3 * automatic.interval_seconds:
+        if stretch and look.at_seconds - stretch[-1].at_seconds > gap_seconds:
             stretch = []
         stretch.append(look)
     if not stretch:
         return Verdict(False, _why_not(looks[-1]) if looks else "nobody has looked yet")
-    if now_seconds - stretch[-1].at_seconds > 3 * automatic.interval_seconds:
+    if now_seconds - stretch[-1].at_seconds > gap_seconds:
         return Verdict(False, "nobody has looked lately")
     lasted = stretch[-1].at_seconds - stretch[0].at_seconds
     if lasted < automatic.after_seconds or len(stretch) < LEAST_LOOKS:

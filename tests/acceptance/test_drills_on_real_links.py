@@ -1,7 +1,9 @@
 """Drills on a link that is not theirs: the operator's programs, abort conditions, what stays on record."""
 
 import json
+import os
 import textwrap
+from pathlib import Path
 
 import pytest
 from acceptance_browser import MISSING, Chromium, find_browser
@@ -9,6 +11,7 @@ from acceptance_browser import MISSING, Chromium, find_browser
 from replicator.cli.main import run_command
 
 FLOW = "east->west"
+PICTURES = os.environ.get("REPLICATOR_TEST_PICTURES")
 LINK = "link-0"
 
 
@@ -178,5 +181,9 @@ def test_the_console_of_a_real_worker_shows_its_link_group_canary_and_history(
         page.ask("document.querySelector('.flow .opener').click()")
         page.until("document.querySelectorAll('.flow tbody tr').length === 4")
         assert page.complaints() == []
+        if PICTURES:  # for people who want to see what the page looks like
+            page.shot(Path(PICTURES) / "console-wide.png")
+            page.look(width=360, height=800, dark=True)
+            page.shot(Path(PICTURES) / "console-phone-dark.png")
         link.workers[0].kill()
         page.until("document.querySelector('#connection').dataset.state === 'lost'", seconds=60)

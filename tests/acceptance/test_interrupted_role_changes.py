@@ -3,10 +3,11 @@
 import itertools
 
 import pytest
-from role_changes import Killed, Operator
+from role_changes import LINK, Killed, Operator
 
+from replicator.control.role_reading import read_roles
 from replicator.errors import RefusedError
-from replicator.failover.journal import Journal
+from replicator.failover.journal import Journal, open_transition
 
 FLOW = "east->west"
 SIDES = {"east": "west", "west": "east"}
@@ -66,6 +67,12 @@ def taken(operator):
         return None
 
 
+def nothing_open(operator):
+    """Whether the first operator was killed right after the last write: there is nothing to go on with."""
+    states = read_roles(operator.plan).states.values()
+    return all(open_transition(state, LINK) is None for state in states)
+
+
 def next_is(scene, pair, active):
     """The active side takes writers and is mirrored."""
     back = SIDES[active]
@@ -97,6 +104,10 @@ def test_a_switchover_killed_after_any_write_is_gone_on_with(scene, pair, monkey
         if report is not None:
             assert killer.writes < after
             break
+        if nothing_open(second):
+            assert second.role().active == to
+            next_is(scene, pair, to)
+            continue
         done = second.run("switchover", resume=True)
         assert (done.outcome, second.role().active) == ("done", to), after
         assert second.role().epoch == after
@@ -116,6 +127,9 @@ def test_a_switchover_killed_after_any_write_is_taken_back_until_it_was_promoted
         to, second, report, _ = interrupted(scene, pair, monkeypatch, after=after)
         if report is not None:
             break
+        if nothing_open(second):
+            next_is(scene, pair, to)
+            continue
         done = taken(second)
         if done is None:
             done = second.run("switchover", resume=True)
@@ -147,8 +161,10 @@ def test_a_failover_and_a_failback_killed_after_any_write_are_gone_on_with(
                     report = ann.run(kind, to=SIDES[ann.role().active], **options)
                     whole.add(kind)
                 except Killed:
-                    report = bob.run(kind, resume=True, **options)
-            assert report.outcome == "done", (kind, after, report)
+                    report = None
+            if report is None and not nothing_open(bob):
+                report = bob.run(kind, resume=True, **options)
+            assert report is None or report.outcome == "done", (kind, after, report)
         assert bob.role().active == "east"
         if len(whole) == 2:
             break

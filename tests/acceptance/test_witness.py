@@ -11,7 +11,7 @@ from replicator.testing import wait_until
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FLOW = "east->west"
-AFTER_SECONDS = 6.0
+AFTER_SECONDS = 20.0
 
 
 def test_a_side_that_the_witness_still_reaches_is_not_replaced_and_one_nobody_reaches_is(
@@ -34,7 +34,7 @@ def test_a_side_that_the_witness_still_reaches_is_not_replaced_and_one_nobody_re
     operator = Operator(scene)
     writer.stop()
     east.proxy.black_hole()
-    watched_until = time.monotonic() + 4 * AFTER_SECONDS
+    watched_until = time.monotonic() + 2 * AFTER_SECONDS
     while time.monotonic() < watched_until:  # somebody near the active side still reaches it
         note_sightings(
             operator.plan, "central", ["east"], worker="near", now_ms=round(time.time() * 1000)
@@ -43,7 +43,7 @@ def test_a_side_that_the_witness_still_reaches_is_not_replaced_and_one_nobody_re
     assert operator.role().epoch == 0
     wait_until(
         lambda: operator.role().state == "promoted",
-        timeout_seconds=90.0,
+        timeout_seconds=150.0,
         describe=lambda: f"a promotion, but: {operator.role()}",
     )
     role = operator.role()
