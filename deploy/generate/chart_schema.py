@@ -161,10 +161,12 @@ BOUNDS: dict[str, Schema] = {
     "spark.jobs": {
         "type": "array",
         "items": _closed(
-            ("name", "command", "flow"),
+            ("name", "command"),
             name=SHORT_NAME,
             command={"enum": ["bulk-sync", "verify", "archive"]},
             flow=FLOW,
+            cluster={"type": "string"},
+            archive={"type": "string"},
             topics=TEXTS,
             schedule=SCHEDULE,
             timeZone={"type": "string"},

@@ -7,11 +7,11 @@ metric that is renamed or misspelt fails here, not on a wall.
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from replicator.observability.catalogue import CATALOGUE, LATER
+from replicator.observability.catalogue import CATALOGUE
 
 WIDTH = 24
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-NAMES = {entry.name: entry.full_name for entry in (*CATALOGUE, *LATER)}
+NAMES = {entry.name: entry.full_name for entry in CATALOGUE}
 
 Json = dict[str, Any]
 Kind = Literal["stat", "timeseries", "table", "state-timeline", "heatmap"]

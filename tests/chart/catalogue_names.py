@@ -4,20 +4,17 @@ import re
 
 from chart_engine import ROOT
 
-from replicator.observability.catalogue import CATALOGUE, LATER
+from replicator.observability.catalogue import CATALOGUE
 
-METRICS = {entry.full_name: entry for entry in (*CATALOGUE, *LATER)}
+METRICS = {entry.full_name: entry for entry in CATALOGUE}
 TARGET_LABELS = {"namespace", "job", "pod", "instance", "le"}
 """What Prometheus adds; `le` is a histogram's."""
-
-NOT_MERGED_CODES = {"RETENTION_OVERTAKING", "ROLE_CONFLICT", "SPLIT_BRAIN"}
-"""Problem codes of the contract that the program does not raise yet: failover and Spark bring them."""
 
 
 def problem_codes() -> set[str]:
     """The problem codes that the program can tell."""
     sources = (ROOT / "replicator").rglob("*.py")
-    return NOT_MERGED_CODES | {
+    return {
         code for path in sources for code in re.findall(r'"([A-Z]+(?:_[A-Z]+)*)"', path.read_text())
     }
 

@@ -52,6 +52,8 @@ BAD_VALUES = [
     ("a secret in the environment", {("worker", "extraEnv"): [{"name": "DB_PASSWORD", "value": "x"}]}, ["DB_PASSWORD", "secretEnv"]),
     ("jobs that nobody runs", {("spark", "jobs"): [{"name": "night", "command": "verify", "flow": "east->west"}]}, ["spark.mode", "night"]),
     ("a job for a flow that there is not", {("spark",): {"mode": "job", "jobs": [{"name": "n", "command": "verify", "flow": "north->west"}]}}, ["north->west", "east, west"]),
+    ("an archive that says not where", {("spark",): {"mode": "job", "jobs": [{"name": "a", "command": "archive", "cluster": "east", "topics": ["t"]}]}}, ["archive needs archive"]),
+    ("an archive of a flow", {("spark",): {"mode": "job", "jobs": [{"name": "a", "command": "archive", "flow": "east->west", "cluster": "east", "archive": "/a", "topics": ["t"]}]}}, ["archive takes no flow"]),
     ("a seed every night", {("spark",): {"mode": "job", "jobs": [{"name": "n", "command": "bulk-sync", "flow": "east->west", "schedule": "0 3 * * *"}]}}, ["bulk-sync", "0 3 * * *"]),
     ("a drill of a link that there is not", {("drills",): [{"name": "m", "schedule": "0 6 1 * *", "drill": {"link": "orders", "kind": "failover"}}]}, ["'orders'", "orders-dr"]),
 ]  # fmt: skip

@@ -85,10 +85,19 @@ What the schema cannot see. All problems are told at once, each with the value t
 {{- range $v.spark.jobs -}}
 {{- if has .name $jobs -}}{{- $problems = append $problems (printf "spark.jobs '%s': two jobs have this name" .name) -}}{{- end -}}
 {{- $jobs = append $jobs .name -}}
-{{- $ends := splitList "->" .flow -}}
+{{- $wanted := ternary (list "cluster" "archive" "topics") (list "flow") (eq .command "archive") -}}
+{{- $job := . -}}
+{{- range $field := list "flow" "cluster" "archive" "topics" -}}
+{{- if and (has $field $wanted) (not (get $job $field)) -}}
+{{- $problems = append $problems (printf "spark.jobs '%s': %s needs %s" $job.name $job.command $field) -}}
+{{- else if and (get $job $field) (not (has $field $wanted)) (ne $field "topics") -}}
+{{- $problems = append $problems (printf "spark.jobs '%s': %s takes no %s" $job.name $job.command $field) -}}
+{{- end -}}
+{{- end -}}
+{{- $ends := compact (append (splitList "->" (default "" .flow)) (default "" .cluster)) -}}
 {{- range $alias := $ends -}}
 {{- if and $aliases (not (has $alias $aliases)) -}}
-{{- $problems = append $problems (printf "spark.jobs: flow '%s' names '%s', which is not in the topology (there are: %s)" (join "->" $ends) $alias (join ", " $aliases)) -}}
+{{- $problems = append $problems (printf "spark.jobs '%s': '%s' names '%s', which is not in the topology (there are: %s)" $job.name (join "->" $ends) $alias (join ", " $aliases)) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (eq .command "bulk-sync") .schedule -}}

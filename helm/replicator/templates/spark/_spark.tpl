@@ -2,7 +2,15 @@
 
 {{- define "replicator.sparkArguments" -}}
 - {{ .job.command }}
+{{- if eq .job.command "archive" }}
+- {{ printf "--cluster=%s" .job.cluster | quote }}
+- {{ printf "--archive=%s" .job.archive | quote }}
+{{- else }}
 - {{ printf "--flow=%s" .job.flow | quote }}
+{{- end }}
+{{- if eq .job.command "bulk-sync" }}
+- --yes
+{{- end }}
 {{- range .job.topics }}
 - {{ printf "--topic=%s" . | quote }}
 {{- end }}
