@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from replicator.spark.failures import spark_failures
 from replicator.spark.java import SparkUnavailableError, require_spark
@@ -79,7 +79,8 @@ def _start(settings: SparkSettings, name: str, folder: Path) -> "SparkSession":
         os.environ["PYSPARK_PYTHON"] = python
     conf.setdefault("spark.sql.warehouse.dir", str(folder / "warehouse"))
     log = folder / "driver.log"
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it tells of every connection it closes
+    # It tells of every connection it closes, and with tracebacks of those that an interrupt cuts.
+    logging.getLogger("py4j").setLevel(logging.WARNING if settings.debug else logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(name).config(map={**conf})
     try:
         with contextlib.nullcontext() if settings.debug else _stderr_into(log):
@@ -90,9 +91,19 @@ def _start(settings: SparkSettings, name: str, folder: Path) -> "SparkSession":
             remedy="Check --master and --conf; --debug shows everything Spark says.",
         ) from error
     session.sparkContext.setLogLevel("WARN" if settings.debug else "OFF")
+    if not settings.debug:
+        _silence_counters(session)
     if not local:
         session.sparkContext.addPyFile(str(_packed(folder)))
     return session
+
+
+def _silence_counters(session: "SparkSession") -> None:
+    """The library's server of counters prints a traceback when the driver goes away before it."""
+    context: Any = session.sparkContext
+    server: Any = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: None
 
 
 @contextlib.contextmanager
