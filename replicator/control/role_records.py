@@ -50,7 +50,7 @@ class TransitionRecord(Record):
     link: str
     id: str
     kind: Literal["switchover", "failover", "failback"]
-    state: Literal["open", "done", "refused", "rolled-back", "superseded"]
+    state: Literal["open", "done", "rolled-back", "superseded"]
     source: str
     target: str
     home: str
@@ -72,7 +72,7 @@ class StepRecord(Record):
     link: str
     id: str
     step: str
-    state: Literal["intent", "done", "failed", "undone"]
+    state: Literal["intent", "done"]
     at_ms: int
     by: str
     seconds: float = 0.0

@@ -23,7 +23,7 @@ def test_groups_leave_a_side_of_an_active_active_link_and_return(east, west, sce
     scene.copying("east->west")
     group = f"{scene.name}-billing"
     reader = scene.reader(east, group)
-    reader.wait_delivered(300)
+    reader.wait_delivered(300, timeout_seconds=90.0)
     reader.stop()
     operator = Operator(scene)
     with pytest.raises(InputError, match="which side is left"):
@@ -34,7 +34,7 @@ def test_groups_leave_a_side_of_an_active_active_link_and_return(east, west, sce
     assert report.steps[0].evidence["groups"][group]["state"] == "synced"
     assert marked(operator) == ["east"]
     moved = scene.reader(west, group)
-    moved.wait_delivered(200)
+    moved.wait_delivered(200, timeout_seconds=90.0)
     moved.stop()
     assert {"east->west", "west->east"} <= scene.asked().status().keys()
 

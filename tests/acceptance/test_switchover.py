@@ -5,8 +5,6 @@ from role_changes import Operator
 
 FLOW = "east->west"
 BACK = "west->east"
-OBEY_SECONDS = 10.0
-"""Roles are obeyed within 2 s; a busy machine gets some more."""
 
 
 @pytest.fixture
@@ -22,7 +20,7 @@ def operator(east, west, scene):
 def test_a_link_turns_around_under_load_and_back_again(east, west, scene, operator):
     group = f"{scene.name}-billing"
     reader = scene.reader(east, group)
-    reader.wait_delivered(500)
+    reader.wait_delivered(500, timeout_seconds=90.0)
     reader.stop()
     operator.on = {("fence", "began"): scene.east_writer.stop}
     report = operator.run("switchover", to="west")
@@ -33,7 +31,7 @@ def test_a_link_turns_around_under_load_and_back_again(east, west, scene, operat
     moved = scene.reader(west, group)
     writer = scene.writer(west, rate=300)
     scene.copying(BACK)
-    moved.wait_delivered(500)
+    moved.wait_delivered(500, timeout_seconds=90.0)
     moved.stop()
     flows = scene.asked().status()
     assert FLOW not in flows
