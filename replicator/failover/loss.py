@@ -14,6 +14,10 @@ from replicator.failover.report import Loss, TopicLoss
 
 Key = tuple[str, int]
 
+UNDER_WAY_SECONDS = 1.0
+"""What writers wrote within this time is never taken for copied: a pace is a mean, and what was written
+above it and copied would otherwise hide what was written last."""
+
 
 def loss_by_ends(lag: Mapping[Key, int], oldest_seconds: Mapping[str, float] | None = None) -> Loss:
     """Exact: records by partition that are on the old side and not on the new one."""
@@ -48,7 +52,8 @@ def loss_by_contact(contact: ContactRecord, positions: Mapping[Key, int], *, now
             known += max(0, end - position)
             past += max(0, position - end)
         since = math.ceil(one.records_per_second * silent_seconds)
-        records = known + max(0, since - past)
+        under_way = math.ceil(one.records_per_second * UNDER_WAY_SECONDS)
+        records = known + max(under_way, since - past)
         late = known / one.records_per_second if one.records_per_second else 0.0
         seconds = silent_seconds + late if records else 0.0
         topics.append(TopicLoss(one.topic, records, seconds))

@@ -99,6 +99,15 @@ def test_an_estimate_is_never_below_what_a_writer_of_that_pace_can_have_lost(
     assert not loss.exact
 
 
+def test_a_source_that_was_written_to_never_counts_as_copied_to_the_last_record():
+    record = ContactRecord(
+        source="east", link="dr", at_ms=0,
+        topics=(TopicContact(topic="orders", ends=(100,), records_per_second=40.0),),
+    )  # fmt: skip
+    loss = loss_by_contact(record, {("orders", 0): 500}, now_ms=2_000)  # faster than its pace
+    assert loss.records == 40
+
+
 def test_without_a_contact_the_loss_is_said_to_be_unknown():
     loss = unknown_loss(["orders"])
     assert (loss.records, loss.exact, loss.as_json()["topics"][0]["topic"]) == (0, False, "orders")
