@@ -6,21 +6,18 @@ When the source is lost, this is the last that is known of it: what a failover l
 from collections.abc import Mapping
 
 from replicator.blocking import finished
-from replicator.control.bootstrap import read_control
-from replicator.control.control_state import EMPTY, ControlState
+from replicator.control.control_state import ControlState
 from replicator.control.duty import DutyDesk
 from replicator.control.role_records import ContactRecord, TopicContact
 from replicator.dataplane.events import Problem
 from replicator.identifiers import is_canary_topic
-from replicator.kafka.admin import ClusterAdmin
 from replicator.topology.plan import FlowPlan
 
 INTERVAL_SECONDS = 2.0
 QUIET_SECONDS = 10.0
-"""A source on which nothing moves is told about this often."""
+"""A source on which nothing moves is looked at ever less often, and told about at least this often."""
 
-TOPIC_TURNS = 5
-"""Every so many turns the list of topics is read anew."""
+ANSWER_SECONDS = 5.0
 
 LEAST_PACE = 0.01
 """Records per second below which a topic counts as quiet."""
@@ -37,48 +34,55 @@ class ContactDuty:
     def __init__(self, desk: DutyDesk, flows: tuple[FlowPlan, ...]) -> None:
         self._desk = desk
         self._flows = flows
-        self._source = ClusterAdmin(
-            desk.pair.source, client_id=f"{desk.client_id}-contact", timeout_seconds=5.0
-        )
         self._last: dict[str, ContactRecord] = {}
-        self._control: ControlState = EMPTY
-        self._turns = 0
+        self._pause_seconds = INTERVAL_SECONDS
+        self._look_at = 0.0
 
     async def turn(self) -> tuple[Problem, ...]:
         """Looks at the ends of every topic and writes them down where anything moved."""
+        now = self._desk.clock.monotonic()
+        if now < self._look_at:
+            return ()
         records = await finished(self._look)
+        self._look_at = now + self._pause_seconds - INTERVAL_SECONDS / 2
         if records:
             await self._desk.store([record.encode() for record in records])
             self._last.update({record.link: record for record in records})
         return ()
 
     def close(self) -> None:
-        """Gives connections back."""
-        self._source.close()
+        """Nothing is kept open."""
 
     def _look(self) -> list[ContactRecord]:
-        desk = self._desk
-        if self._turns % TOPIC_TURNS == 0:
-            topology, target = desk.plan.topology, desk.pair.target
-            self._control = read_control(topology, target, client_id=desk.client_id)
-        self._turns += 1
+        from replicator.wire.log_ends import log_ends  # slow to import, needed where lane 0 is
+
+        desk, control = self._desk, self._desk.control()
         found: list[ContactRecord] = []
+        quiet = True
         for flow in self._flows:
-            sizes = _sizes(self._control, flow)
+            sizes = _sizes(control, flow)
             keys = [(topic, number) for topic, count in sizes.items() for number in range(count)]
             if not keys:
-                self._turns = 0  # topics are about to come
+                quiet = False  # topics are about to come
                 continue
-            answers = self._source.offsets(keys, "latest", "read_uncommitted")
+            ends = log_ends(
+                desk.pair.source, keys,
+                client_id=f"{desk.client_id}-contact", timeout_seconds=ANSWER_SECONDS,
+            )  # fmt: skip
             # The time of the answer, not of the question: what is written later is not in it.
             at_ms = round(desk.clock.now() * 1000)
-            ends = {key: end for key, end in answers.items() if isinstance(end, int)}
             if len(ends) < len(keys):
+                quiet = False
                 continue
             before = self._last.get(flow.link)
             record = contact(flow, sizes, ends, before, at_ms=at_ms)
-            if before is None or record.topics != before.topics or _old(before, at_ms):
+            moved = before is None or record.topics != before.topics
+            quiet = quiet and not moved
+            if before is None or moved or _old(before, at_ms):
                 found.append(record)
+        self._pause_seconds = (
+            min(2 * self._pause_seconds, QUIET_SECONDS) if quiet else INTERVAL_SECONDS
+        )
         return found
 
 

@@ -20,7 +20,7 @@ with warnings.catch_warnings():
         DescribeLogDirsRequest,
     )
     from kafka.protocol.api_message import ApiMessage
-    from kafka.protocol.consumer import FetchRequest
+    from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
     from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
     from kafka.protocol.parser import KafkaProtocol
     from kafka.protocol.producer import ProduceRequest
@@ -39,6 +39,7 @@ __all__ = [
     "DescribeLogDirsRequest",
     "FetchRequest",
     "KafkaProtocol",
+    "ListOffsetsRequest",
     "MetadataRequest",
     "ProduceRequest",
     "ProtocolError",
