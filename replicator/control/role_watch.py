@@ -14,16 +14,15 @@ from replicator.control.records import decode_record
 from replicator.control.role_records import RoleRecord, TransitionRecord
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import control_topic
-from replicator.kafka.compacted_log import LogTail
+from replicator.kafka.compacted_log import LogTail, read_compacted
 from replicator.topology.plan import ClusterPlan, Plan
 from replicator.topology.roles import Role, has_roles, role_in_force
 
 log = structlog.get_logger("control")
 
 POLL_SECONDS = 1.0
-FETCH_WAIT_SECONDS = 0.1
-"""A broker answers at once when something is written; the end of the log, which every start waits for,
-is told only after this long."""
+FETCH_WAIT_SECONDS = 2.0
+"""A broker answers at once when something is written; this is only how often silence is told."""
 
 LOAD_SECONDS = 15.0
 
@@ -92,7 +91,10 @@ class RoleWatch:
             record = decoded[1] if decoded is not None else None
             with self._lock:
                 if isinstance(record, RoleRecord):
-                    self._seen[alias, record.link] = record.role()
+                    role = record.role()
+                    known = self._seen.get((alias, role.link))
+                    if known is None or role.rank >= known.rank:  # epochs only grow
+                        self._seen[alias, role.link] = role
                 elif isinstance(record, TransitionRecord) and record.state == "done":
                     held = self._changes.get(record.link)
                     if held is None or record.at_ms >= held.at_ms:
@@ -131,16 +133,19 @@ class _Follower(threading.Thread):
             self._watch.stopping.wait(POLL_SECONDS)
 
     def _follow(self) -> None:
+        # Read once for itself: the end of the log, which every start waits for, is told after one
+        # wait at the broker, and those of the tail are long. What the tail repeats changes nothing.
+        held = read_compacted(
+            self._cluster, self._topic, client_id=self._client_id, timeout_seconds=LOAD_SECONDS
+        )
+        self._watch.take(self._cluster.alias, held[0].items())
+        self.looked.set()
         with LogTail(
             self._cluster,
             self._topic,
             client_id=self._client_id,
             fetch_wait_seconds=FETCH_WAIT_SECONDS,
         ) as tail:
-            self._watch.take(
-                self._cluster.alias, tail.load(timeout_seconds=LOAD_SECONDS)[0].items()
-            )
-            self.looked.set()
             while not self._watch.stopping.is_set():
                 entries = tail.poll(POLL_SECONDS)
                 if entries:

@@ -1,6 +1,6 @@
 """A lane's share of its flow's budget: the bucket, and who is served first while it is short."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from replicator.dataplane.pacing import held_back
 from replicator.dataplane.route import Route
@@ -84,11 +84,11 @@ class FlowControl:
             consumer.pause([TopicPartition(*key) for key in pause])
         self._held = held
 
-    def release_all(self, consumer: Consumer, routes: Sequence[Route]) -> None:
+    def release_all(self, consumer: Consumer, routes: Callable[[], Iterable[Route]]) -> None:
         """Lets every held partition run again, once there is no shortage."""
         if not self._held:
             return
-        known = {route.key for route in routes}
+        known = {route.key for route in routes()}
         keys = [TopicPartition(*key) for key in self._held if key in known]
         if keys:
             consumer.resume(keys)

@@ -243,7 +243,7 @@ class Session:
             self.producer.poll(0)
         self.deliveries.check()
         self._progress.show(self.routes, now)
-        self._flow_control.release_all(self.consumer, self.routes())
+        self._flow_control.release_all(self.consumer, self.routes)
         return cast("SourceMessage | None", self.consumer.poll(pace.wait_seconds))
 
     def _throttled(self, wait_seconds: float) -> None:

@@ -1,7 +1,8 @@
 """Everything the control room asks of a cluster, behind one object."""
 
+import threading
 from collections.abc import Iterable, Mapping
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from replicator.errors import ReplicatorError
 from replicator.kafka import acls, cluster, groups, offsets, topics
@@ -14,6 +15,9 @@ from replicator.kafka.topics import Failures, NewTopicSpec, TopicDescription
 from replicator.policy.acl_rules import AclBinding
 from replicator.policy.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
+
+if TYPE_CHECKING:
+    from replicator.wire.topic_settings import TopicSettings
 
 
 class ClusterAdmin:
@@ -30,6 +34,8 @@ class ClusterAdmin:
     ) -> None:
         self.cluster = cluster
         self._session = AdminSession(cluster, client_id=client_id, timeout_seconds=timeout_seconds)
+        self._settings: TopicSettings | None = None
+        self._reading_settings = threading.Lock()
 
     def close(self) -> None:
         """Gives the connections back."""
@@ -59,14 +65,12 @@ class ClusterAdmin:
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
         """All settings of topics; missing names are absent."""
-        from replicator.wire.topic_settings import topic_settings  # slow to import, seldom needed
+        from replicator.wire.topic_settings import TopicSettings  # slow to import, seldom needed
 
-        return topic_settings(
-            self.cluster,
-            names,
-            client_id=self._session.client_id,
-            timeout_seconds=self._session.timeout_seconds,
-        )
+        with self._reading_settings:
+            if self._settings is None:
+                self._settings = TopicSettings(self.cluster, client_id=self._session.client_id)
+            return self._settings.read(names, timeout_seconds=self._session.timeout_seconds)
 
     def create_topics(self, specs: Iterable[NewTopicSpec]) -> Failures:
         """Creates topics; None for each that is done, else why not."""

@@ -17,6 +17,7 @@ with warnings.catch_warnings():
     from kafka.protocol.admin import (
         DescribeAclsRequest,
         DescribeConfigsRequest,
+        DescribeConfigsResponse,
         DescribeLogDirsRequest,
     )
     from kafka.protocol.api_message import ApiMessage
@@ -36,6 +37,7 @@ __all__ = [
     "ApiVersionsRequest",
     "DescribeAclsRequest",
     "DescribeConfigsRequest",
+    "DescribeConfigsResponse",
     "DescribeLogDirsRequest",
     "FetchRequest",
     "KafkaProtocol",

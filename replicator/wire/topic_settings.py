@@ -1,7 +1,7 @@
-"""Reading the settings of many topics at once.
+"""Reading the settings of many topics, again and again.
 
-confluent-kafka answers with an object per setting, made in Python on a thread of its own: 46 ms of
-CPU for 200 topics (2.16), where this takes 18 ms.
+confluent-kafka answers with an object per setting, made in Python: 46 ms of CPU for 200 topics (2.16).
+Here the response is decoded in 18 ms, and not at all while its bytes are those of the last time.
 """
 
 import time
@@ -9,61 +9,91 @@ from collections.abc import Iterable
 
 from replicator.policy.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.connection import BrokerConnection
 from replicator.wire.errors import code_error
 from replicator.wire.leader import any_broker
-from replicator.wire.protocol import DescribeConfigsRequest
+from replicator.wire.protocol import DescribeConfigsRequest, DescribeConfigsResponse
 
 _NEWEST = 4
 _TOPIC = 2
 _SET_ON_TOPIC = 1
 _NOT_FOUND = 3
 _AT_ONCE = 200
+_CORRELATION = bytes(4)
+
+Settings = dict[str, dict[str, ConfigValue]]
+_Names = tuple[str, ...]
 
 
-def topic_settings(
-    cluster: ClusterPlan, names: Iterable[str], *, client_id: str, timeout_seconds: float = 10.0
-) -> dict[str, dict[str, ConfigValue]]:
-    """All settings of the topics, defaults included; names that do not exist are absent.
+class TopicSettings:
+    """Reads settings of one cluster's topics and remembers the last answers; for one thread."""
 
-    Raises:
-        NotAuthorizedError: our user lacks DESCRIBE_CONFIGS on one of them.
-        ReplicatorError: the cluster cannot be reached, or refuses our login.
-    """
-    wanted = sorted(set(names))
-    if not wanted:
-        return {}
-    deadline = time.monotonic() + timeout_seconds
-    found: dict[str, dict[str, ConfigValue]] = {}
-    with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
-        for begin in range(0, len(wanted), _AT_ONCE):
-            request = DescribeConfigsRequest(
-                resources=[
-                    DescribeConfigsRequest.DescribeConfigsResource(
-                        resource_type=_TOPIC, resource_name=name, configuration_keys=None
-                    )
-                    for name in wanted[begin : begin + _AT_ONCE]
-                ],
-                include_synonyms=False,
-                include_documentation=False,
+    def __init__(self, cluster: ClusterPlan, *, client_id: str) -> None:
+        self._cluster = cluster
+        self._client_id = client_id
+        self._last: dict[_Names, tuple[bytes, Settings]] = {}
+
+    def read(self, names: Iterable[str], *, timeout_seconds: float = 10.0) -> Settings:
+        """All settings of the topics, defaults included; names that do not exist are absent.
+
+        Raises:
+            NotAuthorizedError: our user lacks DESCRIBE_CONFIGS on one of them.
+            ReplicatorError: the cluster cannot be reached, or refuses our login.
+        """
+        wanted = sorted(set(names))
+        chunks = [tuple(wanted[at : at + _AT_ONCE]) for at in range(0, len(wanted), _AT_ONCE)]
+        if not chunks:
+            return {}
+        deadline = time.monotonic() + timeout_seconds
+        found: Settings = {}
+        known, self._last = self._last, {}
+        with any_broker(self._cluster, client_id=self._client_id, deadline=deadline) as connection:
+            for chunk in chunks:
+                version, raw = _ask(connection, chunk, deadline)
+                before = known.get(chunk)
+                answer = (
+                    before[1]
+                    if before is not None and before[0] == raw
+                    else self._decoded(version, raw)
+                )
+                self._last[chunk] = (raw, answer)
+                found.update(answer)
+        return found
+
+    def _decoded(self, version: int, raw: bytes) -> Settings:
+        answer = DescribeConfigsResponse.decode(_CORRELATION + raw, version=version, header=True)
+        found: Settings = {}
+        for topic in answer.results:
+            if topic.error_code == _NOT_FOUND:
+                continue
+            if topic.error_code:
+                raise code_error(
+                    topic.error_code,
+                    subject=f"cluster:{self._cluster.alias}",
+                    doing=f"read the settings of topic {topic.resource_name}",
+                    detail=topic.error_message or "",
+                )
+            found[topic.resource_name] = {
+                entry.name: ConfigValue(
+                    value=entry.value,
+                    is_default=entry.config_source != _SET_ON_TOPIC,
+                    read_only=entry.read_only,
+                    sensitive=entry.is_sensitive,
+                )
+                for entry in topic.configs
+            }
+        return found
+
+
+def _ask(connection: BrokerConnection, names: _Names, deadline: float) -> tuple[int, bytes]:
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=_TOPIC, resource_name=name, configuration_keys=None
             )
-            answer = connection.call(request, newest=_NEWEST, deadline=deadline)
-            for topic in answer.results:
-                if topic.error_code == _NOT_FOUND:
-                    continue
-                if topic.error_code:
-                    raise code_error(
-                        topic.error_code,
-                        subject=f"cluster:{cluster.alias}",
-                        doing=f"read the settings of topic {topic.resource_name}",
-                        detail=topic.error_message or "",
-                    )
-                found[topic.resource_name] = {
-                    entry.name: ConfigValue(
-                        value=entry.value,
-                        is_default=entry.config_source != _SET_ON_TOPIC,
-                        read_only=entry.read_only,
-                        sensitive=entry.is_sensitive,
-                    )
-                    for entry in topic.configs
-                }
-    return found
+            for name in names
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+    return connection.call_raw(request, newest=_NEWEST, deadline=deadline)
