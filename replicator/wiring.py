@@ -135,12 +135,12 @@ class Worker:
         old = self._file_plan
         if new.hash == old.hash:
             return
-        log.info("topology reloaded", plan=new.hash[:12], before=old.hash[:12])
         self._file_plan = new
         self._roles.stop()
         self._roles = self._role_watch()
         self._roles.start(ROLES_SECONDS)
         self._adopt(new)
+        log.info("topology reloaded", plan=new.hash[:12], before=old.hash[:12])
         self._watch_witnesses()
 
     def _watch_witnesses(self) -> None:

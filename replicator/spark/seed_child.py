@@ -83,7 +83,9 @@ def main() -> int:
 
 
 def _end_with_input() -> None:
-    sys.stdin.buffer.read()
+    # Not the buffered reader: its lock, held here, would abort the process at its end.
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(_GRACE_SECONDS)
     os._exit(130)

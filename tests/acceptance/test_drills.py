@@ -57,6 +57,7 @@ def asked(directory: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_network_cut_is_rehearsed_measured_judged_and_reported(tmp_path):
     code, report, said = run_drill(tmp_path, kind="network-cut", fault="duration: 3s, workers: 1")
     assert (code, report["verdict"]) == (0, "pass"), said

@@ -82,7 +82,7 @@ def next_is(scene, pair, active):
     scene.stop_writing()
 
 
-@pytest.mark.parametrize("after", [4, 13])
+@pytest.mark.parametrize("after", [4, pytest.param(13, marks=pytest.mark.slow)])
 def test_another_operator_goes_on_after_the_first_one_was_killed(scene, pair, monkeypatch, after):
     to, second, report, _ = interrupted(scene, pair, monkeypatch, after=after)
     assert report is None

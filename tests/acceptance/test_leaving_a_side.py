@@ -12,6 +12,7 @@ def marked(operator):
     return link["drained"]
 
 
+@pytest.mark.slow
 def test_groups_leave_a_side_of_an_active_active_link_and_return(east, west, scene):
     scene.clusters(east, west, topic_on=[east, west])
     scene.link(

@@ -38,6 +38,7 @@ def test_a_pod_that_restarts_gets_its_lanes_back_and_moves_no_others(east, west,
     scene.settled()
 
 
+@pytest.mark.slow
 def test_readiness_and_check_follow_a_cluster_that_goes_and_comes(clusters, scene):
     east, west = clusters("east", "west")
     scene.active_passive(east, west)

@@ -78,6 +78,7 @@ def test_bad_requests_are_refused_and_change_nothing(east, west, scene, mirrorin
     scene.settled()
 
 
+@pytest.mark.slow
 def test_writers_that_bypass_the_fence_have_the_switchover_taken_back(scene, mirroring):
     report = mirroring.run("switchover", to="west", manual_fence=True, drain_seconds=8.0)
     assert report.outcome == "rolled-back"

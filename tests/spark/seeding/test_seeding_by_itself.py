@@ -7,6 +7,7 @@ from replicator.testing import wait_until
 FLOW = "east->west"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)  # its child brings a Spark of its own, which a busy machine starts slowly
 def test_a_worker_has_history_copied_by_spark_before_its_lanes_begin(
     east, west, scene, monkeypatch
