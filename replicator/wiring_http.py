@@ -8,6 +8,7 @@ from replicator.api.kept_answer import KeptAnswer
 from replicator.api.provider import JsonObject, PauseTarget
 from replicator.api.topology_view import topology_view
 from replicator.control.group_survey import survey_groups
+from replicator.control.pair_view import PairView
 from replicator.control.pause import pause_flow, resume_flow
 from replicator.control.status import collect_status
 from replicator.control.unowned import unowned_lanes
@@ -23,6 +24,7 @@ from replicator.observability.health import (
     Verdict,
     readiness,
 )
+from replicator.topology.plan import FlowPlan
 from replicator.wiring import Worker
 
 STATUS_SECONDS = 1.5
@@ -190,7 +192,12 @@ class WorkerProvider:
                     FlowFigures(
                         link=flow.link,
                         flow=flow.id,
-                        state="paused" if paused else "failed" if trouble else "replicating",
+                        state=_state(
+                            draining=worker.draining,
+                            paused=paused,
+                            failed=bool(trouble),
+                            seeding=view is not None and _seeding(view, flow),
+                        ),
                         lanes_missing=None if unowned is None else len(unowned),
                         problem_codes=tuple(sorted(stopped | trouble | noticed)),
                         duties=view.figures.get(flow.link) if view and view.figures else None,
@@ -205,6 +212,17 @@ class WorkerProvider:
                 links=worker.links(),
             )
         )
+
+
+def _state(*, draining: bool, paused: bool, failed: bool, seeding: bool) -> str:
+    """What a flow does as this worker sees it; one of ``FLOW_STATES``."""
+    held = (("draining", draining), ("paused", paused), ("failed", failed), ("seeding", seeding))
+    return next((name for name, holds in held if holds), "replicating")
+
+
+def _seeding(view: PairView, flow: FlowPlan) -> bool:
+    seeds = view.control.seeds(flow.source, flow.link)
+    return any(seed.purpose == "history" and seed.state != "done" for seed in seeds)
 
 
 def _lane_trouble(stats: LaneStats) -> dict[str, str]:
