@@ -32,7 +32,7 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser):
+def page(browser, url):  # ends before the server: one that still asks complains
     page = browser.page()
     page.look(width=1200, height=900)
     yield page

@@ -249,10 +249,12 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
     )  # fmt: skip
     desk = desks(plan, clock=clock)
     desk.bootstrap()
-    wait_until(
-        lambda: desk.once().control.topic("east", "orders", f"{unique}.a"),
-        timeout_seconds=30, describe="the topic's record",
-    )  # fmt: skip
+
+    def activated():
+        held = desk.once().control.topic("east", "orders", f"{unique}.a")
+        return held is not None and held.activated
+
+    wait_until(activated, timeout_seconds=30, describe="lanes to be told of the topic")
     east.delete_topic(f"{unique}.a")
     wait_until(
         lambda: f"{unique}.a" not in desk.source.topic_partitions(),
