@@ -7,6 +7,7 @@ time, because the last one to open the pen fences all others.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
@@ -41,6 +42,8 @@ CREATED_SECONDS = 30.0
 MAX_ROUNDS = 3
 MAX_BACKOFF_SECONDS = 30.0
 UNSEEN_SECONDS = 0.2
+SIGHT_LOOKS = 20
+SIGHT_SECONDS = 0.05
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -194,6 +197,7 @@ class PairController:
                 self._refusals[identity] = (now, problem)
             for done in outcome.done:
                 LOGGER.info("done", flow=self.pair.id, action=done.identity, reason=done.reason)
+            await finished(self._await_sight, frozenset(outcome.created))
             decision = await self._decide(control, all_settings=True)
         if self._created:
             self._soon()
@@ -212,6 +216,13 @@ class PairController:
                 self._progress(write.reason)
                 LOGGER.info("recorded", flow=self.pair.id, reason=write.reason)
         return Done(decision, tuple(actions), control)
+
+    def _await_sight(self, names: frozenset[str]) -> None:
+        """A created topic shows after a moment; whoever waits for it does in one round what it asks."""
+        for _ in range(SIGHT_LOOKS):
+            if not names or names <= self._target_admin.topic_partitions().keys():
+                return
+            time.sleep(SIGHT_SECONDS)  # the brokers' time, not the one that decisions go by
 
     async def _rest(self, seconds: float) -> None:
         """Waits for the next round or a wake; splits throttles meanwhile where there are any."""
