@@ -1,7 +1,6 @@
 """History copied by Spark beside live workers, judged by the history checker."""
 
 import json
-import threading
 
 import pytest
 from seed_lab import SeedLab
@@ -53,14 +52,16 @@ def test_history_is_taken_from_running_lanes_and_given_back_while_writers_write(
         describe="lanes that copy history",
     )
     file = unthrottled(scene.topology(), tmp_path)
-    seen: list[str] = []
 
     def look() -> None:
-        seen.append(scene.asked().status()[FLOW]["state"])
+        # Before its tasks start: whoever asks within two seconds is given the same answer.
+        wait_until(
+            lambda: scene.asked().status()[FLOW]["state"] == "seeding",
+            timeout_seconds=30,
+            describe="status that tells of seeding",
+        )
 
-    found, outcome = bulk(
-        spark, file, declared=lambda: threading.Thread(target=look, daemon=True).start()
-    )
+    found, outcome = bulk(spark, file, declared=look)
     assert found.records > 10_000
     assert not outcome.stopped
     assert all(each["checksum"] for each in outcome.manifest["ranges"])
@@ -68,7 +69,6 @@ def test_history_is_taken_from_running_lanes_and_given_back_while_writers_write(
     scene.copying(FLOW)
     report = scene.settled()
     assert report.counts["acknowledged"] > 50_000
-    assert seen == ["seeding"]
 
 
 def test_the_manifest_agrees_with_what_stands_on_both_sides(spark, lab: SeedLab):
