@@ -211,7 +211,7 @@ def _refuse_movement(
 ) -> None:
     """A worker in no group (standalone, or just cut off) shows by what it writes."""
     before = target.offsets(keys, "latest", isolation="read_uncommitted")
-    time.sleep(seconds)
+    time.sleep(seconds)  # what is written meanwhile is the proof: no event tells of a writer
     after = target.offsets(keys, "latest", isolation="read_uncommitted")
     moved = sorted({key[0] for key in keys if before.get(key) != after.get(key)})
     if moved:

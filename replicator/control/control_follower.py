@@ -1,4 +1,4 @@
-"""The control topic of one cluster, followed by one thread for all of a worker's pair.
+"""The control topic of one cluster, followed by one thread for all that a worker does in a pair.
 
 Whoever can act on what was known a moment ago takes ``state``. Whoever writes because of what it
 read, asks for ``read``: that is never older than the question.

@@ -17,6 +17,7 @@ import structlog
 from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.control.actions import ArrangeLanes, ClusterAction, EraseRecord, WriteRecord
+from replicator.control.aftermath import Aftermath
 from replicator.control.control_follower import ControlLog, WholeControl
 from replicator.control.control_state import ControlState
 from replicator.control.execute import Executor
@@ -35,15 +36,14 @@ from replicator.identifiers import control_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.topology.plan import PairPlan, Plan
 
-REFUSAL_SECONDS = 30.0
-"""How long a refused action rests before it is tried again: rights and policies change rarely."""
-CREATED_SECONDS = 30.0
-"""How long a created topic may stay unseen: metadata of other brokers follows within moments."""
 MAX_ROUNDS = 3
 MAX_BACKOFF_SECONDS = 30.0
 UNSEEN_SECONDS = 0.2
+"""When the next round looks for a created topic that did not show in time."""
+
 SIGHT_LOOKS = 20
 SIGHT_SECONDS = 0.05
+"""How often, and how far apart, a round looks for the topics it created: a second in all."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -105,8 +105,7 @@ class PairController:
         self._control_topic = control_topic(plan.topology)
         self._writer: ControllerWriter | None = None
         self._wake = asyncio.Event()
-        self._refusals: dict[str, tuple[float, Problem]] = {}
-        self._created: dict[str, float] = {}
+        self._aftermath = Aftermath(clock)
         self._writing = asyncio.Lock()
         self.begun = asyncio.Event()
         """Set once a round is done: from then on there is a pen to write with."""
@@ -190,16 +189,13 @@ class PairController:
             outcome = await self._executor.execute(
                 decision.cluster_actions, progress=lambda action: self._progress(action.reason)
             )
-            now = self._clock.monotonic()
             actions.extend(outcome.done)
-            self._created.update(dict.fromkeys(outcome.created, now))
-            for identity, problem in outcome.refusals.items():
-                self._refusals[identity] = (now, problem)
+            self._aftermath.remember(created=outcome.created, refusals=outcome.refusals)
             for done in outcome.done:
                 LOGGER.info("done", flow=self.pair.id, action=done.identity, reason=done.reason)
             await finished(self._await_sight, frozenset(outcome.created))
             decision = await self._decide(control, all_settings=True)
-        if self._created:
+        if self._aftermath.created:
             self._soon()
         for action in decision.actions:
             if isinstance(action, ArrangeLanes):
@@ -245,24 +241,14 @@ class PairController:
             self._writer = None
 
     async def _decide(self, control: ControlState, *, all_settings: bool) -> Decision:
-        now = self._clock.monotonic()
-        self._refusals = {
-            identity: (at, problem)
-            for identity, (at, problem) in self._refusals.items()
-            if now - at < REFUSAL_SECONDS
-        }
         snapshot = await finished(
             self._observer.observe,
             control,
-            refusals={identity: problem for identity, (_, problem) in self._refusals.items()},
-            just_created=self._created.keys(),
+            refusals=self._aftermath.refusals,
+            just_created=self._aftermath.created,
             all_settings=all_settings,
         )
-        self._created = {
-            topic: at
-            for topic, at in self._created.items()
-            if topic not in snapshot.target_names and now - at < CREATED_SECONDS
-        }
+        self._aftermath.seen(snapshot.target_names)
         return self._settled.decide(self.pair, replace(snapshot, noticed=self._noticed()))
 
     async def _pen(self) -> ControllerWriter:

@@ -18,6 +18,7 @@ from replicator.control.control_state import EMPTY
 from replicator.control.controller_thread import ControllerThread
 from replicator.control.desired import obeyed_pair
 from replicator.control.lane_orders import LaneOrders
+from replicator.control.owned_lanes import OwnedLanes
 from replicator.control.pair_view import PairView, WorkerIdentity
 from replicator.control.seed_child import SeedChild
 from replicator.control.spark_care import SparkCare
@@ -27,7 +28,6 @@ from replicator.dataplane.events import LaneStats
 from replicator.dataplane.membership import Lanes, Membership
 from replicator.dataplane.messages import LaneStopped
 from replicator.dataplane.pool import LanePool
-from replicator.dataplane.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError
 from replicator.identifiers import (
     checkpoints_topic,
@@ -73,10 +73,7 @@ class PairRunner(threading.Thread):
         self._client_id = worker_client_id(plan.topology, identity.id)
         self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        self._lock = threading.Lock()
-        self._owned: set[int] = set()
-        self._sent: dict[int, LaneSpec] = {}
-        self._must_verify: set[int] = set()
+        self._lanes = OwnedLanes()
         self._joined = False
         self._control = EMPTY
         self._troubles = Troubles(pair.target.alias)
@@ -100,20 +97,19 @@ class PairRunner(threading.Thread):
     def view(self) -> PairView:
         """A frozen picture of the pair."""
         controller = self._controller
-        with self._lock:
-            return PairView(
-                pair=self._pair.id,
-                joined=self._joined,
-                owned=tuple(sorted(self._owned)),
-                running=tuple(sorted(self._sent)),
-                control=self._control,
-                problems=(
-                    *self._troubles.all(),
-                    *(() if controller is None else controller.problems()),
-                ),
-                noticed=() if controller is None else controller.noticed(),
-                figures=None if controller is None else controller.figures,
-            )
+        return PairView(
+            pair=self._pair.id,
+            joined=self._joined,
+            owned=tuple(sorted(self._lanes.owned)),
+            running=self._lanes.running,
+            control=self._control,
+            problems=(
+                *self._troubles.all(),
+                *(() if controller is None else controller.problems()),
+            ),
+            noticed=() if controller is None else controller.noticed(),
+            figures=None if controller is None else controller.figures,
+        )
 
     def replan(self, plan: Plan, pair: PairPlan) -> None:
         """Goes on with an edited plan; only lanes whose orders differ notice."""
@@ -243,18 +239,14 @@ class PairRunner(threading.Thread):
     # Ownership.
 
     def _assigned(self, lanes: Lanes) -> None:
-        with self._lock:
-            self._joined = True
-            self._owned.update(lanes)
+        self._joined = True
+        self._lanes.add(lanes)
         log.info("lanes assigned", flow=self._pair.id, lanes=sorted(lanes))
         self._events.put(None)
 
     def _revoked(self, lanes: Lanes, lost: bool) -> None:
         """In the membership thread: give the lanes up before the group moves them."""
-        with self._lock:
-            self._owned.difference_update(lanes)
-            running = [lane for lane in lanes if self._sent.pop(lane, None) is not None]
-            self._must_verify.difference_update(lanes)
+        running = self._lanes.remove(lanes)
         log.info("lanes lost" if lost else "lanes given up", flow=self._pair.id,
                  lanes=sorted(lanes))  # fmt: skip
         late = self._pool.stop(
@@ -267,10 +259,7 @@ class PairRunner(threading.Thread):
         self._events.put(None)
 
     def _forget(self, event: LaneStopped) -> None:
-        with self._lock:
-            if self._sent.pop(event.lane, None) is not None and event.fenced:
-                # Only the group's coordinator can say whether we still own it.
-                self._must_verify.add(event.lane)
+        self._lanes.ended(event.lane, fenced=event.fenced)
         if event.reason != "stopped":
             log.warning("lane ended", flow=self._pair.id, lane=event.lane, reason=event.reason,
                         fenced=event.fenced)  # fmt: skip
@@ -279,39 +268,27 @@ class PairRunner(threading.Thread):
 
     def _reconcile(self, follower: ControlFollower) -> None:
         """Sends every lane the difference between what it does and what it should do."""
-        control = follower.state
-        with self._lock:
-            self._control = control
-            owned = set(self._owned)
-            doubtful = {lane for lane in self._must_verify if lane in owned}
-        membership = self._membership
-        if doubtful and membership is not None:
-            sure = {lane for lane in doubtful if membership.owns(lane)}
-            with self._lock:
-                self._must_verify -= sure
-            owned -= doubtful - sure
+        self._control = control = follower.state
+        owned = self._lanes.owned - self._still_doubtful()
         self._control_if_owner(follower)
         wanted = self._orders.of(self._plan, self._pair, control, owned)
-        with self._lock:
-            wanted = {
-                lane: spec
-                for lane, spec in wanted.items()
-                if lane in self._owned and lane not in self._must_verify
-            }
-            gone = [lane for lane in self._sent if lane not in wanted]
-            for lane in gone:
-                del self._sent[lane]
-            for lane, spec in wanted.items():
-                if self._sent.get(lane) != spec:
-                    self._sent[lane] = spec
-                    self._pool.start(spec)
+        gone = self._lanes.tell(wanted, self._pool.start)
         if gone:
             self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
+
+    def _still_doubtful(self) -> frozenset[int]:
+        """Lanes that were replaced and that the coordinator does not say are ours."""
+        doubtful, membership = self._lanes.doubtful, self._membership
+        if not doubtful or membership is None:
+            return frozenset()
+        sure = frozenset(lane for lane in doubtful if membership.owns(lane))
+        self._lanes.confirm(sure)
+        return doubtful - sure
 
     def _control_if_owner(self, follower: ControlFollower) -> None:
         """Runs the controller exactly while this worker owns lane 0 and a flow may run."""
         pair = obeyed_pair(self._pair, self._control)
-        owner = 0 in self._owned and bool(pair.flows)
+        owner = 0 in self._lanes.owned and bool(pair.flows)
         controller = self._controller
         if controller is not None and not (
             owner and controller.is_alive() and pair.same_flows(controller.pair)
@@ -327,13 +304,12 @@ class PairRunner(threading.Thread):
             log.info("controller of the flow", flow=self._pair.id)
 
         if self._spark is not None:
-            self._spark.tend(self._plan, self._pair, self._control, owner=0 in self._owned)
+            self._spark.tend(self._plan, self._pair, self._control, owner=0 in self._lanes.owned)
 
     # Telling.
 
     def _record(self, records: WorkerRecordWriter) -> None:
-        with self._lock:
-            owned = tuple(sorted(self._owned))
+        owned = tuple(sorted(self._lanes.owned))
         try:
             rates = self._meter.rates(self._stats(), now=self._clock.monotonic())
             records.write(lanes=owned, rates=with_canaries(rates, self.view().figures))
@@ -356,16 +332,13 @@ class PairRunner(threading.Thread):
             controller.stop()
         if self._spark is not None:
             self._spark.ease()
-        with self._lock:
-            running = list(self._sent)
-            self._sent.clear()
+        running = self._lanes.end_all()
         self._pool.stop([(self._pair.id, lane) for lane in running], timeout_seconds=DRAIN_SECONDS)
         membership, self._membership = self._membership, None
         if membership is not None:
             membership.stop(DRAIN_SECONDS)
-        with self._lock:
-            self._owned.clear()
-            self._joined = False
+        self._lanes.clear()
+        self._joined = False
         if self._spark is not None:
             self._spark.close()
         records.close()

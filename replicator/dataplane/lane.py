@@ -20,9 +20,10 @@ from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.partitions import LanePartitions
 from replicator.dataplane.quarantine_writer import QuarantineWriter
 from replicator.dataplane.route import Route
+from replicator.dataplane.side_problems import SideProblems
 from replicator.dataplane.spec import LaneSpec, handed_over
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
-from replicator.kafka.client import KafkaError, KafkaException
+from replicator.kafka.client import KafkaException
 from replicator.kafka.errors import map_kafka_error
 
 MAX_BACKOFF_SECONDS = 5.0
@@ -82,9 +83,7 @@ class Lane(threading.Thread):
         self._careful_until: dict[tuple[str, int], int] = {}
         self._state: LaneState = "starting"
         self._reason = "taking over"
-        self._source_problem = ""
-        self._target_problem = ""
-        self._moved = (0, 0)
+        self._sides = SideProblems(source=spec.source.alias, target=spec.target.alias)
         self._copied = 0
         self._stats_at = 0.0
         self._recheck_at = 0.0
@@ -187,7 +186,7 @@ class Lane(threading.Thread):
             quarantine=self._quarantine,
             careful_until=self._careful_until,
             examine=lambda suspects: self._known().examine(suspects),
-            on_problem=self._note_problem,
+            on_problem=self._sides.note,
             give_up=lambda: self._clock.monotonic() > self._give_up_at,
             errand=self._errand,
         )
@@ -226,34 +225,25 @@ class Lane(threading.Thread):
 
     def _tick(self) -> None:
         now = self._clock.monotonic()
-        moved = (self._figures.commits, self._figures.outcome.read)
         # Canaries alone do not count: a lane that copies nothing else has nothing to tell.
         copied = self._figures.outcome.copied + sum(self._figures.outcome.dropped.values())
-        idle = copied == self._copied and not self._source_problem and not self._target_problem
+        idle = copied == self._copied and not self._sides.any()
         if now - self._stats_at >= (IDLE_STATS_SECONDS if idle else STATS_SECONDS):
             self._stats_at = now
             self._copied = copied
             if self._clients is not None:
                 self._clients.session.read_source_ends()
-                self._look_for_recovery(self._clients, moved)
+                self._sides.clear_answered(
+                    commits=self._figures.commits,
+                    read=self._figures.outcome.read,
+                    answers=self._clients.answers,
+                )
             stats = self._collect()
             if stats != self.stats:  # the same object is not sent again
                 self.stats = stats
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
             self._known().recheck()
-
-    def _look_for_recovery(self, clients: LaneClients, moved: tuple[int, int]) -> None:
-        """Clears a side's problem once that side has answered again."""
-        if moved[0] != self._moved[0]:
-            self._target_problem = ""
-        if moved[1] != self._moved[1]:
-            self._source_problem = ""
-        self._moved = moved
-        if self._source_problem and clients.answers("source"):
-            self._source_problem = ""
-        if self._target_problem and clients.answers("target"):
-            self._target_problem = ""
 
     # Trouble.
 
@@ -294,23 +284,9 @@ class Lane(threading.Thread):
         else:
             self._figures.aborts += 1
         self._state, self._reason = "recovering", mapped.message
-        if mapped.subject == f"cluster:{self._spec.source.alias}":
-            self._source_problem = _told(mapped)
-        else:
-            self._target_problem = _told(mapped)
+        self._sides.blame(mapped)
         self.stats = self._collect()
         self._log("warning", "lane recovers from its checkpoints", error=mapped.message)
-
-    def _note_problem(self, side: str, error: KafkaError | None) -> None:
-        """A client's own word about its connection; an empty one clears the side."""
-        alias = self._spec.source.alias if side == "source" else self._spec.target.alias
-        text = ""
-        if error is not None:
-            text = _told(map_kafka_error(error, subject=f"cluster:{alias}", doing="connect"))
-        if side == "source":
-            self._source_problem = text
-        elif side == "target":
-            self._target_problem = text
 
     def _pause(self, seconds: float) -> None:
         self._wake.clear()
@@ -349,12 +325,7 @@ class Lane(threading.Thread):
             state=self._state,
             reason=self._reason,
             partitions=tuple(route.stats() for route in self._all()),
-            source_problem=self._source_problem,
-            target_problem=self._target_problem,
+            source_problem=self._sides.source,
+            target_problem=self._sides.target,
             checkpoint_at_ms=max((route.committed_at_ms for route in self._all()), default=0),
         )
-
-
-def _told(error: ReplicatorError) -> str:
-    """A side's problem in the lane's figures: code, message, and the remedy on a second line."""
-    return f"{error.code} {error.message}\n{error.remedy}"

@@ -51,6 +51,8 @@ def _seek(consumer: Consumer, place: TopicPartition, deadline: float) -> None:
         except KafkaException as error:
             if error.args[0].code() != codes.ERRONEOUS_STATE or time.monotonic() > deadline:
                 raise
-            time.sleep(0.005)
+            time.sleep(
+                0.005
+            )  # the client takes an assignment up in its own thread, and tells nobody
         else:
             return

@@ -76,7 +76,7 @@ def ensure_compacted_topic(
                 subject=f"cluster:{admin.cluster.alias}",
                 remedy="Look for partitions without a leader; it is tried again by itself.",
             )
-        time.sleep(_STEP_SECONDS)
+        time.sleep(_STEP_SECONDS)  # brokers do not tell when a topic is ready: look again
 
 
 def _has(admin: ClusterAdmin, name: str, partitions: int) -> bool:

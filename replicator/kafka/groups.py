@@ -112,7 +112,7 @@ def describe_groups(session: AdminSession, groups: Iterable[str]) -> dict[str, G
                     members=tuple(_member(member) for member in answer.members),
                 )
         if missing:
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_PAUSE_SECONDS)  # a coordinator that moves answers at once, with a refusal
     return described
 
 

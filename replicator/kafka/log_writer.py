@@ -204,7 +204,7 @@ class LogWriter:
                     raise self._gone(failed, doing, decided=True) from error
                 if late or not (may_pass(mapped) or (login and time.monotonic() - begun < 1.0)):
                     raise self._gone(inner, doing, decided=decided) from error
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(_PAUSE_SECONDS)  # refused at once: not asked again in a tight loop
             else:
                 return
 

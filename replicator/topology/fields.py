@@ -4,6 +4,7 @@ Each says what is wrong and how to fix it in the words of the file, through `com
 its JSON Schema, so that editors and the chart refuse the same things.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, ClassVar
@@ -52,7 +53,7 @@ def complaint(message: str, remedy: str) -> PydanticCustomError:
     return PydanticCustomError("complaint", "{message}", {"message": message, "remedy": remedy})
 
 
-class Bounded:
+class Bounded(ABC):
     """A quantity with a unit, as annotation of a field: `Annotated[float, Duration(...)]`."""
 
     kind: ClassVar[str]
@@ -65,9 +66,9 @@ class Bounded:
         self._bounds = (self.read(least), self.read(most))
 
     @staticmethod
+    @abstractmethod
     def read(text: str) -> float:
         """The quantity in its base unit; raises ValueError for any other text."""
-        raise NotImplementedError
 
     def parse(self, value: object) -> float:
         """Reads a field's value, or says what is wrong with it."""

@@ -1,0 +1,66 @@
+"""What is wrong between a lane and its two clusters, side by side, as its figures tell it."""
+
+from collections.abc import Callable
+
+from replicator.errors import ReplicatorError
+from replicator.kafka.client import KafkaError
+from replicator.kafka.errors import map_kafka_error
+
+
+class SideProblems:
+    """A problem each of source and target; empty texts mean none."""
+
+    def __init__(self, *, source: str, target: str) -> None:
+        """``source`` and ``target`` are the clusters' aliases."""
+        self._aliases = {"source": source, "target": target}
+        self._texts = {"source": "", "target": ""}
+        self._moved = (0, 0)
+
+    @property
+    def source(self) -> str:
+        """Code, message and remedy on a second line."""
+        return self._texts["source"]
+
+    @property
+    def target(self) -> str:
+        """Code, message and remedy on a second line."""
+        return self._texts["target"]
+
+    def any(self) -> bool:
+        """Whether a side has a problem."""
+        return any(self._texts.values())
+
+    def blame(self, error: ReplicatorError) -> None:
+        """Puts down an error of the lane's work; one that names no side is the target's."""
+        ours = error.subject == f"cluster:{self._aliases['source']}"
+        self._texts["source" if ours else "target"] = _told(error)
+
+    def note(self, side: str, error: KafkaError | None) -> None:
+        """A client's own word about its connection; none clears the side."""
+        if side not in self._texts:
+            return
+        if error is None:
+            self._texts[side] = ""
+            return
+        subject = f"cluster:{self._aliases[side]}"
+        self._texts[side] = _told(map_kafka_error(error, subject=subject, doing="connect"))
+
+    def clear_answered(self, *, commits: int, read: int, answers: Callable[[str], bool]) -> None:
+        """Clears a side's problem once that side has answered again.
+
+        Args:
+            commits: the lane's commits so far; one more means that the target took it.
+            read: records the lane read so far; one more came from the source.
+            answers: asks a side that moved nothing; called only where there is a problem.
+        """
+        for side, now, before in (
+            ("target", commits, self._moved[0]),
+            ("source", read, self._moved[1]),
+        ):
+            if self._texts[side] and (now != before or answers(side)):
+                self._texts[side] = ""
+        self._moved = (commits, read)
+
+
+def _told(error: ReplicatorError) -> str:
+    return f"{error.code} {error.message}\n{error.remedy}"

@@ -1,0 +1,141 @@
+"""What a worker remembers of its lanes, of its actions, and of the clusters beside it."""
+
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import KafkaError
+
+from replicator.control.aftermath import CREATED_SECONDS, REFUSAL_SECONDS, Aftermath
+from replicator.control.owned_lanes import OwnedLanes
+from replicator.dataplane.events import Problem
+from replicator.dataplane.side_problems import SideProblems
+from replicator.dataplane.spec import LaneSettings, LaneSpec
+from replicator.errors import TransientBrokerError
+from replicator.policy.values import StartFrom
+from replicator.testing.manual_clock import ManualClock
+from replicator.topology.plan import ClusterPlan
+
+REFUSED = Problem("UNAUTHORIZED", "topic:a", "may not create", "Grant it.")
+
+
+@pytest.fixture
+def spec() -> LaneSpec:
+    return LaneSpec(
+        topology="shop",
+        link="link",
+        source=ClusterPlan("east", ("e:1",)),
+        target=ClusterPlan("west", ("w:1",)),
+        lane=0,
+        layout_epoch=1,
+        settings=LaneSettings(
+            "exactly-once", 0.2, "full", ("west",), StartFrom(), "quarantine", "stop"
+        ),
+        work=(),
+    )
+
+
+class TestOwnedLanes:
+    def test_an_order_goes_out_once_and_again_when_it_differs(self, spec):
+        lanes, started = OwnedLanes(), []
+        lanes.add([0])
+        assert lanes.tell({0: spec}, started.append) == []
+        assert lanes.tell({0: spec}, started.append) == []
+        other = replace(spec, layout_epoch=spec.layout_epoch + 1)
+        lanes.tell({0: other}, started.append)
+        assert started == [spec, other]
+        assert lanes.running == (0,)
+
+    def test_a_lane_that_was_taken_away_is_not_started(self, spec):
+        lanes, started = OwnedLanes(), []
+        lanes.add([0])
+        assert lanes.remove([0]) == []
+        lanes.tell({0: spec}, started.append)
+        assert started == []
+        assert lanes.running == ()
+
+    def test_what_runs_is_told_when_it_is_taken_away_or_no_longer_wanted(self, spec):
+        lanes = OwnedLanes()
+        lanes.add([0, 1, 2])
+        lanes.tell(dict.fromkeys(range(3), spec), lambda _: None)
+        assert lanes.remove([1]) == [1]
+        assert lanes.tell({0: spec}, lambda _: None) == [2]
+        assert lanes.end_all() == [0]
+        assert lanes.running == ()
+
+    def test_a_fenced_lane_rests_until_the_coordinator_says_that_it_is_ours(self, spec):
+        lanes, started = OwnedLanes(), []
+        lanes.add([0])
+        lanes.tell({0: spec}, started.append)
+        lanes.ended(0, fenced=True)
+        assert lanes.doubtful == {0}
+        lanes.tell({0: spec}, started.append)
+        assert len(started) == 1
+        lanes.confirm([0])
+        lanes.tell({0: spec}, started.append)
+        assert len(started) == 2
+
+    def test_the_end_of_a_lane_that_was_asked_for_casts_no_doubt(self, spec):
+        lanes = OwnedLanes()
+        lanes.add([0])
+        lanes.tell({0: spec}, lambda _: None)
+        lanes.tell({}, lambda _: None)
+        lanes.ended(0, fenced=True)
+        assert not lanes.doubtful
+
+
+class TestAftermath:
+    def test_a_refusal_rests_for_its_time(self):
+        clock = ManualClock()
+        memory = Aftermath(clock)
+        memory.remember(created=(), refusals={"create:a": REFUSED})
+        clock.advance(REFUSAL_SECONDS - 1)
+        assert memory.refusals == {"create:a": REFUSED}
+        clock.advance(1)
+        assert memory.refusals == {}
+
+    def test_a_created_topic_is_remembered_until_it_shows_or_should_have(self):
+        clock = ManualClock()
+        memory = Aftermath(clock)
+        memory.remember(created=["a", "b"], refusals={})
+        memory.seen({"a"})
+        assert set(memory.created) == {"b"}
+        clock.advance(CREATED_SECONDS)
+        memory.seen(set())
+        assert not memory.created
+
+
+class TestSideProblems:
+    def test_an_error_is_put_down_to_the_side_it_names(self):
+        sides = SideProblems(source="east", target="west")
+        sides.blame(TransientBrokerError("no leader", subject="cluster:east", remedy="Wait."))
+        assert (sides.source, sides.target) == ("UNREACHABLE no leader\nWait.", "")
+        sides.blame(TransientBrokerError("broken", subject="lane", remedy="Look."))
+        assert sides.target.endswith("broken\nLook.")
+
+    def test_a_client_tells_of_its_connection_and_takes_it_back(self):
+        sides = SideProblems(source="east", target="west")
+        sides.note("target", KafkaError(KafkaError._TRANSPORT))
+        assert sides.any()
+        assert not sides.source
+        sides.note("target", None)
+        assert not sides.any()
+
+    def test_a_side_is_well_again_once_it_moved_or_answered(self):
+        sides = SideProblems(source="east", target="west")
+        for side in ("source", "target"):
+            sides.note(side, KafkaError(KafkaError._TRANSPORT))
+        asked = []
+
+        def silent(side):
+            asked.append(side)
+            return False
+
+        sides.clear_answered(commits=0, read=0, answers=silent)
+        assert sides.source
+        assert sides.target
+        assert set(asked) == {"source", "target"}
+        sides.clear_answered(commits=0, read=5, answers=silent)
+        assert not sides.source
+        assert sides.target
+        sides.clear_answered(commits=0, read=5, answers=lambda _: True)
+        assert not sides.any()
