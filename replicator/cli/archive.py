@@ -8,7 +8,9 @@ from replicator.cli.options import FileOption, Output, OutputOption
 from replicator.cli.output import render, say
 from replicator.cli.spark_options import (
     ConfOption,
+    ContinuousOption,
     FromOption,
+    IntervalOption,
     MasterOption,
     PropertiesOption,
     ToOption,
@@ -44,12 +46,8 @@ def archive(
         list[str],
         typer.Option("--topic", metavar="TOPIC", help="A topic, glob or regex:; may be repeated."),
     ],
-    continuous: Annotated[
-        bool, typer.Option("--continuous", help="Go on round after round until stopped.")
-    ] = False,
-    interval: Annotated[
-        float, typer.Option("--interval", min=1.0, help="Seconds between two rounds.")
-    ] = 60.0,
+    continuous: ContinuousOption = False,
+    interval: IntervalOption = 60.0,
     compact: Annotated[
         bool, typer.Option("--compact", help="Only make few files of the many small ones.")
     ] = False,

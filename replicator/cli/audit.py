@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
 from replicator.cli.output import render
 from replicator.cli.spark_options import (
     ConfOption,
-    FlowOption,
+    ContinuousOption,
+    IntervalOption,
     MasterOption,
     PropertiesOption,
     TopicsOption,
@@ -34,12 +35,8 @@ def audit(
     bucket: Annotated[
         int, typer.Option("--bucket", min=1, help="Width of a span of time, in seconds.")
     ] = 3600,
-    continuous: Annotated[
-        bool, typer.Option("--continuous", help="Go on round after round until stopped.")
-    ] = False,
-    interval: Annotated[
-        float, typer.Option("--interval", min=1.0, help="Seconds between two rounds.")
-    ] = 60.0,
+    continuous: ContinuousOption = False,
+    interval: IntervalOption = 60.0,
     parquet: Annotated[
         str | None, typer.Option("--parquet", metavar="DIR", help="Add each round's rows here.")
     ] = None,

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from replicator.cli.options import FileOption, Output, OutputOption, YesOption
+from replicator.cli.options import FileOption, FlowOption, Output, OutputOption, YesOption
 from replicator.cli.output import confirm, render, say
 from replicator.cli.spark_options import (
     ConfOption,
     MasterOption,
     PropertiesOption,
+    TopicsOption,
     spark_settings,
 )
 
@@ -38,13 +39,8 @@ def register(app: typer.Typer) -> None:
 
 def bulk_sync(
     *,
-    flow: Annotated[
-        str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
-    ],
-    topic: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated."),
-    ] = None,
+    flow: FlowOption,
+    topic: TopicsOption = None,
     compacted: Annotated[
         Literal["all", "latest"],
         typer.Option("--compacted", help="Of compacted topics, all records or the last per key."),

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.options import FileOption, OneFlowOption, Output, OutputOption
 from replicator.cli.output import render, say
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ def groups(
         list[str] | None, typer.Argument(metavar="[GROUP]...", help="Only these groups.")
     ] = None,
     *,
-    flow: Annotated[
-        str | None, typer.Option("--flow", metavar="'A->B'", help="Only this flow.")
-    ] = None,
+    flow: OneFlowOption = None,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:

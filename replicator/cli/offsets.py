@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
 from replicator.cli.output import render
 from replicator.errors import InputError
 
@@ -31,9 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def translate(
     *,
-    flow: Annotated[
-        str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
-    ],
+    flow: FlowOption,
     topic: TopicOption,
     partition: PartitionOption,
     offset: OffsetOption,

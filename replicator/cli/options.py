@@ -26,6 +26,14 @@ FileOption = Annotated[
     ),
 ]
 
+FlowOption = Annotated[
+    str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
+]
+
+OneFlowOption = Annotated[
+    str | None, typer.Option("--flow", metavar="'A->B'", help="Only this flow.")
+]
+
 OutputOption = Annotated[
     Output,
     typer.Option("-o", "--output", help="How to print the result.", show_default=True),

@@ -6,12 +6,9 @@ from typing import Annotated
 
 import typer
 
-from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
 from replicator.cli.output import render
 
-FlowArgument = Annotated[
-    str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
-]
 TopicOption = Annotated[
     str | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic of the source.")
 ]
@@ -28,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def pause(
     *,
-    flow: FlowArgument,
+    flow: FlowOption,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     file: FileOption = None,
@@ -46,7 +43,7 @@ def pause(
 
 def resume(
     *,
-    flow: FlowArgument,
+    flow: FlowOption,
     topic: TopicOption = None,
     partition: PartitionOption = None,
     accept_gap: Annotated[

@@ -25,12 +25,15 @@ PropertiesOption = Annotated[
     Path | None,
     typer.Option("--properties-file", metavar="FILE", help="Spark settings from a file."),
 ]
-FlowOption = Annotated[
-    str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
-]
 TopicsOption = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="TOPIC", help="Only this source topic; may be repeated."),
+]
+ContinuousOption = Annotated[
+    bool, typer.Option("--continuous", help="Go on round after round until stopped.")
+]
+IntervalOption = Annotated[
+    float, typer.Option("--interval", min=1.0, help="Seconds between two rounds.")
 ]
 FromOption = Annotated[
     str | None,

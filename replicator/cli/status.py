@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.options import FileOption, OneFlowOption, Output, OutputOption
 from replicator.cli.output import out, render
 from replicator.errors import InputError
 
@@ -32,9 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def status(
     *,
-    flow: Annotated[
-        str | None, typer.Option("--flow", metavar="'A->B'", help="Only this flow.")
-    ] = None,
+    flow: OneFlowOption = None,
     detail: Annotated[bool, typer.Option("--detail", help="Show every partition.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again.")] = False,
     interval: Annotated[

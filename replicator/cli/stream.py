@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from replicator.cli.options import FileOption
+from replicator.cli.options import FileOption, FlowOption
 from replicator.cli.output import say
 from replicator.cli.spark_options import (
     ConfOption,
@@ -21,9 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def stream(
     *,
-    flow: Annotated[
-        str, typer.Option("--flow", metavar="'A->B'", help="The flow, as 'source->target'.")
-    ],
+    flow: FlowOption,
     interval: Annotated[
         float,
         typer.Option("--interval", metavar="SECONDS", min=0.1, help="From batch to batch."),

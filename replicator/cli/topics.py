@@ -1,10 +1,10 @@
 """`topics`: what is replicated, from where to where."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.options import FileOption, OneFlowOption, Output, OutputOption
 from replicator.cli.output import render, say
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def topics(
     *,
-    flow: Annotated[
-        str | None, typer.Option("--flow", metavar="'A->B'", help="Only this flow.")
-    ] = None,
+    flow: OneFlowOption = None,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
 from replicator.cli.output import render
 from replicator.cli.spark_options import (
     ConfOption,
-    FlowOption,
     FromOption,
     MasterOption,
     PropertiesOption,

@@ -1,31 +1,11 @@
 """The scene of an acceptance test: real clusters, real worker processes, and a judge at the end."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 # Tests are imported one by one, without packages: the harness beside them has to be made known.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from acceptance_scene import Scene
+from scene_fixture import pytest_runtest_makereport, scene
 
-_OUTCOME = pytest.StashKey[bool]()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item):
-    """Notes whether the test itself failed, so that logs are shown only then."""
-    report = yield
-    if report.when == "call":
-        item.stash[_OUTCOME] = report.failed
-    return report
-
-
-@pytest.fixture
-def scene(unique: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
-    """A topology of its own name, so that tests can share clusters; ended after the test."""
-    scene = Scene(name=unique, directory=tmp_path)
-    yield scene
-    scene.close(show_logs=request.node.stash.get(_OUTCOME, True))
+__all__ = ["pytest_runtest_makereport", "scene"]

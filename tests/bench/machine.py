@@ -38,7 +38,7 @@ def facts(*, command: str, full: bool) -> str:
 
 def command_line() -> str:
     """This run, as it would be typed."""
-    return " ".join(["python", "tests/bench/run.py", *sys.argv[1:]])
+    return " ".join(["python", f"tests/bench/{Path(sys.argv[0]).name}", *sys.argv[1:]])
 
 
 def _java() -> str:
