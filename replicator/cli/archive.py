@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replicator.cli.options import FileOption, Output, OutputOption
-from replicator.cli.output import render, say
+from replicator.cli.output import render, say, say_trouble
 from replicator.cli.spark_options import (
     ConfOption,
     ContinuousOption,
@@ -63,6 +63,7 @@ def archive(
     """
     from replicator.clock import SystemClock
     from replicator.spark.archive.write import Archiver, Source
+    from replicator.spark.continuous import continuously
     from replicator.spark.session import spark_session
     from replicator.topology.load import require_plan, topology_path
 
@@ -77,7 +78,14 @@ def archive(
         if compact:
             _show_compaction(archiver.compact(), output)
             return
-        rounds = archiver.continuously(interval) if continuous else [archiver.round()]
+        rounds = (
+            continuously(
+                archiver.tidy_round, interval_seconds=interval, clock=SystemClock(),
+                troubled=say_trouble,
+            )
+            if continuous
+            else [archiver.round()]
+        )  # fmt: skip
         lost = False
         for result in rounds:
             lost = _show_round(result, output) or lost

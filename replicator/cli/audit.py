@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
-from replicator.cli.output import render
+from replicator.cli.output import render, say_trouble
 from replicator.cli.spark_options import (
     ConfOption,
     ContinuousOption,
@@ -40,6 +40,9 @@ def audit(
     parquet: Annotated[
         str | None, typer.Option("--parquet", metavar="DIR", help="Add each round's rows here.")
     ] = None,
+    keep_days: Annotated[
+        int, typer.Option("--keep-days", min=1, help="Days after which a span leaves the books.")
+    ] = 90,
     master: MasterOption = None,
     conf: ConfOption = None,
     properties_file: PropertiesOption = None,
@@ -54,18 +57,27 @@ def audit(
     import contextlib
 
     from replicator.clock import SystemClock
+    from replicator.control.role_reading import in_force
     from replicator.spark.audit.run import Auditor, Wanted
+    from replicator.spark.continuous import continuously
     from replicator.spark.session import spark_session
     from replicator.topology.load import require_plan, topology_path
 
-    plan = require_plan(topology_path(file))
-    wanted = Wanted(flow, frozenset(topic or ()), bucket, parquet)
+    plan = in_force(require_plan(topology_path(file)))
+    wanted = Wanted(flow, frozenset(topic or ()), bucket, parquet, keep_days)
     settings = spark_settings(master, conf, properties_file)
     complete = True
     with spark_session(settings, name=f"replicator audit {flow}") as session:
         auditor = Auditor(session, plan, wanted, clock=SystemClock())
         with contextlib.closing(auditor):
-            rounds = auditor.continuously(interval) if continuous else [auditor.round()]
+            rounds = (
+                continuously(
+                    auditor.round, interval_seconds=interval, clock=SystemClock(),
+                    troubled=say_trouble,
+                )
+                if continuous
+                else [auditor.round()]
+            )  # fmt: skip
             for result in rounds:
                 render(result, output, text=_text(result))
                 complete = bool(result["complete"])

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 FAILED = 1
 MAX_LINES = 20
-_UNFINISHED = (
-    "Nothing to copy in this way. Partitions are unfinished that a run with another --compacted began: "
-    "repeat that one, or give them back with --release."
+_UNFINISHED_HINT = (
+    "A run with another --compacted began them, or their leader did not answer: repeat that run, or "
+    "give them back with --release."
 )
+_UNFINISHED = f"Nothing to copy in this way, and partitions are unfinished. {_UNFINISHED_HINT}"
 
 
 def register(app: typer.Typer) -> None:
@@ -100,6 +101,14 @@ def bulk_sync(
             f"{result.detail} See 'replicator status'.",
             style="red",
         )
+    copied = {one.key for one in found.ranges}
+    others = [
+        seed
+        for seed in unfinished(found.control, pair, topic or [])
+        if (seed.topic, seed.partition) not in copied
+    ]
+    if others:
+        say(f"{len(others)} partitions stay unfinished. {_UNFINISHED_HINT}", style="yellow")
     if outcome.stopped:
         raise typer.Exit(FAILED)
 

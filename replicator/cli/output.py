@@ -12,7 +12,7 @@ from io import StringIO
 from rich.console import Console, RenderableType
 
 from replicator.cli.options import Output
-from replicator.errors import InputError
+from replicator.errors import InputError, ReplicatorError
 
 Result = Mapping[str, object]
 
@@ -60,6 +60,11 @@ def to_yaml(result: Result) -> str:
 def say(line: str, *, style: str | None = None) -> None:
     """One line on standard error, never folded, so that places can be copied and clicked."""
     err().print(line, markup=False, soft_wrap=True, style=style)
+
+
+def say_trouble(error: ReplicatorError) -> None:
+    """A failure that ends nothing: the next round tries again."""
+    say(f"{error.paragraph()} It is tried again.", style="yellow")
 
 
 def confirm(question: str, *, yes: bool) -> bool:

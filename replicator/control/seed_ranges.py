@@ -118,12 +118,13 @@ def _range(
     key = (record.topic, partition)
     held = control.seed(flow.source, flow.link, record.topic, partition)
     checkpoint = facts.checkpoints.get(key)
-    if checkpoint is not None and checkpoint.problem:
-        return None  # stopped by policy: an operator decides, not a copy
     if held is not None and held.state != "done":
+        # Also where policy stopped it: its task ends the range at once, and the stop is seen again.
         return _resumed(
             flow, record, partition, lane, held=held, facts=facts, keeps_latest=keeps_latest
         )
+    if checkpoint is not None and checkpoint.problem:
+        return None  # stopped by policy: an operator decides, not a copy
     if control.paused(flow.id, flow.link, record.topic, partition):
         return None
     end = facts.ends.get(key)
@@ -156,8 +157,10 @@ def _resumed(
     checkpoint = facts.checkpoints.get(key)
     start, end = held.start, held.end
     if not held.run:
-        end = facts.ends.get(key, 0)
-        start = checkpoint.offset if checkpoint is not None else facts.starts.get(key, end)
+        if key not in facts.ends or key not in facts.starts:
+            return None  # its leader did not answer: a guess would stand in a checkpoint
+        end = facts.ends[key]
+        start = checkpoint.offset if checkpoint is not None else facts.starts[key]
     position = max(start, checkpoint.offset if checkpoint is not None else start)
     size = _size(key, position, end, facts)
     return SeedRange(flow, record, partition, lane, start, end, position, size, resumed=True)

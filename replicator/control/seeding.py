@@ -16,9 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from replicator.clock import Clock
 from replicator.control.bootstrap import read_control
 from replicator.control.control_state import ControlState
+from replicator.control.history import read_all_checkpoints
 from replicator.control.layout import lane_in
 from replicator.control.record_base import Record
 from replicator.control.records import Seed
+from replicator.control.seed_retention import outlived
 from replicator.control.writer import ControllerWriter, Placed
 from replicator.errors import FencedError, RefusedError
 from replicator.identifiers import control_topic, seed_transactional_id
@@ -37,7 +39,7 @@ def take_from_lanes(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], *, clock:
     """Declares the partitions and fences their lanes; afterwards nothing but tasks copies them.
 
     Raises:
-        RefusedError: lanes are being changed, or a partition has no lane.
+        RefusedError: lanes are being changed, a partition has no lane, or the link was turned.
         ClusterError: the target does not answer; it may be declared, and the same call again goes on.
     """
     if not seeds:
@@ -69,6 +71,34 @@ def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], *, clock: Clock
     _with_pen(plan, pair, clock, lambda writer: write(writer, "done"))
 
 
+def forget_outlived(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
+    """Takes back the seeds that nobody needs any more; returns how many.
+
+    What is written is read with the pen in hand, so no declaration can come in between.
+
+    Raises:
+        ClusterError: the target does not answer; the same call again does it.
+    """
+
+    def old() -> tuple[Seed, ...]:
+        control, checkpoints = read_settled_control(plan, pair), read_all_checkpoints(plan, pair)
+        now_ms = round(clock.now() * 1000)
+        return outlived(control, pair.source.alias, checkpoints, now_ms=now_ms)
+
+    if not old():
+        return 0  # the pen fences the running controller: not for nothing
+    forgotten = 0
+
+    def write(writer: ControllerWriter) -> None:
+        nonlocal forgotten
+        seeds, topic = old(), control_topic(plan.topology)
+        writer.write([Placed(topic, 0, *seed.tombstone()) for seed in seeds])
+        forgotten = len(seeds)
+
+    _with_pen(plan, pair, clock, write)
+    return forgotten
+
+
 def read_settled_control(plan: Plan, pair: PairPlan) -> ControlState:
     """The target's control topic with everything that was ever committed to it.
 
@@ -89,6 +119,14 @@ def _take(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], writer: ControllerW
             subject=str(pair.id),
             remedy="Wait until 'replicator status' shows it replicating, then try again.",
         )
+    for link in sorted({seed.link for seed in seeds}):
+        role = control.role(link)
+        if role is not None and not role.role().lets(pair.source.alias):
+            raise RefusedError(
+                f"link {link} does not copy in this direction now",
+                subject=str(pair.id),
+                remedy="See 'replicator status' for its role; run it again for the flow in force.",
+            )
     lanes: set[int] = set()
     for seed in seeds:
         block = layout.block(seed.link)

@@ -1,7 +1,7 @@
 """What the first worker of a pair does about partitions that Spark holds, or should.
 
-It keeps the child running that copies history the controller asked for, and takes back what a stream
-left behind. Control records are looked through only when they changed: an idle worker asks nothing.
+It keeps the child running that copies history the controller asked for, takes back what a stream left
+behind, and removes what is left of ranges that ended long ago. Control records are looked through only when they changed: an idle worker asks nothing.
 """
 
 import structlog
@@ -10,13 +10,16 @@ from replicator.clock import Clock
 from replicator.control.control_state import EMPTY, ControlState
 from replicator.control.first_history import asked_by_controller
 from replicator.control.seed_child import SeedChild
-from replicator.control.seeding import hand_back
+from replicator.control.seed_retention import finished
+from replicator.control.seeding import forget_outlived, hand_back
 from replicator.control.stream_hold import held_by_streams, left_behind
 from replicator.control.troubles import Troubles
 from replicator.errors import ReplicatorError
 from replicator.topology.plan import PairPlan, Plan
 
 AGAIN_SECONDS = 5.0
+FORGET_SECONDS = 3600.0
+"""How often it is looked for seeds that nobody needs any more."""
 
 log = structlog.get_logger("control")
 
@@ -33,6 +36,8 @@ class SparkCare:
         self._streams = False
         self._trouble = ""
         self._again_at = 0.0
+        # Not at once: whoever takes a pair over has more urgent things to do.
+        self._forget_at = clock.monotonic() + FORGET_SECONDS
 
     def tend(self, plan: Plan, pair: PairPlan, control: ControlState, *, owner: bool) -> None:
         """Does what is due now; ``owner`` is whether this worker runs the pair's controller."""
@@ -47,6 +52,9 @@ class SparkCare:
         self._keep_child()
         if self._streams:
             self._take_back(plan, pair, control)
+        if self._clock.monotonic() >= self._forget_at:
+            self._forget_at = self._clock.monotonic() + FORGET_SECONDS
+            self._forget(plan, pair, control)
 
     def ease(self) -> None:
         """Another worker sees to it from now on."""
@@ -66,6 +74,18 @@ class SparkCare:
         elif self._trouble:
             self._troubles.clear(self._trouble)
             self._trouble = ""
+
+    def _forget(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
+        now_ms = round(self._clock.now() * 1000)
+        if not finished(control, pair.source.alias, now_ms=now_ms):
+            return
+        try:
+            forgotten = forget_outlived(plan, pair, clock=self._clock)
+        except ReplicatorError as error:
+            log.warning("finished copies not forgotten yet", flow=pair.id, error=error.message)
+        else:
+            if forgotten:
+                log.info("finished copies forgotten", flow=pair.id, partitions=forgotten)
 
     def _take_back(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
         now = self._clock.monotonic()

@@ -101,7 +101,9 @@ def _watch(lane: Lane, clock: Clock, patience_seconds: float) -> None:
         lane.join(_LOOK_SECONDS)
         stats = lane.stats
         reached = max((each.position for each in stats.partitions), default=-1)
-        if reached != position or stats.state == "running":
+        # A lane stays ``running`` while a cluster is silent; that it may copy again is no progress.
+        waits = stats.state != "running" or stats.source_problem or stats.target_problem
+        if reached != position or not waits:
             position, moved_at = reached, clock.monotonic()
         if clock.monotonic() - moved_at > patience_seconds:
             raise _stuck(lane.spec, stats)

@@ -38,6 +38,7 @@ from replicator.spark.source_planning import (
     plan_ranges,
     read_bounds,
     read_offsets,
+    require_reached,
     resolved_starts,
 )
 from replicator.spark.stream_limits import limited
@@ -117,6 +118,8 @@ class KafkaStreamReader(DataSourceStreamReader):
         with task_errors(), self._admin() as admin:
             keys = partitions_of(admin, self._options)
             ends = read_offsets(admin, keys, "latest", self._options.isolation)
+            if self._options.lost_is_error:
+                require_reached(keyed_offsets(start), ends, self._options)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return offsets_json(limited(keyed_offsets(start), ends, most))
 

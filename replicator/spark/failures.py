@@ -38,6 +38,7 @@ def task_errors() -> Iterator[None]:
             "remedy": error.remedy,
             "code": error.code,
             "exit": error.exit_code,
+            "retriable": error.retriable,
         }
         raise TaskError(f"{_MARK}{json.dumps(told)} END") from error
 
@@ -66,7 +67,7 @@ def as_replicator_error(text: str) -> ReplicatorError:
         told = json.loads(found.group(1))
         kind = _KINDS.get(told["exit"], SparkJobError)
         error = kind(told["message"], subject=told["subject"], remedy=told["remedy"])
-        error.code = told["code"]
+        error.code, error.retriable = told["code"], told["retriable"]
         return error
     named = _PYTHON_ERROR.findall(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

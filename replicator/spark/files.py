@@ -1,11 +1,16 @@
 """Files of whatever Spark can write to (local paths, HDFS, S3 and others), through its own file systems."""
 
+import contextlib
+import os
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from replicator.errors import AlreadyExistsError, InputError, ReplicatorError
+
+_LOCAL = "file:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,14 @@ class Files:
             found.append(FileInfo(str(status.getPath().toString()), int(status.getLen())))
         return sorted(found, key=lambda each: each.path)
 
-    def read_text(self, path: str) -> str:
-        """A whole small file."""
-        stream = self._fs.open(self._java(path))
+    def read_text(self, path: str) -> str | None:
+        """A whole small file; None when it is gone."""
+        try:
+            stream = self._fs.open(self._java(path))
+        except Exception:
+            if self.exists(path):
+                raise
+            return None
         try:
             return str(
                 self._jvm.org.apache.commons.io.IOUtils.toString(
@@ -76,19 +86,33 @@ class Files:
         Raises:
             AlreadyExistsError: it exists.
         """
-        hidden = self._java(f"{path}.tmp")
-        stream = self._fs.create(hidden, True)
+        # A name of its own: two who write at once must not write into one file.
+        hidden = f"{path}.{secrets.token_hex(6)}.tmp"
+        stream = self._fs.create(self._java(hidden), True)
         try:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-        if self.exists(path) or not self._fs.rename(hidden, self._java(path)):
-            self._fs.delete(hidden, False)
+        try:
+            made = self._named(hidden, path)
+        finally:
+            self.delete(hidden)
+        if not made:
             raise AlreadyExistsError(
-                "somebody else wrote it first",
-                subject=path,
-                remedy="Only one command may write an archive at a time; run it again.",
+                "somebody else wrote it first", subject=path, remedy="Read it, then go on."
             )
+
+    def _named(self, hidden: str, path: str) -> bool:
+        """Gives a finished file its name unless somebody has it; whether it did."""
+        if hidden.startswith(_LOCAL):
+            # A local rename takes the place of what is there, whatever was seen a moment before.
+            with contextlib.suppress(OSError):  # a file system without links: as others do it
+                try:
+                    os.link(hidden.removeprefix(_LOCAL), path.removeprefix(_LOCAL))
+                except FileExistsError:
+                    return False
+                return True
+        return not self.exists(path) and bool(self._fs.rename(self._java(hidden), self._java(path)))
 
     def move(self, path: str, to: str) -> None:
         """Renames a file; the folder is made.

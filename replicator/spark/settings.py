@@ -21,7 +21,11 @@ _DEFAULTS = {
     "spark.driver.memory": "1g",
     "spark.speculation": "false",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # Records may be a megabyte each: batches between Spark and Python, and those read of a Parquet
+    # file, are bounded by that, not by what suits records of a hundred bytes.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16777216",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.parquet.columnarReaderBatchSize": "128",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.session.timeZone": "UTC",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from replicator.errors import NotFoundError, ReplicatorError
+from replicator.errors import NotFoundError, ReplicatorError, SourceDataLostError
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.offsets import OffsetPoint
 from replicator.kafka.settings import Isolation
@@ -79,11 +79,38 @@ def read_bounds(admin: ClusterAdmin, keys: list[Key], isolation: Isolation) -> B
 def resolved_starts(
     admin: ClusterAdmin, keys: list[Key], options: SourceOptions, bounds: Bounds
 ) -> dict[Key, int]:
-    """Where reading begins; offsets that are gone are moved to the oldest when that is allowed."""
+    """Where reading begins; offsets that are gone are moved to the oldest when that is allowed.
+
+    Raises:
+        SourceDataLostError: a log ends before it.
+    """
     found = _resolved(admin, keys, options.start, bounds, EARLIEST)
     if options.lost_is_error:
+        require_reached(found, bounds.latest, options)
         return found
     return {key: max(start, bounds.earliest[key]) for key, start in found.items()}
+
+
+def require_reached(
+    positions: Mapping[Key, int], ends: Mapping[Key, int], options: SourceOptions
+) -> None:
+    """Refuses to read on in silence where a log is shorter than what was read of it.
+
+    Raises:
+        SourceDataLostError: a log ends before a position; the topic was made anew, or records were lost.
+    """
+    short = [
+        f"{key[0]}/{key[1]} ends at {ends[key]}, below {position}"
+        for key, position in positions.items()
+        if key in ends and ends[key] < position
+    ]
+    if short:
+        raise SourceDataLostError(
+            "; ".join(short[:5]),
+            subject=f"cluster:{options.cluster.alias}",
+            remedy="The topic was made anew or lost records. Choose where to begin with "
+            "startingOffsets, or set failOnDataLoss to false.",
+        )
 
 
 def resolved_ends(

@@ -176,16 +176,11 @@ class FlowStream:
             return
         facts = read_history(self._plan, self._pair, flows, control)
         latest = {str(flow.link) for flow in flows if flow.policy.start_from.kind == "latest"}
-        placed = [
-            seed.model_copy(
-                update={
-                    "start": (facts.ends if seed.link in latest else facts.starts).get(
-                        _key(seed), 0
-                    )
-                }
-            )
-            for seed in seeds
-        ]
+        placed: list[Seed] = []
+        for seed in seeds:
+            start = (facts.ends if seed.link in latest else facts.starts).get(_key(seed))
+            if start is not None:  # else its leader did not answer: it joins at a later look
+                placed.append(seed.model_copy(update={"start": start}))
         take_from_lanes(self._plan, self._pair, placed, clock=self._clock)
         log.info("taken from lanes", flow=self._flow, partitions=len(placed))
 

@@ -109,7 +109,7 @@ def main() -> None:
     rates: dict[str, list[float]] = {}
     costs: dict[str, list[float]] = {}
     machine = facts(command=command_line(), full=True)
-    clusters = LocalCluster("east"), LocalCluster("west")
+    clusters = LocalCluster("east", jvm="throughput"), LocalCluster("west", jvm="throughput")
     start_all(clusters)
     source, target = clusters
     try:

@@ -3,18 +3,19 @@
 import json
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from copied_pair import NOW_MS, CopiedPair, plain, write
 
 from replicator.clock import SystemClock
 from replicator.errors import AlreadyExistsError, RefusedError
-from replicator.spark.archive.manifest import manifest_name
-from replicator.spark.archive.parquet import read_files
+from replicator.spark.archive.manifest import Commit, manifest_name
+from replicator.spark.archive.parquet import read_files, with_folders, write_files
 from replicator.spark.archive.restore import Wanted, restore
 from replicator.spark.archive.restoring import Selection
-from replicator.spark.archive.store import load_archive, sweep
+from replicator.spark.archive.store import commit, load_archive, sum_up, sweep
 from replicator.spark.archive.write import Archiver, Source
 from replicator.spark.files import Files
+from replicator.spark.record_batches import SCHEMA_DDL
 from replicator.spark.verify.run import Wanted as Compared
 from replicator.spark.verify.run import verify_flow
 
@@ -69,6 +70,9 @@ def test_archive_wipe_restore_and_verify_is_clean(spark, pair, tmp_path):
     assert result["total"]["compared"] == 300
     again = restore(spark, str(folder), wanted)
     assert (again["records"], again["skipped"]) == (0, 300)
+    wipe(pair.west, pair.topic, partitions=2)
+    anew = restore(spark, str(folder), wanted)
+    assert (anew["records"], anew["skipped"]) == (300, 0)
     rows = rows_of(spark, pair.west, pair.topic)
     assert len(rows) == 300
     assert [(each.key, each.value) for each in rows[7].headers] == [
@@ -76,6 +80,34 @@ def test_archive_wipe_restore_and_verify_is_clean(spark, pair, tmp_path):
     ]  # fmt: skip
     assert (rows[7].key, rows[7].value) == (None, b"")
     assert (rows[8].key, rows[8].value) == (b"", None)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_more_records_of_a_megabyte_than_memory_are_archived_and_restored(spark, pair, tmp_path):
+    assert spark.conf.get("spark.driver.memory") == "1g"
+    large = {"max.message.bytes": "2000000", "compression.type": "producer"}
+    pair.east.create_topic(pair.topic, partitions=1, config=large)
+    count, filler = 1_500, b"x" * 1_000_000
+    producer = Producer(
+        {**pair.east.client_settings(), "compression.type": "zstd", "message.max.bytes": 2_000_000}
+    )
+    for number in range(count):
+        producer.produce(pair.topic, b"%d " % number + filler, partition=0, timestamp=NOW_MS)
+        producer.flush(30)
+    folder = tmp_path / "archive"
+    assert archiver(spark, pair, folder).round()["records"] == count
+    wanted = Wanted(pair.name, pair.plan.cluster("west"), Selection((pair.topic,)))
+    assert restore(spark, str(folder), wanted)["records"] == count
+    frame = (
+        spark.read.format("replicator-kafka")
+        .option("bootstrapServers", ",".join(pair.west.bootstrap_servers))
+        .option("subscribe", pair.topic).load()
+        .selectExpr("offset", "length(value) as size", "substring(value, 1, 8) as head")
+    )  # fmt: skip
+    rows = frame.orderBy("offset").collect()
+    assert [int(bytes(row.head).split()[0]) for row in rows] == list(range(count))
+    assert min(row.size for row in rows) > len(filler)
 
 
 def test_what_a_killed_command_left_behind_never_counts(spark, pair, tmp_path):
@@ -100,6 +132,46 @@ def test_what_a_killed_command_left_behind_never_counts(spark, pair, tmp_path):
     with pytest.raises(AlreadyExistsError):
         files.create(files.path("_manifest", manifest_name(1)), "{}")
     assert sweep(files, archive) == 0
+
+
+def test_a_command_that_opens_an_archive_ends_the_one_before_without_harm(spark, pair, tmp_path):
+    pair.apply()
+    write(pair.east, pair.topic, plain(50))
+    folder = tmp_path / "archive"
+    first = archiver(spark, pair, folder)
+    files = Files(spark, str(folder))
+    # The first has put its files where its commit will name them when the second sweeps.
+    number = load_archive(files).number + 1
+    rows = spark.createDataFrame(rows_of(spark, pair.east, pair.topic), SCHEMA_DDL)
+    written = write_files(files, with_folders(rows), number)
+    second = archiver(spark, pair, folder)
+    assert second.swept == len(written)
+    with pytest.raises(AlreadyExistsError, match="another command writes this archive"):
+        commit(files, Commit(number, "append", 0, "east", "id", files=tuple(written)))
+    with pytest.raises(AlreadyExistsError):
+        first.round()
+    assert second.round()["records"] == 50
+    third = archiver(spark, pair, folder)
+    assert third.round()["commit"] is None
+    archive = load_archive(files)
+    frame = read_files(spark, files, list(archive.files.values()))
+    assert sorted(row.offset for row in frame.collect()) == list(range(50))
+
+
+def test_many_commits_become_one_summary_that_says_the_same(spark, pair, tmp_path):
+    pair.apply()
+    write(pair.east, pair.topic, plain(10))
+    folder = tmp_path / "archive"
+    for _ in range(3):
+        archiver(spark, pair, folder).round()
+    files = Files(spark, str(folder))
+    before = load_archive(files)
+    sum_up(files, before)
+    assert len(files.list(files.path("_manifest"))) == 1
+    assert load_archive(files) == before
+    write(pair.east, pair.topic, plain(5))
+    assert archiver(spark, pair, folder).round()["records"] == 5
+    assert load_archive(files).ends == {(pair.topic, 0): 15}
 
 
 def test_small_files_become_one_and_hold_the_same(spark, pair, tmp_path):

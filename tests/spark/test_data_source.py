@@ -6,7 +6,7 @@ import time
 import pytest
 from confluent_kafka import Producer
 
-from replicator.errors import InputError, NotFoundError
+from replicator.errors import InputError, NotFoundError, ReplicatorError, SourceDataLostError
 from replicator.spark.failures import spark_failures
 
 NOW_MS = round(time.time() * 1000) - 3_600_000
@@ -138,6 +138,17 @@ def test_everything_wrong_with_the_options_is_said_at_once(spark, east):
     said = raised.value.paragraph()
     for part in ("exactly one of subscribe", "isolation is read_committed", "unknown option"):
         assert part in said
+
+
+def test_a_log_that_is_shorter_than_asked_for_is_not_read_in_silence(spark, east, unique):
+    east.create_topic(unique, partitions=1)
+    plain(east, unique, 5)
+    begin = json.dumps({unique: {"0": 9}})
+    with pytest.raises(ReplicatorError, match="ends at 5, below 9") as raised, spark_failures():
+        source(spark, east, subscribe=unique, startingOffsets=begin).load().count()
+    assert raised.value.code == SourceDataLostError.code
+    allowed = source(spark, east, subscribe=unique, startingOffsets=begin, failOnDataLoss="false")
+    assert allowed.load().count() == 0
 
 
 def test_a_missing_topic_is_named_with_its_cluster(spark, east, unique):

@@ -29,7 +29,7 @@ def test_an_interrupted_command_ends_with_130_and_leaves_nothing_running(
         )  # fmt: skip
     try:
         wait_until(
-            lambda: "commit 1" in log.read_text(),
+            lambda: "Archived 100 records" in log.read_text(),
             timeout_seconds=240,
             describe=lambda: f"a first commit\n{log.read_text()}",
         )

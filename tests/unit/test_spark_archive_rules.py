@@ -13,6 +13,7 @@ from replicator.spark.archive.manifest import (
     Commit,
     Lost,
     folded,
+    manifest_name,
     parse_commit,
 )
 from replicator.spark.archive.restoring import (
@@ -23,8 +24,16 @@ from replicator.spark.archive.restoring import (
     restore_id,
 )
 from replicator.spark.archive.rounds import decide_round
+from replicator.spark.archive.summary import (
+    encode_summary,
+    is_summary,
+    number_of,
+    parse_summary,
+    summary_name,
+)
 from replicator.spark.audit.ledger import (
     Bucket,
+    Ledger,
     Reached,
     decode_ledger,
     encode_bucket,
@@ -67,6 +76,30 @@ def test_a_round_goes_on_where_the_archive_ends_and_names_what_is_gone():
     assert (again.ranges, again.lost, again.reborn) == ((), (), ())
 
 
+def test_what_is_gone_is_told_once_also_where_nothing_is_left_to_be_read():
+    gone = Commit(2, "append", 6, "east", "id", lost=(Lost("t", 0, 10, 20),))
+    archive = folded([FIRST, gone])
+    again = decide_round(archive, {("t", 0): 20}, {("t", 0): 20}, {"t": "x"})
+    assert (again.ranges, again.lost, again.reborn) == ((), (), ())
+
+
+def test_a_summary_stands_for_the_commits_before_it():
+    second = Commit(
+        2, "append", 6, "east", "id", (ArchivedRange("t", 0, 20, 30, 10),),
+        (ArchivedFile("data/b.parquet", "t", "2026-01-31", "08", 12),),
+        lost=(Lost("t", 0, 10, 20),),
+    )  # fmt: skip
+    whole = folded([FIRST, second])
+    read = parse_summary(encode_summary(whole), path="x")
+    assert read == whole
+    third = Commit(3, "append", 7, "east", "id", (ArchivedRange("t", 0, 30, 31, 1),))
+    assert folded([third], read) == folded([FIRST, second, third])
+    assert [is_summary(name) for name in (summary_name(7), manifest_name(7))] == [True, False]
+    assert number_of(f"/a/{summary_name(7)}") == number_of(f"/a/{manifest_name(7)}") == 7
+    with pytest.raises(StoredFormatError, match="version 9"):
+        parse_summary('{"v": 9}', path="x")
+
+
 def test_a_topic_made_anew_is_never_read_on():
     archive = folded([FIRST])
     shorter = decide_round(archive, {("t", 0): 0}, {("t", 0): 5}, {"t": "x"})
@@ -102,6 +135,17 @@ def test_progress_reads_back_and_unknown_versions_are_refused():
     assert decode_progress("r", "t", 3, None) == Progress("r", "t", 3)
     with pytest.raises(StoredFormatError):
         decode_progress("r", "t", 3, b'{"v": 9}')
+
+
+def test_spans_that_nothing_is_added_to_leave_the_books():
+    ledger = Ledger()
+    ledger.add([Bucket("t", 0, 0, expected=5), Bucket("t", 0, 9, expected=5)], {}, now_ms=100)
+    ledger.add([Bucket("t", 0, 9, expected=1)], {("t", 0): Reached(7, 7)}, now_ms=200)
+    (old,) = ledger.forget(150)
+    assert (old.at_ms, old.counted_ms) == (0, 100)
+    assert list(ledger.buckets) == [("t", 0, 9)]
+    assert ledger.buckets["t", 0, 9].expected == 6
+    assert ledger.reached == {("t", 0): Reached(7, 7)}
 
 
 def test_books_read_back_by_their_width():

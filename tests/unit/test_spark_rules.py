@@ -8,13 +8,16 @@ import pytest
 
 from replicator.errors import InputError, NotFoundError
 from replicator.offsets.runs import Pair
+from replicator.policy.provenance import parse_hops
 from replicator.spark.failures import TaskError, as_replicator_error, task_errors
 from replicator.spark.java import SparkUnavailableError, require_java
 from replicator.spark.ranges import Range, packed, parse_offsets, ranges_between, split
+from replicator.spark.scan import Scanned
 from replicator.spark.settings import SparkSettings, parse_conf, spark_conf
 from replicator.spark.stream_limits import limited
-from replicator.spark.verify.cases import Facts, Rules, Side, make_case
-from replicator.spark.verify.digests import without_last_hop
+from replicator.spark.verify.cases import Facts, Rules, Side, belongs, make_case
+from replicator.spark.verify.digests import content_digest, without_last_hop
+from replicator.spark.verify.fingerprint import TargetMarks
 
 
 def test_small_ranges_share_a_task_and_large_ones_do_not():
@@ -160,3 +163,40 @@ def test_hops_before_the_last_one_stay_and_foreign_headers_too():
     assert kept == [foreign, ("a", b"1"), ("replicator-hops", b"north/t/0/5")]
     assert last == b"east/t/0/7"
     assert without_last_hop([("a", None)]) == ([("a", None)], None)
+
+
+class Copy:
+    """A record of the target as its reader sees it."""
+
+    def offset(self):
+        return 3
+
+    def key(self):
+        return b"k"
+
+    def value(self):
+        return b"v"
+
+    def timestamp(self):
+        return 1, 5
+
+
+@pytest.mark.parametrize(
+    "hops",
+    [
+        b"east/t/0/7", b"east/t/0/0", b"east/t/0/07", b"east/t/0/",
+        b"east/t/1/7", b"east/t/0/7 ", b"north/x/0/1 east/t/0/7",
+        b"east/t/0/1234567890123456789012", b"east/t/0/123456789012345678", None,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("before", [[], [("a", b"1")]])
+def test_the_short_way_to_a_copys_origin_leads_where_the_long_one_does(hops, before):
+    case = make_case(0, replace(FACTS, source=Side(0, 2**62), copied_to=2**62))
+    assert case.hop_prefix == b"east/t/0/"
+    headers = [*before, ("replicator-hops", hops)]
+    (mark,) = TargetMarks(case).marks(Scanned(Range("t", 0, 0, 9), [Copy()], [headers]))
+    kept, last = without_last_hop(headers)
+    found = parse_hops(last)
+    ours = found is not None and belongs(found[-1], case)
+    assert mark.origin == (found[-1].offset if ours else -1)
+    assert mark.digest == content_digest(b"k", b"v", kept if ours else headers, 5)

@@ -61,7 +61,11 @@ class ArchivedTopic:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit. ``kind`` is ``append`` or ``compaction``; ``replaces`` are paths that no longer count."""
+    """One commit; ``replaces`` are paths that no longer count.
+
+    ``kind`` is ``append``, ``compaction``, or ``opened``: a command has begun to write, and none that
+    began before it can commit any more, because the number it would take is taken.
+    """
 
     number: int
     kind: str
@@ -93,28 +97,36 @@ class Archive:
     topics: dict[str, ArchivedTopic] = field(default_factory=dict)
     lost: list[Lost] = field(default_factory=list)
 
+    def take(self, commit: Commit) -> None:
+        """The archive after one more commit."""
+        self.number = commit.number
+        self.cluster, self.cluster_id = commit.cluster, commit.cluster_id
+        for done in commit.ranges:
+            key = done.topic, done.partition
+            self.starts.setdefault(key, done.start)
+            self.ends[key] = done.end
+            self.records[key] = self.records.get(key, 0) + done.records
+        self.topics.update({topic.name: topic for topic in commit.topics})
+        for gone in commit.lost:
+            # Told once: the next round begins behind it, also where nothing was left to be read.
+            key = gone.topic, gone.partition
+            self.ends[key] = max(self.ends.get(key, 0), gone.end)
+        self.lost.extend(commit.lost)
+        for path in commit.replaces:
+            self.files.pop(path, None)
+        self.files.update({file.path: file for file in commit.files})
+
 
 def manifest_name(number: int) -> str:
     """File name of a commit; names sort in the order of commits."""
     return f"{number:012d}.json"
 
 
-def folded(commits: Iterable[Commit]) -> Archive:
-    """The archive after all commits, in order."""
-    archive = Archive()
+def folded(commits: Iterable[Commit], onto: Archive | None = None) -> Archive:
+    """The archive after all commits, in order; ``onto`` is what it was before them."""
+    archive = Archive() if onto is None else onto
     for commit in sorted(commits, key=lambda each: each.number):
-        archive.number = commit.number
-        archive.cluster, archive.cluster_id = commit.cluster, commit.cluster_id
-        for done in commit.ranges:
-            key = done.topic, done.partition
-            archive.starts.setdefault(key, done.start)
-            archive.ends[key] = done.end
-            archive.records[key] = archive.records.get(key, 0) + done.records
-        archive.topics.update({topic.name: topic for topic in commit.topics})
-        archive.lost.extend(commit.lost)
-        for path in commit.replaces:
-            archive.files.pop(path, None)
-        archive.files.update({file.path: file for file in commit.files})
+        archive.take(commit)
     return archive
 
 
@@ -126,13 +138,7 @@ def parse_commit(text: str, *, path: str) -> Commit:
     """
     try:
         found: dict[str, Any] = json.loads(text)
-        version = found.pop("v")
-        if version != VERSION:
-            raise StoredFormatError(
-                f"a manifest has version {version}, this release reads {VERSION}",
-                subject=path,
-                remedy="Run the release that wrote it, or a newer one.",
-            )
+        check_version(found.pop("v"), path=path)
         return Commit(
             **{
                 **found,
@@ -144,8 +150,27 @@ def parse_commit(text: str, *, path: str) -> Commit:
             }
         )
     except (KeyError, TypeError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def check_version(version: object, *, path: str) -> None:
+    """Refuses what another release wrote.
+
+    Raises:
+        StoredFormatError: it is not the version of this release.
+    """
+    if version != VERSION:
         raise StoredFormatError(
-            f"a manifest cannot be read ({error})",
+            f"a manifest has version {version}, this release reads {VERSION}",
             subject=path,
-            remedy="Something else wrote into the archive; nothing was guessed.",
-        ) from error
+            remedy="Run the release that wrote it, or a newer one.",
+        )
+
+
+def unreadable(path: str, error: Exception) -> StoredFormatError:
+    """What is said of a manifest that is none of ours."""
+    return StoredFormatError(
+        f"a manifest cannot be read ({error})",
+        subject=path,
+        remedy="Something else wrote into the archive; nothing was guessed.",
+    )

@@ -8,7 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from replicator.errors import InputError, RefusedError
+from replicator.clock import SystemClock
+from replicator.errors import InputError, RefusedError, UnreachableError
 from replicator.identifiers import restores_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
@@ -23,6 +24,7 @@ from replicator.spark.archive.restoring import (
     Progress,
     Selection,
     chosen_files,
+    decode_progress,
     partitions_of,
     progress_key,
     progress_partition,
@@ -39,6 +41,7 @@ TIMEOUT_SECONDS = 30.0
 HEADROOM_BYTES = 1_024
 """Room for the provenance header, over the limit the archived topic had."""
 _REPLICAS = 3
+_SEEN_SECONDS = 0.1
 
 JsonObject = dict[str, object]
 
@@ -179,24 +182,50 @@ def _claim(
     """Marks the partitions as this restore's own, before the first record is written.
 
     What it leaves in them when it is killed is then told apart from records of others, which are
-    never written behind unless that was asked for.
+    never written behind unless that was asked for. What it had written into a topic that was deleted
+    since is gone: in the new one it begins anew.
     """
+    ids = _topic_ids(admin, order.names)
     topic = restores_topic(order.topology)
     stored = read_compacted(
         order.target, topic, range(PROGRESS_PARTITIONS), client_id=CLIENT_ID,
         timeout_seconds=TIMEOUT_SECONDS, settled=True,
     )  # fmt: skip
-    new = [
-        key
-        for key in partitions
-        if progress_key(order.restore, *key) not in stored[progress_partition(*key)]
-    ]
+    begun: list[tuple[str, int]] = []
+    for key in partitions:
+        value = stored[progress_partition(*key)].get(progress_key(order.restore, *key))
+        held = decode_progress(order.restore, *key, value)
+        if value is not None and held.target_id in {"", ids[key[0]]}:
+            begun.append(key)
+    new = [key for key in partitions if key not in begun]
     if not append:
         _refuse_held(admin, order, new)
     with LogWriter(order.target, topic, client_id=CLIENT_ID) as writer:
         for key in new:
-            begun = Progress(order.restore, *key).encode()
-            writer.write([begun], partition=progress_partition(*key))
+            claim = Progress(order.restore, *key, target_id=ids[key[0]])
+            writer.write([claim.encode()], partition=progress_partition(*key))
+
+
+def _topic_ids(admin: ClusterAdmin, names: Mapping[str, str]) -> dict[str, str]:
+    """The ids of the target's topics, by the archived name; a new one is waited for.
+
+    Raises:
+        UnreachableError: one of them cannot be seen for too long.
+    """
+    clock = SystemClock()
+    deadline = clock.monotonic() + TIMEOUT_SECONDS
+    while True:
+        described = admin.describe_topics(names.values())
+        unseen = [name for name in names.values() if name not in described]
+        if not unseen:
+            return {topic: described[name].topic_id for topic, name in names.items()}
+        if clock.monotonic() > deadline:
+            raise UnreachableError(
+                f"topics were created and cannot be seen: {', '.join(unseen[:5])}",
+                subject=f"cluster:{admin.cluster.alias}",
+                remedy="Check that its brokers hear their controller, then run it again.",
+            )
+        clock.sleep(_SEEN_SECONDS)  # brokers learn of a new topic some moments after its creation
 
 
 def _refuse_held(admin: ClusterAdmin, order: RestoreOrder, new: list[tuple[str, int]]) -> None:

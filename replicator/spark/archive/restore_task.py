@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from replicator.clock import Clock, SystemClock
-from replicator.errors import ReplicatorError, UnknownOutcomeError
+from replicator.errors import RecordRefusedError, ReplicatorError, UnknownOutcomeError
 from replicator.identifiers import restore_transactional_id, restores_topic
 from replicator.kafka.client import KafkaError, KafkaException, Producer, open_producer
 from replicator.kafka.compacted_log import read_compacted
@@ -102,12 +102,20 @@ class PartitionWriter:
         """Writes one row; rows come in the order of their offsets.
 
         Raises:
+            RecordRefusedError: the client library cannot write it as it was.
             ReplicatorError: the target refuses a record, or cannot be reached.
         """
         offset = row["offset"]
         if offset < self.progress.next_offset:
             self.skipped += 1
             return
+        if row["timestamp"] == 0:
+            raise RecordRefusedError(
+                f"archived offset {offset} has create time 0, which would become the time of now",
+                subject=f"{self._topic}/{self._partition}",
+                remedy="Restore around it: --to-offset before it, then --from-offset behind it with "
+                "--append.",
+            )
         if not self._open:
             with kafka_errors(self._subject, "begin a transaction"):
                 self._producer.begin_transaction()

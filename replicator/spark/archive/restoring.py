@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from replicator.errors import StoredFormatError
 from replicator.kafka.wire_json import decode_value, encode_key, encode_value
 from replicator.spark.archive.manifest import Archive, ArchivedFile
-from replicator.spark.archive.parquet import NO_TIME
 
 VERSION = 1
 PROGRESS_PARTITIONS = 16
@@ -50,19 +49,26 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One partition of a restore: archived offsets below ``next_offset`` are on the target."""
+    """One partition of a restore: archived offsets below ``next_offset`` are on the target.
+
+    ``target_id`` is the id of the target's topic: in one that was made anew since, nothing is.
+    """
 
     restore: str
     topic: str
     partition: int
     next_offset: int = 0
     records: int = 0
+    target_id: str = ""
 
     def encode(self) -> tuple[bytes, bytes]:
         """Key and value on the wire."""
         value = encode_value(
-            {"v": VERSION, "nextOffset": self.next_offset, "records": self.records}
-        )
+            {
+                "v": VERSION, "nextOffset": self.next_offset, "records": self.records,
+                "targetId": self.target_id,
+            }
+        )  # fmt: skip
         return progress_key(self.restore, self.topic, self.partition), value or b""
 
 
@@ -91,7 +97,10 @@ def decode_progress(restore: str, topic: str, partition: int, value: bytes | Non
                 f"progress of a restore has version {found['v']}, this release reads {VERSION}",
                 remedy="Run the release that wrote it, or a newer one.",
             )
-        return Progress(restore, topic, partition, int(found["nextOffset"]), int(found["records"]))
+        return Progress(
+            restore, topic, partition, int(found["nextOffset"]), int(found["records"]),
+            str(found.get("targetId", "")),
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise StoredFormatError(
             f"progress of a restore cannot be read ({error})",
@@ -134,9 +143,10 @@ def unknown_topics(archive: Archive, topics: Iterable[str]) -> list[str]:
 
 
 def _in_time(file: ArchivedFile, selection: Selection) -> bool:
-    if file.date == NO_TIME:
-        return True
-    begins = datetime.fromisoformat(f"{file.date}T{file.hour}:00:00").replace(tzinfo=UTC)
+    try:
+        begins = datetime.fromisoformat(f"{file.date}T{file.hour}:00:00").replace(tzinfo=UTC)
+    except ValueError:
+        return True  # no time, or one that no calendar has: its records are looked at one by one
     begins_ms = round(begins.timestamp() * 1000)
     if selection.from_ms is not None and begins_ms + _HOUR_MS <= selection.from_ms:
         return False

@@ -2,13 +2,13 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.clock import Clock
-from replicator.errors import RefusedError, ReplicatorError
+from replicator.errors import NotFoundError, RefusedError, ReplicatorError, SourceDataLostError
 from replicator.kafka.admin import ClusterAdmin
 from replicator.policy.selection import pattern_matches
 from replicator.spark.archive.manifest import (
@@ -19,8 +19,10 @@ from replicator.spark.archive.manifest import (
 )
 from replicator.spark.archive.parquet import read_files, with_folders, write_files
 from replicator.spark.archive.rounds import Round, decide_round
-from replicator.spark.archive.store import commit, load_archive, sweep
+from replicator.spark.archive.store import commit, load_archive, open_archive, sum_up, sweep
+from replicator.spark.archive.summary import COMMITS
 from replicator.spark.data_source import FORMAT
+from replicator.spark.failures import spark_failures
 from replicator.spark.files import Files
 from replicator.spark.progress import progress
 from replicator.spark.ranges import Key, Range
@@ -29,6 +31,8 @@ from replicator.topology.plan import ClusterPlan
 
 CLIENT_ID = "replicator-archive"
 TIMEOUT_SECONDS = 30.0
+_LOOKS = 3
+"""How often a round looks at the logs anew because retention took what it was about to read."""
 FILES_PER_HOUR = 8
 """More files than this in one hour of a topic are made one."""
 
@@ -48,27 +52,33 @@ class Archiver:
     """Writes one archive; only one at a time may."""
 
     def __init__(self, session: SparkSession, source: Source, folder: str, *, clock: Clock) -> None:
-        """Sweeps what killed commands left behind.
+        """Takes the archive over from any earlier command, and sweeps what killed ones left behind.
 
         Raises:
             RefusedError: the archive is of another cluster.
             InputError: the folder cannot be used.
+            AlreadyExistsError: others open the archive at the same time.
         """
         self._session = session
         self._source = source
         self._clock = clock
         self._files = Files(session, folder)
-        self._archive = load_archive(self._files)
+        held = load_archive(self._files)
         with self._admin() as admin:
             self._cluster_id = admin.cluster_id()
-        if self._archive.cluster_id not in {"", self._cluster_id}:
+        if held.cluster_id not in {"", self._cluster_id}:
             raise RefusedError(
-                f"the archive is of cluster '{self._archive.cluster}' "
-                f"({self._archive.cluster_id}), not of {source.cluster.alias} ({self._cluster_id})",
+                f"the archive is of cluster '{held.cluster}' ({held.cluster_id}), not of "
+                f"{source.cluster.alias} ({self._cluster_id})",
                 subject=self._files.root,
                 remedy="Give each cluster an archive of its own.",
             )
+        self._archive = open_archive(
+            self._files, cluster=source.cluster.alias, cluster_id=self._cluster_id,
+            at_ms=self._now_ms(),
+        )  # fmt: skip
         self.swept = sweep(self._files, self._archive)
+        self._sum_up_at = self._archive.number + COMMITS
 
     def round(self) -> JsonObject:
         """Archives what is there now and not archived yet, as one commit.
@@ -81,6 +91,17 @@ class Archiver:
             RefusedError: a topic was made anew, so that its offsets mean other records now.
             ReplicatorError: the cluster or the file system cannot be used.
         """
+        for _ in range(_LOOKS - 1):
+            try:
+                with spark_failures():
+                    return self._round()
+            except ReplicatorError as error:
+                if error.code != SourceDataLostError.code:
+                    raise
+                # Retention was faster than the reading: the next look puts that into the manifest.
+        return self._round()
+
+    def _round(self) -> JsonObject:
         taken, topics = self._look()
         if taken.reborn:
             names = ", ".join(sorted({topic for topic, _ in taken.reborn}))
@@ -155,13 +176,11 @@ class Archiver:
         )  # fmt: skip
         return {"commit": number, "before": len(old), "after": len(written)}
 
-    def continuously(self, interval_seconds: float) -> Iterator[JsonObject]:
-        """Round after round, with compaction between them, until the caller stops."""
-        while True:
-            began = self._clock.monotonic()
-            yield self.round()
-            self.compact()
-            self._clock.sleep(max(0.0, began + interval_seconds - self._clock.monotonic()))
+    def tidy_round(self) -> JsonObject:
+        """One round of many: afterwards hours of many files are compacted."""
+        result = self.round()
+        self.compact()
+        return result
 
     def _look(self) -> tuple[Round, list[ArchivedTopic]]:
         with self._admin() as admin:
@@ -171,7 +190,7 @@ class Archiver:
                 name for name in self._source.topics if not _is_glob(name) and name not in there
             ]
             if missing:
-                raise ReplicatorError(
+                raise NotFoundError(
                     f"no such topic: {', '.join(missing)}",
                     subject=f"cluster:{self._source.cluster.alias}",
                     remedy="Check the names given with --topic.",
@@ -229,7 +248,10 @@ class Archiver:
 
     def _commit(self, made: Commit) -> None:
         commit(self._files, made)
-        self._archive = load_archive(self._files)
+        self._archive.take(made)
+        if self._archive.number >= self._sum_up_at:
+            sum_up(self._files, self._archive)
+            self._sum_up_at = self._archive.number + COMMITS
 
     def _now_ms(self) -> int:
         return round(self._clock.now() * 1000)

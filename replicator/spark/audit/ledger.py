@@ -29,6 +29,7 @@ class Bucket:
         latency_samples: how often the lane noted when a copy was there.
         latency_sum_ms: how late those were, together.
         latency_max_ms: and the latest.
+        counted_ms: when a round last added to it, milliseconds since the epoch.
     """
 
     topic: str
@@ -42,6 +43,7 @@ class Bucket:
     latency_samples: int = 0
     latency_sum_ms: int = 0
     latency_max_ms: int = 0
+    counted_ms: int = 0
 
     @property
     def missing(self) -> int:
@@ -61,6 +63,7 @@ class Bucket:
             latency_samples=self.latency_samples + other.latency_samples,
             latency_sum_ms=self.latency_sum_ms + other.latency_sum_ms,
             latency_max_ms=max(self.latency_max_ms, other.latency_max_ms),
+            counted_ms=max(self.counted_ms, other.counted_ms),
         )
 
 
@@ -82,10 +85,13 @@ class Ledger:
     buckets: dict[BucketKey, Bucket] = field(default_factory=dict)
     reached: dict[Key, Reached] = field(default_factory=dict)
 
-    def add(self, buckets: Iterable[Bucket], reached: Mapping[Key, Reached]) -> list[Bucket]:
+    def add(
+        self, buckets: Iterable[Bucket], reached: Mapping[Key, Reached], *, now_ms: int = 0
+    ) -> list[Bucket]:
         """Takes a round in; returns the buckets as they are now."""
         changed: list[Bucket] = []
-        for bucket in buckets:
+        for each in buckets:
+            bucket = replace(each, counted_ms=now_ms)
             key = bucket.topic, bucket.partition, bucket.at_ms
             held = self.buckets.get(key)
             self.buckets[key] = bucket if held is None else held.plus(bucket)
@@ -93,23 +99,35 @@ class Ledger:
         self.reached.update(reached)
         return changed
 
+    def forget(self, before_ms: int) -> list[Bucket]:
+        """Takes out what no round added to since then; returns it."""
+        old = [bucket for bucket in self.buckets.values() if bucket.counted_ms < before_ms]
+        for bucket in old:
+            del self.buckets[bucket.topic, bucket.partition, bucket.at_ms]
+        return old
+
 
 _FIELDS = (
     "expected", "found", "excused", "from_offset", "to_offset", "latency_samples",
-    "latency_sum_ms", "latency_max_ms",
+    "latency_sum_ms", "latency_max_ms", "counted_ms",
 )  # fmt: skip
 
 
 def encode_bucket(bucket: Bucket, *, seconds: int) -> tuple[bytes, bytes]:
     """Key and value of a bucket in the result topic."""
-    key = encode_key(
+    key = bucket_key(bucket, seconds=seconds)
+    fields = {name: getattr(bucket, name) for name in _FIELDS}
+    return key, encode_value({**fields, "missing": bucket.missing})
+
+
+def bucket_key(bucket: Bucket, *, seconds: int) -> bytes:
+    """The key of a bucket in the result topic."""
+    return encode_key(
         {
             "kind": "bucket", "topic": bucket.topic, "partition": bucket.partition,
             "at": bucket.at_ms, "seconds": seconds,
         }
     )  # fmt: skip
-    fields = {name: getattr(bucket, name) for name in _FIELDS}
-    return key, encode_value({**fields, "missing": bucket.missing})
 
 
 def encode_reached(key: Key, reached: Reached, *, seconds: int) -> tuple[bytes, bytes]:

@@ -1,6 +1,6 @@
 """``audit``: rounds of counting, their results in a topic of the target and as Parquet."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -9,7 +9,7 @@ from replicator.clock import Clock
 from replicator.control.pause import find_pair
 from replicator.identifiers import audit_topic, audit_transactional_id
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.compacted_log import Entry, read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.wire_json import decode_key, decode_value
@@ -17,6 +17,7 @@ from replicator.spark.audit.counting import counted, new_cases, round_of
 from replicator.spark.audit.ledger import (
     Bucket,
     Ledger,
+    bucket_key,
     decode_ledger,
     encode_bucket,
     encode_reached,
@@ -24,13 +25,14 @@ from replicator.spark.audit.ledger import (
 from replicator.spark.progress import progress
 from replicator.spark.verify.cases import make_case
 from replicator.spark.verify.facts import collect_facts
-from replicator.spark.verify.result import moment
+from replicator.spark.verify.result import instant, moment
 from replicator.topology.plan import PairPlan, Plan
 
 CLIENT_ID = "replicator-audit"
 TIMEOUT_SECONDS = 30.0
 
 JsonObject = dict[str, object]
+_DAY_MS = 86_400_000
 _PARQUET_DDL = (
     "topic string, partition int, bucket timestamp, seconds int, expected bigint, found bigint, "
     "missing bigint, excused bigint, fromOffset bigint, toOffset bigint, latencyMeanMs double, "
@@ -47,12 +49,14 @@ class Wanted:
         topics: source topics; empty for all.
         bucket_seconds: width of a span of time.
         parquet: a folder of any file system that Spark can write; each round adds to it.
+        keep_days: how long the books keep a span that nothing is added to any more.
     """
 
     flow: str
     topics: frozenset[str] = frozenset()
     bucket_seconds: int = 3600
     parquet: str | None = None
+    keep_days: int = 90
 
 
 class Auditor:
@@ -87,7 +91,7 @@ class Auditor:
             ),
         )
         self._writer.open()
-        self._ledger = self._stored()
+        self._ledger: Ledger | None = self._stored()
 
     def close(self) -> None:
         """Gives the connections back."""
@@ -100,9 +104,12 @@ class Auditor:
             FencedError: another audit of the flow was started.
             ReplicatorError: a cluster cannot be used.
         """
+        if self._ledger is None:
+            self._ledger = self._stored()
+        ledger, self._ledger = self._ledger, None  # until it is known what is stored
         found = collect_facts(self._plan, self._pair, topics=self._wanted.topics, from_ms=None)
         every = [make_case(number, facts) for number, facts in enumerate(found)]
-        cases = new_cases(every, self._ledger)
+        cases = new_cases(every, ledger)
         rows = []
         if cases:
             with progress(self._session, "Auditing"):
@@ -111,29 +118,25 @@ class Auditor:
                     bucket_ms=self._wanted.bucket_seconds * 1000,
                 )  # fmt: skip
         buckets, reached = round_of(cases, rows)
-        changed = self._ledger.add(buckets, reached)
+        now_ms = round(self._clock.now() * 1000)
+        changed = ledger.add(buckets, reached, now_ms=now_ms)
         seconds = self._wanted.bucket_seconds
-        self._writer.write(
-            [encode_bucket(bucket, seconds=seconds) for bucket in changed]
-            + [encode_reached(key, value, seconds=seconds) for key, value in reached.items()]
-        )
+        entries: list[Entry] = [encode_bucket(bucket, seconds=seconds) for bucket in changed]
+        entries += [encode_reached(key, value, seconds=seconds) for key, value in reached.items()]
+        old = ledger.forget(now_ms - self._wanted.keep_days * _DAY_MS)
+        entries += [(bucket_key(bucket, seconds=seconds), None) for bucket in old]
+        self._writer.write(entries)
+        self._ledger = ledger
         if self._wanted.parquet is not None and changed:
             self._append(changed, self._wanted.parquet)
         names = {case.facts.topic for case in every}
         return audit_json(
             str(self._pair.id),
-            [each for each in self._ledger.buckets.values() if each.topic in names],
+            [each for each in ledger.buckets.values() if each.topic in names],
             seconds=seconds,
-            at_ms=round(self._clock.now() * 1000),
+            at_ms=now_ms,
             skipped=sorted(names - {case.facts.topic for case in cases}),
         )
-
-    def continuously(self, interval_seconds: float) -> Iterator[JsonObject]:
-        """Round after round until the caller stops."""
-        while True:
-            began = self._clock.monotonic()
-            yield self.round()
-            self._clock.sleep(max(0.0, began + interval_seconds - self._clock.monotonic()))
 
     def _stored(self) -> Ledger:
         stored = read_compacted(
@@ -146,12 +149,10 @@ class Auditor:
         )
 
     def _append(self, buckets: Sequence[Bucket], folder: str) -> None:
-        from datetime import UTC, datetime
-
-        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        now = instant(round(self._clock.now() * 1000))
         rows = [
             (
-                each.topic, each.partition, datetime.fromtimestamp(each.at_ms / 1000, UTC),
+                each.topic, each.partition, instant(each.at_ms),
                 self._wanted.bucket_seconds, each.expected, each.found, each.missing,
                 each.excused, each.from_offset, each.to_offset, mean_latency_ms(each),
                 each.latency_max_ms, now,

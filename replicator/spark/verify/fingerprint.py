@@ -14,6 +14,7 @@ from replicator.dataplane.engine import Outcome
 from replicator.dataplane.rewrite import Rewriter, load_transforms
 from replicator.dataplane.source_message import UNREADABLE, Headers, ProducedHeaders, SourceMessage
 from replicator.errors import RecordRefusedError
+from replicator.identifiers import HOPS_HEADER
 from replicator.policy.provenance import parse_hops
 from replicator.spark.ranges import Range
 from replicator.spark.scan import RangeScanner, Scanned
@@ -48,6 +49,8 @@ SCHEMA = pa.schema(
 
 _DROPS = {"loop": LOOP, "filtered": FILTERED, "transformed": TRANSFORMED}
 _EMPTY: Headers = []
+_ZERO = ord("0")
+_DIGITS = 18
 
 
 class Mark(NamedTuple):
@@ -135,6 +138,7 @@ class TargetMarks:
     def __init__(self, case: Case) -> None:
         self._case = case
         self._prefix = case.hop_prefix
+        self._digits = len(self._prefix)
         self._timed = not case.facts.target.appends_time
         self._others = OTHERS if case.facts.others else EXPECTED
         self._highest = -1
@@ -148,8 +152,11 @@ class TargetMarks:
 
     def _mark(self, message: SourceMessage, headers: Headers | None) -> Mark | None:
         case = self._case
-        content, hop = without_last_hop(headers or _EMPTY)
-        origin, ours = self._origin(hop)
+        content: Sequence[tuple[str, bytes | None]] = _EMPTY
+        origin, ours = self._only_hop(headers), True
+        if origin < 0:
+            content, hop = without_last_hop(headers or _EMPTY)
+            origin, ours = self._origin(hop)
         if origin >= 0 and not self._inside(origin):
             return None
         back = False
@@ -163,6 +170,21 @@ class TargetMarks:
         match = key_digest(key) if self._keyed else None
         excuse = EXPECTED if ours else self._others
         return Mark(message.offset(), origin, digest, match, at, excuse, back, value is None)
+
+    def _only_hop(self, headers: Headers | None) -> int:
+        """The source offset in a record's one header, which is our one hop; -1 where it is not so.
+
+        Most copies are of this kind, and it takes a third of the time to see it at once.
+        """
+        if headers is None or len(headers) != 1:
+            return -1
+        name, value = headers[0]
+        if name != HOPS_HEADER or value is None or not value.startswith(self._prefix):
+            return -1
+        digits = value[self._digits :]
+        # As our engine writes it: what only looks like an offset is looked at closely.
+        plain = digits.isdigit() and digits[0] != _ZERO and len(digits) <= _DIGITS
+        return int(digits) if plain else -1
 
     def _origin(self, hop: bytes | None) -> tuple[int, bool]:
         """The source offset a hop names, and whether this flow added it."""

@@ -5,13 +5,16 @@ Least fields are those of the interface contract; what explains a count stands b
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from replicator.spark.verify.cases import Case
 from replicator.spark.verify.fingerprint import REASONS
 from replicator.spark.verify.matching import ANOMALIES
 
 JsonObject = dict[str, object]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999."""
 MODES = {
     "origin": "by the place that the hop header names",
     "content": "by content, between two entries of the offset map",
@@ -157,5 +160,9 @@ def _hour(case: Case, hour: int, tally: Tally) -> JsonObject:
 
 def moment(at_ms: int) -> str:
     """A time as JSON has it."""
-    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+    return instant(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def instant(at_ms: int) -> datetime:
+    """A time of a record; one that no calendar has (producers may write any) as the last there is."""
+    return _EPOCH + timedelta(milliseconds=min(max(at_ms, _FIRST_MS), _LAST_MS))

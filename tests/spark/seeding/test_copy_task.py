@@ -6,10 +6,14 @@ import pytest
 from confluent_kafka import Producer
 from seed_lab import SeedLab
 
-from replicator.control.seeding import hand_back
+from replicator.control.role_records import RoleRecord
+from replicator.control.seed_retention import KEEP_MS
+from replicator.control.seeding import forget_outlived, hand_back
+from replicator.dataplane.checkpoint import Checkpoint
 from replicator.errors import RefusedError, ReplicatorError
-from replicator.identifiers import checkpoints_topic
+from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.log_writer import LogWriter
 from replicator.spark.copy_task import copy_order
 
 
@@ -63,6 +67,39 @@ def test_what_is_handed_back_stays_where_it_is_and_tasks_may_not_go_on(lab: Seed
     assert (with_run.position, with_run.records) == (0, 0)
     assert copy_order(order).records == 0
     assert lab.positions() == {}
+
+
+def test_a_finished_seed_is_forgotten_once_its_lane_has_moved_on(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(200)
+    lab.applied()
+    (order,) = lab.taken()
+    copy_order(order)
+    assert forget_outlived(lab.plan, lab.pair, clock=lab.clock) == 0
+    (done,) = lab.control().seeds("east")
+    old = done.model_copy(update={"at_ms": done.at_ms - 2 * KEEP_MS})
+    moved = Checkpoint(lab.topic, 0, offset=201, at_ms=done.at_ms)
+    with LogWriter(lab.pair.target, control_topic(lab.name), client_id="test") as writer:
+        writer.write([old.encode()])
+    name = checkpoints_topic(lab.name, "east")
+    with LogWriter(lab.pair.target, name, client_id="test") as writer:
+        writer.write([(moved.key(), moved.value())], partition=order.lane)
+    assert forget_outlived(lab.plan, lab.pair, clock=lab.clock) == 1
+    assert lab.states() == {}
+
+
+def test_nothing_is_taken_for_a_link_that_was_turned(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(10)
+    lab.applied()
+    turned = RoleRecord(
+        link="link", epoch=1, active="west", state="mirroring", since=1, by="test"
+    )  # fmt: skip
+    with LogWriter(lab.pair.target, control_topic(lab.name), client_id="test") as writer:
+        writer.write([turned.encode()])
+    with pytest.raises(RefusedError, match="does not copy in this direction"):
+        lab.taken()
+    assert lab.states() == {}
 
 
 def test_of_two_attempts_at_a_range_one_gives_way_and_nothing_is_copied_twice(lab: SeedLab):
