@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from replicator.blocking import finished
 from replicator.control.control_state import ControlState
 from replicator.control.duty import DutyDesk
+from replicator.control.easing import Easing
 from replicator.control.role_records import ContactRecord, TopicContact
 from replicator.dataplane.events import Problem
 from replicator.identifiers import is_canary_topic
@@ -35,16 +36,15 @@ class ContactDuty:
         self._desk = desk
         self._flows = flows
         self._last: dict[str, ContactRecord] = {}
-        self._pause_seconds = INTERVAL_SECONDS
-        self._look_at = 0.0
+        self._easing = Easing(pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS)
 
     async def turn(self) -> tuple[Problem, ...]:
         """Looks at the ends of every topic and writes them down where anything moved."""
         now = self._desk.clock.monotonic()
-        if now < self._look_at:
+        if not self._easing.due(now):
             return ()
-        records = await finished(self._look)
-        self._look_at = now + self._pause_seconds - INTERVAL_SECONDS / 2
+        records, quiet = await finished(self._look)
+        self._easing.looked(now, quiet=quiet)
         if records:
             await self._desk.store([record.encode() for record in records])
             self._last.update({record.link: record for record in records})
@@ -53,7 +53,8 @@ class ContactDuty:
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def _look(self) -> list[ContactRecord]:
+    def _look(self) -> tuple[list[ContactRecord], bool]:
+        """What is to be noted, and whether nothing moved."""
         from replicator.wire.log_ends import log_ends  # slow to import, needed where lane 0 is
 
         desk, control = self._desk, self._desk.control()
@@ -80,10 +81,7 @@ class ContactDuty:
             quiet = quiet and not moved
             if before is None or moved or _old(before, at_ms):
                 found.append(record)
-        self._pause_seconds = (
-            min(2 * self._pause_seconds, QUIET_SECONDS) if quiet else INTERVAL_SECONDS
-        )
-        return found
+        return found, quiet
 
 
 def _old(record: ContactRecord, at_ms: int) -> bool:

@@ -11,6 +11,7 @@ from typing import cast
 
 from replicator.blocking import finished
 from replicator.control.duty import DutyDesk
+from replicator.control.easing import Easing
 from replicator.dataplane.events import Problem
 from replicator.identifiers import is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
@@ -62,8 +63,7 @@ class SplitBrainDuty:
             desk.pair.source, client_id=client_id, timeout_seconds=ANSWER_SECONDS
         )
         self._probe = PartitionProbe(desk.pair.target, client_id=client_id, clock=desk.clock)
-        self._pause_seconds = INTERVAL_SECONDS
-        self._look_at = 0.0
+        self._easing = Easing(pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS)
         self._ends: dict[Key, int] = {}
         self._waiting: dict[Key, int] = {}
         self._found: dict[Key, Foreign] = {}
@@ -81,7 +81,7 @@ class SplitBrainDuty:
         from replicator.wire.log_ends import log_ends  # slow to import, needed where lane 0 is
 
         desk, now = self._desk, self._desk.clock.monotonic()
-        if now < self._look_at:
+        if not self._easing.due(now):
             return self._problems()
         topics = {
             record.target: record
@@ -95,11 +95,8 @@ class SplitBrainDuty:
             desk.pair.target, keys,
             client_id=f"{desk.client_id}-split-brain", timeout_seconds=ANSWER_SECONDS,
         )  # fmt: skip
-        quiet = bool(keys) and ends == self._ends
-        self._pause_seconds = (
-            min(2 * self._pause_seconds, QUIET_SECONDS) if quiet else INTERVAL_SECONDS
-        )
-        self._look_at = now + self._pause_seconds - INTERVAL_SECONDS / 2
+        quiet = bool(keys) and ends == self._ends and not self._waiting
+        self._easing.looked(now, quiet=quiet)
         for key, end in ends.items():
             before = self._ends.get(key)
             if before is not None and end > before:
