@@ -1,7 +1,7 @@
 """What `switchover`, `failover` and `failback` share: asking, progress, and printing the report."""
 
 import logging
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,42 +14,10 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from replicator.failover.report import TransitionReport
+    from replicator.failover.report import Loss, TransitionReport
     from replicator.failover.request import Question, StepEvent, TransitionRequest
 
 REFUSED = 3
-FAILED = 1
-
-LinkOption = Annotated[str, typer.Option("--link", metavar="LINK", help="The link to turn.")]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show every check and step; nothing is changed.")
-]
-ResumeOption = Annotated[
-    bool,
-    typer.Option("--resume", help="Go on with an open one; fences whoever runs it."),
-]
-RollbackOption = Annotated[
-    bool,
-    typer.Option("--rollback", help="Take an open one back; fences whoever runs it."),
-]
-FromOption = Annotated[
-    str | None,
-    typer.Option(
-        "--from", metavar="CLUSTER",
-        help="The side that is left; only on links of several sides without an active one.",
-    ),
-]  # fmt: skip
-ManualFenceOption = Annotated[
-    bool,
-    typer.Option("--manual-fence", help="State that writers are off the side that gives up."),
-]
-UnreachableOption = Annotated[
-    float,
-    typer.Option(
-        "--unreachable-after", min=0.5, max=60.0, metavar="SECONDS",
-        help="How long a side may take to answer before it counts as gone.",
-    ),
-]  # fmt: skip
 
 
 def carry_out(
@@ -57,6 +25,7 @@ def carry_out(
 ) -> None:
     """Runs a transition and prints its report; exits with 3 where it was refused or taken back."""
     from replicator.clock import SystemClock
+    from replicator.failover.journal import TakenOverError
     from replicator.failover.runner import run_transition
     from replicator.observability.logging import configure_logging
     from replicator.topology.load import require_plan, topology_path
@@ -79,6 +48,8 @@ def carry_out(
             on_step=progress,
             answer=lambda question: _answer(question, yes=yes),
         )
+    except TakenOverError:
+        raise  # whoever took it over goes on with it
     except (KeyboardInterrupt, ReplicatorError):
         if begun:
             again = f"replicator {request.kind} --link {request.link}"
@@ -105,6 +76,13 @@ def _answer(question: "Question", *, yes: bool) -> bool:
     return confirm(question.text, yes=yes)
 
 
+def _loss(loss: "Loss") -> str:
+    if not loss.known:
+        return "not known: the old side was never in contact"
+    stated = "exactly" if loss.exact else "at most"
+    return f"{stated} {loss.records} records, {loss.seconds:.1f} s"
+
+
 def _text(report: "TransitionReport") -> "RenderableType":
     from rich.console import Group
     from rich.table import Table
@@ -129,8 +107,7 @@ def _text(report: "TransitionReport") -> "RenderableType":
         for name, state, detail, remedy in rows:
             table.add_row(name, state, f"{detail}. {remedy}" if remedy else detail)
         parts.append(table)
-    stated = "exactly" if report.loss.exact else "at most"
-    parts.append(Text(f"loss {stated} {report.loss.records} records, {report.loss.seconds:.1f} s"))
+    parts.append(Text(f"loss {_loss(report.loss)}"))
     if report.rto_seconds is not None:
         parts.append(Text(f"epoch {report.epoch}, RTO {report.rto_seconds:.1f} s"))
     if report.outcome == "done" and not report.dry_run:
