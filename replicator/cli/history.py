@@ -74,7 +74,10 @@ def _details(entry: Any) -> list[str]:  # noqa: ANN401
     rto = entry.get("rtoSeconds")
     lost = entry["lostRecords"] if drill else entry["loss"]["records"]
     parts = [f"by {entry['by']}", "never ended" if rto is None else f"interrupted {rto:.1f} s"]
-    parts.append(f"{lost:,} records lost" if lost else "nothing lost")
+    if not drill and not entry["loss"].get("known", True):
+        parts.append("loss not known")
+    else:
+        parts.append(f"{lost:,} records lost" if lost else "nothing lost")
     if drill:
         parts.append(f"{entry['rereadRecords']:,} read again")
     elif entry.get("fencing"):

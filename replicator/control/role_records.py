@@ -39,7 +39,24 @@ class RoleRecord(Record):
         )
 
 
-class TransitionRecord(Record):
+class _OfTransition(Record):
+    """Belongs to one transition of a link."""
+
+    link: str
+    id: str
+
+
+class _OfSide(Record):
+    """Holds of one cluster of a link since a time, by somebody's doing."""
+
+    KEY = ("link", "cluster")
+    link: str
+    cluster: str
+    at_ms: int
+    by: str
+
+
+class TransitionRecord(_OfTransition):
     """A transition as a whole. While ``open`` it is the link's lock, ``token`` names its runner.
 
     ``report`` is the object of the contract once it ended; ``options`` is what was asked for.
@@ -47,8 +64,6 @@ class TransitionRecord(Record):
 
     KIND = "transition"
     KEY = ("link", "id")
-    link: str
-    id: str
     kind: Literal["switchover", "failover", "failback"]
     state: Literal["open", "done", "rolled-back", "superseded"]
     source: str
@@ -64,13 +79,11 @@ class TransitionRecord(Record):
     report: dict[str, Any] | None = None
 
 
-class StepRecord(Record):
+class StepRecord(_OfTransition):
     """One step of a transition: written before it as ``intent`` and after it with its evidence."""
 
     KIND = "step"
     KEY = ("link", "id", "step")
-    link: str
-    id: str
     step: str
     state: Literal["intent", "done"]
     at_ms: int
@@ -88,29 +101,23 @@ class Denial(Part):
     principal: str
 
 
-class FenceRecord(Record):
-    """Writers are kept off one cluster of a link; a tombstone lets them on again."""
+class FenceRecord(_OfSide):
+    """Writers are kept off one cluster of a link; a tombstone lets them on again.
+
+    ``transition`` is the one that put it up; empty in records of before it was noted.
+    """
 
     KIND = "fence"
-    KEY = ("link", "cluster")
-    link: str
-    cluster: str
     method: Literal["acl", "command", "manual"]
     state: Literal["intent", "held"]
-    at_ms: int
-    by: str
+    transition: str = ""
     denials: tuple[Denial, ...] = ()
 
 
-class DrainedRecord(Record):
+class DrainedRecord(_OfSide):
     """On a link without an active side, nobody should use this cluster now; a tombstone ends it."""
 
     KIND = "drained"
-    KEY = ("link", "cluster")
-    link: str
-    cluster: str
-    at_ms: int
-    by: str
 
 
 class SightingRecord(Record):
@@ -142,13 +149,11 @@ class ContactRecord(Record):
     topics: tuple[TopicContact, ...]
 
 
-class SalvageRecord(Record):
+class SalvageRecord(_OfTransition):
     """How far the tail of one partition was put on the new side: written with those records."""
 
     KIND = "salvage"
     KEY = ("link", "id", "topic", "partition")
-    link: str
-    id: str
     topic: str
     partition: int
     next_offset: int

@@ -7,6 +7,7 @@ at work on the link.
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import structlog
@@ -15,7 +16,7 @@ from replicator.clock import Clock
 from replicator.errors import ReplicatorError
 from replicator.failover.request import Question, StepEvent, TransitionRequest
 from replicator.failover.runner import run_transition
-from replicator.failover.witness import Look, judge, keep
+from replicator.failover.witness import Look, judge, keep, patience_seconds
 from replicator.failover.witness_words import note_sightings, reaches, witness_reaches
 from replicator.policy.procedure import Automatic
 from replicator.topology.plan import LinkPlan, Plan
@@ -65,16 +66,14 @@ class AutomaticFailover(threading.Thread):
             except ReplicatorError as error:
                 log.warning("not promoted", link=self._link.name, error=error.paragraph())
                 self._rests_until = self._clock.monotonic() + ATTEMPT_SECONDS
+            except Exception:  # whatever it was, a watch that ends in silence promotes nothing ever
+                log.exception("a look failed unexpectedly", link=self._link.name)
             left = began + self._automatic.interval_seconds - self._clock.monotonic()
             self._stopping.wait(max(0.1, left))
 
     def _turn(self) -> None:
         role = self._role()
-        patience = max(1.0, self._automatic.interval_seconds)
-        reached = {
-            str(alias): reaches(self._plan.cluster(alias), timeout_seconds=patience)
-            for alias in self._link.clusters
-        }
+        reached = self._probe()
         now_ms = round(self._clock.now() * 1000)
         self._tell([alias for alias, answers in reached.items() if answers], now_ms)
         if role.state != "mirroring":
@@ -88,6 +87,17 @@ class AutomaticFailover(threading.Thread):
         verdict = judge(self._looks, self._automatic, now_seconds=now)
         if verdict.promote and now >= self._rests_until:
             self._promote(role, verdict.reason)
+
+    def _probe(self) -> dict[str, bool]:
+        """Which sides answer us within the patience of one look, asked at the same time."""
+        aliases = [str(alias) for alias in self._link.clusters]
+        seconds = patience_seconds(self._automatic)
+
+        def ask(alias: str) -> bool:
+            return reaches(self._plan.cluster(alias), timeout_seconds=seconds)
+
+        with ThreadPoolExecutor(len(aliases), thread_name_prefix="probe") as pool:
+            return dict(zip(aliases, pool.map(ask, aliases), strict=True))
 
     def _tell(self, reached: list[str], now_ms: int) -> None:
         if not self._automatic.witness_cluster or not reached:
@@ -117,6 +127,8 @@ class AutomaticFailover(threading.Thread):
             self._rests_until = self._clock.monotonic() + ATTEMPT_SECONDS
 
     def _allowed(self, question: Question) -> bool:
+        if question.old_side_answers:
+            return False  # it came back between the last look and the command
         return question.loss_known and question.lost_records <= self._automatic.max_lost_records
 
     def _heard(self, event: StepEvent) -> None:

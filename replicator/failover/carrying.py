@@ -8,7 +8,8 @@ import structlog
 
 from replicator.control.role_records import RoleRecord
 from replicator.errors import RefusedError, ReplicatorError
-from replicator.failover.journal import TakenOverError
+from replicator.failover.fence_steps import take_fences_down
+from replicator.failover.journal import TakenOverError, why_ended
 from replicator.failover.machine import (
     STATE_AFTER,
     STATE_OF,
@@ -20,7 +21,7 @@ from replicator.failover.machine import (
     promoted,
     steps_of,
 )
-from replicator.failover.report import Loss, StepResult, TopicLoss, TransitionReport
+from replicator.failover.report import Loss, StepResult, TransitionReport
 from replicator.failover.request import StepEvent
 from replicator.failover.run_state import RunState, TakeBackError
 from replicator.failover.steps_failback import FailbackSteps
@@ -42,14 +43,13 @@ class Carrier:
         self._run = run
         self._draft = draft
         self._taking_back = taking_back
-        self._reason = "asked for" if taking_back else ""
         self._steps = steps_of(
             run.journal.header.kind,
             and_switch=run.request.and_switch,
             with_roles=has_roles(run.sides.link),
         )
         self._switch = SwitchSteps(run)
-        self._back = FailbackSteps(run, self._switch)
+        self._back = FailbackSteps(run)
         self._over = FailoverSteps(run)
         self._begun: dict[Step, float] = {}
 
@@ -96,7 +96,8 @@ class Carrier:
                 action.reason, subject=self._draft.link, remedy="It stays open: resume it later."
             )
         if action.do == "take-back":
-            return self._take_back(self._switch.why_taken_back(action.reason))
+            reason = self._switch.why_taken_back(action.reason)
+            return self._take_back(why_ended(self._run.journal.header) or reason)
         if action.do == "wait":
             self._run.clock.sleep(POLL_SECONDS)
         elif action.step is not None:
@@ -213,13 +214,12 @@ class Carrier:
 
     def _take_back(self, reason: str) -> TransitionReport:
         run, sides = self._run, self._run.sides
-        self._taking_back, self._reason = True, reason
+        self._taking_back = True
         run.on_step(StepEvent("rollback", "began", reason))
+        # On record first: whoever goes on after a crash must not go forward without the fence.
+        run.journal.note_taking_back(reason)
         done = self._progress().done
-        if Step.FENCE in self._steps or Step.REJOIN in self._steps:
-            said = self._switch.lower_all()
-        else:
-            said = []
+        said = take_fences_down(run) if has_roles(sides.link) else []
         role = run.role()
         touched = role.epoch != run.journal.header.base_epoch or run.transition_owns_role()
         if touched:
@@ -229,7 +229,7 @@ class Carrier:
 
     def _rest_state(self, done: frozenset[Step]) -> RoleState:
         """What the link was before, or has safely reached."""
-        if self._draft.kind == "failback" and Step.CATCH_UP not in done:
+        if self._draft.kind == "failback" and Step.REALIGN not in done:
             return "promoted"
         return "mirroring"
 
@@ -258,11 +258,7 @@ class Carrier:
         for step, name in ((Step.SALVAGE, "loss"), (Step.DECLARE, "loss")):
             told = journal.evidence(step).get(name) if step in self._steps else None
             if isinstance(told, Mapping):
-                topics = tuple(
-                    TopicLoss(one["topic"], one["records"], one["seconds"])
-                    for one in told["topics"]
-                )
-                return Loss(topics, exact=bool(told["exact"]), known=bool(told["known"]))
+                return Loss.from_json(told)
         return self._run.loss
 
     def _rto(self) -> float | None:

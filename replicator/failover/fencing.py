@@ -192,6 +192,12 @@ def _command(
     cluster: ClusterPlan,
     doing: Literal["fence", "unfence"],
 ) -> Ran:
+    if not command:
+        raise RefusedError(
+            f"writers were kept off by a command, and the file names none to {doing} any more",
+            subject=f"cluster:{cluster.alias}",
+            remedy="Put 'fencing: {method: command, ...}' back into the link, then try again.",
+        )
     context = {"link": sides.link.name, "cluster": str(cluster.alias), "doing": doing}
     ran = run_command(command, context, timeout_seconds=COMMAND_SECONDS)
     if not ran.ok:

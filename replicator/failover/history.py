@@ -2,6 +2,7 @@
 
 from replicator.control.role_reading import read_roles
 from replicator.control.role_records import TransitionRecord
+from replicator.failover.journal import why_ended
 from replicator.failover.report import JsonObject, TransitionReport
 from replicator.failover.sides import CLIENT_ID, find_link
 from replicator.topology.plan import Plan
@@ -39,6 +40,6 @@ def _empty(one: TransitionRecord) -> JsonObject:
     report = TransitionReport(
         id=one.id, kind=one.kind, link=one.link, from_cluster=one.source, to_cluster=one.target,
         epoch=one.base_epoch, outcome="done", at_ms=one.at_ms, by=one.by,
-        plan_hash=one.plan_hash, fencing=one.fencing,
+        plan_hash=one.plan_hash, fencing=one.fencing, reason=why_ended(one),
     )  # fmt: skip
     return {**report.as_json(), "outcome": one.state}

@@ -7,13 +7,13 @@ was fenced reads again: is the transition still his (the token says so), he goes
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.control.control_state import ControlState
 from replicator.control.record_base import Record
 from replicator.control.role_records import StepRecord, TransitionRecord
 from replicator.errors import FencedError, RefusedError, ReplicatorError
+from replicator.failover.locks import Lock, open_transition
 from replicator.failover.machine import Progress, Step
 from replicator.failover.sides import CLIENT_ID, Sides
 from replicator.identifiers import control_topic, transition_transactional_id
@@ -22,31 +22,12 @@ from replicator.kafka.log_writer import LogWriter
 from replicator.topology.plan import ClusterPlan
 
 ATTEMPTS = 3
+TAKING_BACK = "takingBack"
+"""Among the options of a transition: why it is being taken back."""
 
 
 class TakenOverError(RefusedError):
     """Another operator goes on with this transition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lock:
-    """Who holds a link, in words."""
-
-    record: TransitionRecord
-
-    def refusal(self, now_ms: int) -> RefusedError:
-        """What the second operator is told."""
-        one = self.record
-        minutes = max(0, now_ms - one.at_ms) / 60_000
-        return RefusedError(
-            f"a {one.kind} of link '{one.link}' from {one.source} to {one.target} is open: begun by "
-            f"{one.by} {minutes:.1f} min ago (id {one.id})",
-            subject=one.link,
-            remedy=(
-                f"Wait for it; or go on with it: 'replicator {one.kind} --link {one.link} --resume'; "
-                f"or take it back: '... --rollback'. Either fences whoever runs it now."
-            ),
-        )
 
 
 class Journal:
@@ -81,13 +62,13 @@ class Journal:
         ensure_compacted_topic(with_topic, control_topic(self._sides.topology), partitions=1)
         for _ in range(ATTEMPTS):
             self.refresh()
-            held = open_transition(self.state, self.header.link)
+            held = open_transition([self.state], self.header.link)
             if held is not None and held.id != self.header.id:
                 raise Lock(held).refusal(self.now_ms())
             try:
                 self._writer.open()
                 self.refresh()  # what others wrote before we fenced them
-                held = open_transition(self.state, self.header.link)
+                held = open_transition([self.state], self.header.link)
                 if held is not None and held.id != self.header.id:
                     raise Lock(held).refusal(self.now_ms())
                 self._writer.write([self.header.encode()])
@@ -101,6 +82,22 @@ class Journal:
             subject=self.header.link,
             remedy="Agree on one of them, then try again.",
         )
+
+    def withdraw(self, reason: str) -> RefusedError:
+        """Gives the lock back before anything was done; returns what the operator is told."""
+        options = {**self.header.options, TAKING_BACK: reason}
+        self.write([self.header.model_copy(update={"state": "rolled-back", "options": options})])
+        return RefusedError(
+            f"{reason}; nothing was changed", subject=self.header.link,
+            remedy=f"Look at 'replicator history --link {self.header.link}', then ask again.",
+        )  # fmt: skip
+
+    def note_taking_back(self, reason: str) -> None:
+        """From now on this transition can only be taken back, by whoever goes on with it."""
+        if TAKING_BACK not in self.header.options:
+            options = {**self.header.options, TAKING_BACK: reason}
+            self.header = self.header.model_copy(update={"options": options})
+            self.write([self.header])
 
     def end_other(self, record: TransitionRecord) -> None:
         """Ends another transition of the link for good; its runner finds that out at its next write."""
@@ -117,7 +114,7 @@ class Journal:
         """
         self.header = self.header.model_copy(update={"token": secrets.token_hex(8)})
         self._writer.open()
-        held = open_transition(self.refresh(), self.header.link)
+        held = open_transition([self.refresh()], self.header.link)
         if held is None or held.id != self.header.id:
             raise RefusedError(
                 "it ended before it could be taken over", subject=self.header.link,
@@ -279,6 +276,6 @@ class Journal:
         return None
 
 
-def open_transition(state: ControlState, link: str) -> TransitionRecord | None:
-    """The transition that has the link now."""
-    return next((one for one in state.transitions(link) if one.state == "open"), None)
+def why_ended(one: TransitionRecord) -> str:
+    """Why a transition is or was taken back, where its report does not say; empty otherwise."""
+    return str(one.options.get(TAKING_BACK, ""))

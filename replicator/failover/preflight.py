@@ -11,7 +11,12 @@ from replicator.failover.loss import loss_by_contact, loss_by_ends, unknown_loss
 from replicator.failover.report import Check, Loss
 from replicator.failover.request import TransitionRequest
 from replicator.failover.sides import Sides
-from replicator.failover.watching import measure_lag, stored_checkpoints
+from replicator.failover.watching import (
+    log_ends,
+    measure_lag,
+    oldest_missing_seconds,
+    stored_checkpoints,
+)
 from replicator.identifiers import is_canary_topic, membership_group
 from replicator.topology.plan import ClusterPlan
 from replicator.topology.roles import Role
@@ -179,7 +184,10 @@ class Preflight:
         sides = self.sides
         if sides.answers(sides.old):
             try:
-                return loss_by_ends(measure_lag(sides, sides.old))
+                ends = log_ends(sides, sides.old)
+                lag = measure_lag(sides, sides.old, ends)
+                ages = oldest_missing_seconds(sides, lag, ends, clock=self.clock)
+                return loss_by_ends(lag, ages)
             except ReplicatorError as error:
                 sides.silent[str(sides.old.alias)] = error
         control = sides.control(sides.new)

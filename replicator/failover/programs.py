@@ -1,5 +1,6 @@
 """Programs and webhooks of the operator's own: run with a time limit, their output kept as evidence."""
 
+import http.client
 import json
 import os
 import subprocess
@@ -72,6 +73,6 @@ def call_webhook(url: str, context: Mapping[str, str], *, timeout_seconds: float
     except urllib.error.HTTPError as refused:
         with refused:
             return Ran(host, ok=False, output=f"answered {refused.code}")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return Ran(host, ok=False, output=f"no answer: {error}")
     return Ran(host, ok=True, output=said)

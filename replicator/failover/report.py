@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Self
 
 Outcome = Literal["done", "refused", "rolled-back"]
 JsonObject = dict[str, object]
@@ -70,6 +70,14 @@ class Loss:
     def seconds(self) -> float:
         """Of the topic that lost the longest time."""
         return max((topic.seconds for topic in self.topics if topic.records), default=0.0)
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Self:
+        """What ``as_json`` gave."""
+        topics = tuple(
+            TopicLoss(one["topic"], one["records"], one["seconds"]) for one in told["topics"]
+        )
+        return cls(topics, exact=bool(told["exact"]), known=bool(told["known"]))
 
     def as_json(self) -> JsonObject:
         """The object of the contract."""

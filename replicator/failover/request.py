@@ -67,12 +67,16 @@ class StepEvent:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Asked once, before anything changes, after the loss was stated."""
+    """Asked once, before anything changes, after the loss was stated.
+
+    ``old_side_answers`` says that the side which gives up its role was there a moment ago.
+    """
 
     text: str
     lost_records: int
     lost_seconds: float
     loss_known: bool = True
+    old_side_answers: bool = False
 
 
 OnStep = Callable[[StepEvent], None]

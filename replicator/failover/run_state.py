@@ -7,7 +7,8 @@ from replicator.clock import Clock
 from replicator.control.role_records import FenceRecord, RoleRecord
 from replicator.errors import ReplicatorError
 from replicator.failover.hooks import hook_evidence, run_hooks
-from replicator.failover.journal import Journal
+from replicator.failover.journal import Journal, TakenOverError
+from replicator.failover.locks import overtaken
 from replicator.failover.machine import Step
 from replicator.failover.report import Loss
 from replicator.failover.request import OnStep, StepEvent, TransitionRequest
@@ -80,7 +81,11 @@ class RunState:
         return newest is not None and newest.transition == self.journal.header.id
 
     def role_record(self, active: ClusterPlan, state: RoleState, reason: str) -> RoleRecord:
-        """The record that says so: the one that stands already, or the next one."""
+        """The record that says so: the one that stands already, or the next one.
+
+        Raises:
+            TakenOverError: another transition began an epoch since this one had begun.
+        """
         records = self._role_records()
         transition = self.journal.header.id
         held = max(records, key=lambda record: record.role().rank, default=None)
@@ -88,6 +93,13 @@ class RunState:
             held, active=active.alias, state=state, transition=transition
         ):
             return held
+        if held is not None and overtaken(self.journal.header, held):
+            raise TakenOverError(
+                f"the link has gone on without this {self.journal.header.kind}: {held.active} is "
+                f"active in epoch {held.epoch}, by {held.by}",
+                subject=self.sides.link.name,
+                remedy="Nothing more is done. Look at 'replicator history'.",
+            )
         now = held.role() if held is not None else first_role(self.sides.link)
         return next_role(
             now, active=active.alias, state=state, at_ms=self.journal.now_ms(),

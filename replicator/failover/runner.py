@@ -11,11 +11,19 @@ from dataclasses import replace
 from replicator.clock import Clock
 from replicator.control.role_reading import RolesRead, read_roles
 from replicator.control.role_records import TransitionRecord
-from replicator.errors import InputError, RefusedError
+from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.carrying import Carrier
 from replicator.failover.client_properties import client_properties
+from replicator.failover.directions import directions
 from replicator.failover.fencing import method_in_force
-from replicator.failover.journal import Journal, Lock, open_transition
+from replicator.failover.journal import Journal, why_ended
+from replicator.failover.locks import (
+    Lock,
+    newest_role,
+    open_transition,
+    others_open,
+    overtaken_transitions,
+)
 from replicator.failover.machine import steps_of
 from replicator.failover.preflight import Preflight
 from replicator.failover.report import Loss, StepResult, TransitionReport
@@ -61,20 +69,34 @@ def run_transition(
         links=[link],
     )
     plan = read.oriented()  # other links over the same clusters may have turned as well
-    link, role = plan.link(link.name), read.role(link)
-    held = _held(read, link.name)
+    link = plan.link(link.name)
+    held = open_transition(read.states.values(), link.name)
     if held is not None and (request.resume or request.roll_back):
         return _go_on(plan, link, held, request, clock=clock, on_step=on_step)
     if request.resume or request.roll_back:
-        raise RefusedError(
-            "no transition of the link is open", subject=link.name,
-            remedy=f"Look at 'replicator history --link {link.name}'.",
-        )  # fmt: skip
+        raise _nothing_open(link, read)
+    return _new(
+        plan, link, request, read, began_ms=began_ms, clock=clock, on_step=on_step, answer=answer
+    )
+
+
+def _new(
+    plan: Plan,
+    link: LinkPlan,
+    request: TransitionRequest,
+    read: RolesRead,
+    *,
+    began_ms: int,
+    clock: Clock,
+    on_step: OnStep,
+    answer: Answer,
+) -> TransitionReport:
+    """Looks, asks, takes the lock and carries a new transition out."""
+    role = read.role(link)
+    held = open_transition(read.states.values(), link.name)
     if held is not None and not (request.kind == "failover" and request.take_over):
         raise Lock(held).refusal(began_ms)
-    source, target = (
-        _directions(link, role, request) if has_roles(link) else _leaving(link, request)
-    )
+    source, target = directions(link, role, request, silent=frozenset(read.silent))
     with Sides(plan, link, plan.cluster(source), plan.cluster(target)) as sides:
         sides.silent = {
             alias: error for alias, error in read.silent.items() if alias in link.clusters
@@ -89,10 +111,14 @@ def run_transition(
             options={
                 "tail": request.tail, "andSwitch": request.and_switch,
                 "manualFence": request.manual_fence,
+                "stays": has_roles(link) and target == role.active,
             },
         )  # fmt: skip
         checked = Preflight(sides, request, role, clock)
         loss = _check(checked)
+        # What was stated is kept for whoever goes on after a crash.
+        options = {**header.options, "loss": loss.as_json()}
+        header = header.model_copy(update={"options": options})
         draft = _draft(header, checked, loss, sides)
         if request.dry_run or not checked.ok:
             outcome = draft.outcome if checked.ok else "refused"
@@ -102,13 +128,16 @@ def run_transition(
             shown = tuple(StepResult(step.value, 0.0, "would be done") for step in steps)
             return replace(draft, dry_run=request.dry_run, outcome=outcome,
                            reason=_first_reason(checked), steps=shown if checked.ok else ())  # fmt: skip
-        if not answer(_question(header, loss)):
+        if not answer(_question(header, loss, old_side_answers=sides.answers(sides.old))):
             return replace(draft, outcome="refused", reason="not confirmed")
         with_lock = _journal(sides, header, clock)
         try:
             if held is not None:
                 _supersede(with_lock, held)
             with_lock.begin()
+            _look_again(with_lock, sides, role)
+            for one in overtaken_transitions(read.states.values(), link.name):
+                _supersede(with_lock, one)
             run = RunState(
                 sides, with_lock, request, clock, on_step,
                 method_in_force(link.procedure.fencing, stated=request.manual_fence), loss,
@@ -145,15 +174,17 @@ def _go_on(
             manual_fence=bool(options.get("manualFence")) or request.manual_fence,
         )
         header = held.model_copy(update={"by": request.by})
+        stated = Loss.from_json(options["loss"]) if "loss" in options else Loss()
         journal = _journal(sides, header, clock)
         try:
             journal.seize()
             run = RunState(
                 sides, journal, asked, clock, on_step,
-                method_in_force(link.procedure.fencing, stated=asked.manual_fence),
+                method_in_force(link.procedure.fencing, stated=asked.manual_fence), stated,
             )  # fmt: skip
-            draft = _draft(journal.header, None, Loss(), sides)
-            return Carrier(run, draft, taking_back=request.roll_back).carry()
+            draft = _draft(journal.header, None, stated, sides)
+            taking_back = request.roll_back or bool(why_ended(journal.header))
+            return Carrier(run, draft, taking_back=taking_back).carry()
         finally:
             journal.close()
 
@@ -167,51 +198,42 @@ def _supersede(journal: Journal, held: TransitionRecord) -> None:
     journal.end_other(held.model_copy(update={"state": "superseded"}))
 
 
-def _held(read: RolesRead, link: str) -> TransitionRecord | None:
-    """The open transition of a link, wherever it is on record."""
-    found = (open_transition(state, link) for state in read.states.values())
-    return next((one for one in found if one is not None), None)
+def _look_again(journal: Journal, sides: Sides, seen: Role) -> None:
+    """Under the lock: the link is as it was looked at before the question, on either side.
+
+    Hours may lie between the look and the answer. Of two operators whose journals stand on different
+    sides each writes first and looks then, so that at least one of them gives way.
+
+    Raises:
+        RefusedError: it is not; the lock was given back.
+    """
+    states = [journal.state]
+    away = sides.old if journal.header.home == sides.new.alias else sides.new
+    if sides.answers(away):
+        try:
+            states.append(sides.control(away))
+        except ReplicatorError as error:
+            sides.silent[str(away.alias)] = error
+    other = others_open(states, journal.header)
+    if other is not None:
+        raise journal.withdraw(f"{other.by} began a {other.kind} of the link in the same moment")
+    newest = newest_role(states, sides.link.name)
+    if newest is not None and newest.role().rank != seen.rank:
+        raise journal.withdraw(
+            f"the link changed since it was looked at: {newest.active} is active in epoch "
+            f"{newest.epoch}, {newest.state}"
+        )
 
 
-def _directions(link: LinkPlan, role: Role, request: TransitionRequest) -> tuple[str, str]:
-    """From where to where; refuses what makes no sense."""
-    other = next(str(alias) for alias in link.clusters if alias != role.active)
-    to = request.to or (other if request.kind == "failback" else "")
-    if not to or to not in link.clusters:
-        sides = " and ".join(link.clusters)
-        raise InputError(
-            f"'{to}' is not a side of link '{link.name}'" if to else "it is not said where to",
-            subject=link.name, remedy=f"Its sides are {sides}: --to {other}.",
-        )  # fmt: skip
-    if role.state == "conflict":
-        if request.kind != "failover":
-            raise RefusedError(
-                f"ROLE_CONFLICT: epoch {role.epoch} is claimed by both sides", subject=link.name,
-                remedy=f"Decide: replicator failover --link {link.name} --to ... --accept-loss",
-            )  # fmt: skip
-        return next(str(a) for a in link.clusters if a != to), to
-    if to == role.active:
-        raise RefusedError(
-            f"{to} is the active side already, since epoch {role.epoch}", subject=link.name,
-            remedy=f"The other side is {other}. Nothing was changed.",
-        )  # fmt: skip
-    return role.active, to
-
-
-def _leaving(link: LinkPlan, request: TransitionRequest) -> tuple[str, str]:
-    """From where to where groups move on a link without an active side."""
-    ways = [
-        (str(flow.source), str(flow.target))
-        for flow in link.flows
-        if request.to in {None, flow.target} and request.source in {None, flow.source}
-    ]
-    if len(ways) != 1:
-        known = ", ".join(flow.id for flow in link.flows)
-        raise InputError(
-            "it is not said which side is left for which",
-            subject=link.name, remedy=f"Name --from and --to of one of its flows: {known}.",
-        )  # fmt: skip
-    return ways[0]
+def _nothing_open(link: LinkPlan, read: RolesRead) -> RefusedError:
+    """Nothing to go on with, as far as can be seen."""
+    silent = ", ".join(alias for alias in read.silent if alias in link.clusters)
+    hidden = f", as far as can be seen: {silent} does not answer" if silent else ""
+    return RefusedError(
+        f"no transition of the link is open{hidden}", subject=link.name,
+        remedy=f"Bring {silent} back, or see 'replicator failover --help'." if silent else
+        f"Look at 'replicator history --link {link.name}'.",
+    )  # fmt: skip
 
 
 def _check(checked: Preflight) -> Loss:
@@ -237,7 +259,7 @@ def _draft(
     )  # fmt: skip
 
 
-def _question(header: TransitionRecord, loss: Loss) -> Question:
+def _question(header: TransitionRecord, loss: Loss, *, old_side_answers: bool) -> Question:
     stated = "Nothing will be lost."
     if header.kind == "failover":
         by = "exactly" if loss.exact else "at most, by the last contact,"
@@ -250,7 +272,7 @@ def _question(header: TransitionRecord, loss: Loss) -> Question:
     return Question(
         f"{stated}\n{header.kind.capitalize()} of link '{header.link}' from {header.source} to "
         f"{header.target}?",
-        loss.records, loss.seconds, loss.known,
+        loss.records, loss.seconds, loss.known, old_side_answers,
     )  # fmt: skip
 
 

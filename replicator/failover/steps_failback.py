@@ -5,13 +5,15 @@ In these steps ``sides.old`` is the side that is active now, ``sides.new`` the o
 
 from pathlib import Path
 
+from replicator.control.role_records import SalvageRecord
 from replicator.errors import RefusedError, ReplicatorError
+from replicator.failover.fence_steps import keep_writers_off
 from replicator.failover.inject import Injector
 from replicator.failover.machine import Facts, Step
 from replicator.failover.report import Loss, TopicLoss
 from replicator.failover.run_state import RunState
 from replicator.failover.sides import Key, by_key, by_topic
-from replicator.failover.steps_switch import SETTLE_SECONDS, Done, SwitchSteps
+from replicator.failover.steps_switch import SETTLE_SECONDS, Done
 from replicator.failover.tail import export_tail, read_tail
 from replicator.failover.turning import place_starts, prepare_way
 from replicator.failover.watching import (
@@ -29,9 +31,8 @@ CATCH_UP_SECONDS = 3600.0
 class FailbackSteps:
     """Steps until the reversed flow mirrors; for one run."""
 
-    def __init__(self, run: RunState, switch: SwitchSteps) -> None:
+    def __init__(self, run: RunState) -> None:
         self._run = run
-        self._switch = switch
 
     def facts(self, step: Step, *, waited_seconds: float) -> Facts:
         """How far the reversed flow is behind the end it had when it began."""
@@ -51,7 +52,7 @@ class FailbackSteps:
         run, sides = self._run, self._run.sides
         said = "no method declared"
         if run.fencing is not None:
-            self._switch.raise_fence(sides.new, run.fencing)
+            keep_writers_off(run, sides.new, run.fencing)
             said = run.fencing.method
         ends = settled_ends(sides, sides.new, clock=run.clock, patience_seconds=SETTLE_SECONDS)
         if ends is None:
@@ -115,10 +116,7 @@ class FailbackSteps:
         total = listed.get("records", 0)
         if run.journal.header.options.get("tail") != "inject":
             return Done(f"{total} records are kept aside", {"injected": 0})
-        done = {
-            (one.topic, one.partition): one
-            for one in run.journal.refresh().salvaged(sides.link.name, run.journal.header.id)
-        }
+        done = self._injected()
         ranges = {
             key: (max(low, done[key].next_offset if key in done else low), high)
             for key, (low, high) in self._ranges().items()
@@ -141,6 +139,26 @@ class FailbackSteps:
             f"{injected} records were put on {sides.old.alias}, behind what it had{aside}",
             {"injected": injected, "keptAside": kept},
         )
+
+    def _injected(self) -> dict[Key, SalvageRecord]:
+        """How far this tail was put on the active side, by partition.
+
+        An earlier failback may have put some there before it was taken back: that cannot be taken
+        back with it, and must not be done twice. One of the same epoch had the same tail.
+        """
+        journal = self._run.journal
+        link, header, state = self._run.sides.link.name, journal.header, journal.refresh()
+        found: dict[Key, SalvageRecord] = {}
+        for attempt in state.transitions(link):
+            if (attempt.kind, attempt.target, attempt.base_epoch) != (
+                header.kind, header.target, header.base_epoch,
+            ):  # fmt: skip
+                continue
+            for one in state.salvaged(link, attempt.id):
+                key = (one.topic, one.partition)
+                if key not in found or one.next_offset > found[key].next_offset:
+                    found[key] = one
+        return found
 
     def realign(self) -> Done:
         """The reversed flow begins where the active side's own records begin."""
@@ -168,6 +186,8 @@ class FailbackSteps:
         for one in reversed(run.journal.state.transitions(link)):
             if one.target != run.sides.old.alias or one.id == run.journal.header.id:
                 continue
+            if one.options.get("stays"):
+                return {}  # it was active before as well: the flow goes on where it was
             for step in run.journal.state.steps(link, one.id):
                 if step.step == Step.PROMOTE and step.state == "done":
                     return by_key(step.evidence.get("newEnds"))

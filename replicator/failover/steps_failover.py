@@ -2,7 +2,7 @@
 
 from replicator.control.role_records import DrainedRecord
 from replicator.errors import ReplicatorError
-from replicator.failover.fencing import lower_fence, plan_fence, raise_fence
+from replicator.failover.fence_steps import keep_writers_off, let_writers_on
 from replicator.failover.groups_move import GroupMove, positions_on_new
 from replicator.failover.machine import Facts, Step
 from replicator.failover.preflight import Preflight
@@ -30,8 +30,11 @@ class FailoverSteps:
         """The old side is declared lost: nothing is copied from it any more."""
         run = self._run
         loss = run.loss
+        stated = (
+            f"{loss.records} records stated" if loss.known else "how much is missing is not known"
+        )
         return Done(
-            f"{run.sides.old.alias} is declared lost: {loss.records} records stated",
+            f"{run.sides.old.alias} is declared lost: {stated}",
             {"loss": loss.as_json()},
         )
 
@@ -115,14 +118,7 @@ class FailoverSteps:
         if fencing is None or fencing.method == "manual":
             return "no method"
         try:
-            plan = plan_fence(
-                sides, sides.old, fencing,
-                topics={topic for topic, _ in link_keys(sides, sides.old)},
-                at_ms=run.journal.now_ms(), by=run.journal.header.by,
-            )  # fmt: skip
-            run.journal.write([plan.record])
-            raise_fence(sides, sides.old, plan)
-            run.journal.write([plan.record.model_copy(update={"state": "held"})])
+            keep_writers_off(run, sides.old, fencing)
         except ReplicatorError as error:
             return f"could not be: {error.message}"
         return fencing.method
@@ -130,10 +126,7 @@ class FailoverSteps:
     def release(self) -> Done:
         """Writers are let on the new side."""
         run, sides = self._run, self._run.sides
-        record, fencing = run.fence_record(sides.new), sides.link.procedure.fencing
-        if record is not None and fencing is not None:
-            lower_fence(sides, sides.new, fencing, record)
-            run.forget_fence(record)
+        let_writers_on(run, sides.new)
         opened_ms = run.journal.now_ms()
         hooks = run.hooks(Step.RELEASE, "after-promote")
         return Done(

@@ -3,17 +3,16 @@
 from dataclasses import dataclass, field
 
 from replicator.control.record_base import Record
-from replicator.errors import ReplicatorError
-from replicator.failover.fencing import lower_fence, plan_fence, raise_fence
+from replicator.errors import RefusedError, ReplicatorError
+from replicator.failover.fence_steps import keep_writers_off, let_writers_on
 from replicator.failover.groups_move import GroupMove, GroupsSeen
+from replicator.failover.journal import TakenOverError
 from replicator.failover.machine import Facts, Step
 from replicator.failover.run_state import RunState, TakeBackError
 from replicator.failover.sides import Key, by_key, by_topic
 from replicator.failover.turning import fence_lanes, place_starts, prepare_way
 from replicator.failover.watching import link_keys, look_past_fence, measure_lag
 from replicator.failover.watching import settled_ends as ends_at_rest
-from replicator.policy.procedure import Fencing
-from replicator.topology.plan import ClusterPlan
 
 SETTLE_SECONDS = 10.0
 """How long writers may take to notice the fence before it counts as bypassed."""
@@ -102,9 +101,16 @@ class SwitchSteps:
         run, sides = self._run, self._run.sides
         if run.fencing is None:
             raise TakeBackError("no way to keep writers off", subject=sides.link.name)
-        said = [self.raise_fence(sides.old, run.fencing)]
-        if run.fencing.fence_passive:
-            said.append(self.raise_fence(sides.new, run.fencing))
+        try:
+            said = [keep_writers_off(run, sides.old, run.fencing)]
+            if run.fencing.fence_passive:
+                said.append(keep_writers_off(run, sides.new, run.fencing))
+        except TakenOverError:
+            raise
+        except RefusedError as error:
+            raise TakeBackError(
+                error.message, subject=error.subject, remedy=error.remedy
+            ) from error
         ends = ends_at_rest(
             sides,
             sides.old,
@@ -122,30 +128,6 @@ class SwitchSteps:
             f"{run.fencing.method}: nothing is written on {sides.old.alias}",
             {"ends": by_topic(ends), "after-fence": hooks, "said": [one for one in said if one]},
         )
-
-    def raise_fence(self, cluster: ClusterPlan, fencing: Fencing) -> str:
-        """Keeps writers off a side, on record before and after; returns what a command said.
-
-        Raises:
-            ReplicatorError: it could not be done.
-        """
-        run, sides = self._run, self._run.sides
-        topics = {topic for topic, _ in link_keys(sides, cluster)}
-        held = run.fence_record(cluster)
-        if held is not None and held.state == "held":
-            return ""  # it stands already: from before a crash, or because the side is passive
-        plan = plan_fence(
-            sides, cluster, fencing, topics=topics, at_ms=run.journal.now_ms(),
-            by=run.journal.header.by,
-        )  # fmt: skip
-        if held is not None:
-            # What an earlier attempt added is still ours to take away.
-            denials = dict.fromkeys((*held.denials, *plan.record.denials))
-            plan = type(plan)(fencing, plan.record.model_copy(update={"denials": tuple(denials)}))
-        run.journal.write([plan.record])
-        ran = raise_fence(sides, cluster, plan)
-        run.journal.write([plan.record.model_copy(update={"state": "held"})])
-        return ran.output.strip() if ran is not None else ""
 
     def drain(self) -> Done:
         """Everything that was written before the fence is on the new side."""
@@ -204,29 +186,9 @@ class SwitchSteps:
     def release(self) -> Done:
         """Writers are let on the new side."""
         run, sides = self._run, self._run.sides
-        record = run.fence_record(sides.new)
-        fencing = run.fencing or sides.link.procedure.fencing
-        if record is not None and fencing is not None:
-            lower_fence(sides, sides.new, fencing, record)
-            run.forget_fence(record)
+        let_writers_on(run, sides.new)
         opened_ms = run.journal.now_ms()
         hooks = run.hooks(Step.RELEASE, "after-promote")
         return Done(
             f"{sides.new.alias} takes writers", {"openedAt": opened_ms, "after-promote": hooks}
         )
-
-    # Taking it back.
-
-    def lower_all(self) -> list[str]:
-        """Takes down what this transition put up; returns what was done."""
-        run, sides = self._run, self._run.sides
-        done: list[str] = []
-        for cluster in (sides.old, sides.new):
-            record = run.fence_record(cluster)
-            if record is None or record.at_ms < run.journal.header.at_ms:
-                continue  # it stood before: the side was fenced because it is passive
-            fencing = run.fencing or sides.link.procedure.fencing or Fencing(record.method)
-            lower_fence(sides, cluster, fencing, record)
-            run.forget_fence(record)
-            done.append(f"writers are let on {cluster.alias} again")
-        return done

@@ -7,6 +7,7 @@ from replicator.clock import Clock
 from replicator.control.lane_change import read_checkpoints
 from replicator.control.wanted import wanted_topics
 from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
+from replicator.errors import ReplicatorError
 from replicator.failover.sides import CLIENT_ID, Key, Sides
 from replicator.identifiers import checkpoints_topic, is_canary_topic
 from replicator.offsets.probe import PartitionProbe
@@ -14,6 +15,9 @@ from replicator.topology.plan import ClusterPlan
 
 SETTLED_SECONDS = 1.0
 """How long ends must stand still after the fence before it is believed to hold."""
+
+MOST_LOOKS = 32
+"""Into how many partitions is looked for the oldest record that is missing: some 10 ms each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,29 @@ def measure_lag(
     upto = ends or log_ends(sides, source)
     starts = sides.offsets(source, keys, "earliest", isolation="read_uncommitted")
     return lag_of(upto, starts, stored_checkpoints(sides, source))
+
+
+def oldest_missing_seconds(
+    sides: Sides, lag: Mapping[Key, int], ends: Mapping[Key, int], *, clock: Clock
+) -> dict[str, float]:
+    """How old the oldest record is that was not copied, by topic of the old side.
+
+    Looks into the partitions that lack most; what cannot be read is left out.
+    """
+    missing = sorted((key for key in lag if lag[key]), key=lambda key: -lag[key])
+    found: dict[str, float] = {}
+    with PartitionProbe(sides.old, client_id=CLIENT_ID, clock=clock) as probe:
+        for topic, number in missing[:MOST_LOOKS]:
+            offset = ends[topic, number] - lag[topic, number]
+            try:
+                message = probe.record(topic, number, offset, or_next=True)
+            except ReplicatorError:
+                break
+            written_ms = message.timestamp()[1] if message is not None else 0
+            if written_ms > 0:
+                age = max(0.0, clock.now() - written_ms / 1000)
+                found[topic] = max(age, found.get(topic, 0.0))
+    return found
 
 
 def log_ends(sides: Sides, cluster: ClusterPlan) -> dict[Key, int]:

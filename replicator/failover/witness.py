@@ -16,6 +16,14 @@ LEAST_LOOKS = 3
 """A stretch of fewer looks proves nothing, however long it was."""
 
 
+def patience_seconds(automatic: Automatic) -> float:
+    """How long one probe may take to be answered: a primary that is slow is not gone.
+
+    A quarter of ``after``, so that a stretch without answers still holds enough looks.
+    """
+    return max(1.0, automatic.interval_seconds, automatic.after_seconds / 4)
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """One look: what our probe and the witness said; None where nothing could be said."""

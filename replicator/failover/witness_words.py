@@ -1,5 +1,6 @@
 """Asking a witness, and telling it what we can reach."""
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -78,7 +79,10 @@ def _by_http(url: str, cluster: str) -> bool | None:
     try:
         with urllib.request.urlopen(asked, timeout=ASK_SECONDS) as answer:  # noqa: S310  http(s) only
             said = json.loads(answer.read(4096))
-    except (OSError, ValueError, urllib.error.HTTPError):
+    except urllib.error.HTTPError as refused:
+        refused.close()
+        return None
+    except (OSError, ValueError, http.client.HTTPException):
         return None
     down = said.get("down") if isinstance(said, dict) else None
     return (not down) if isinstance(down, bool) else None

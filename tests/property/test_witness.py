@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.failover.witness import Look, judge, keep
+from replicator.failover.witness import LEAST_LOOKS, Look, judge, keep, patience_seconds
 from replicator.policy.procedure import Automatic
 
 RULE = Automatic(witness_cluster="central", after_seconds=30.0, interval_seconds=2.0)
@@ -63,3 +63,16 @@ def test_whatever_was_seen_only_a_whole_stretch_of_agreement_promotes(words):
     wanted = len(words) >= 16 and all(each == GONE for each in words[-16:])
     assert verdict(taken).promote == wanted
     assert verdict(keep(taken, RULE)).promote == wanted
+
+
+@given(st.floats(10.0, 600.0), st.floats(1.0, 60.0))
+def test_a_slow_primary_has_more_than_an_interval_to_answer_and_a_dead_one_is_still_judged(
+    after, interval
+):
+    rule = Automatic(witness_cluster="central", after_seconds=after, interval_seconds=interval)
+    patience = patience_seconds(rule)
+    assert patience >= max(interval, after / 4)
+    # Probes that nobody answers come one patience apart at most: not too far apart to be one stretch.
+    count = max(LEAST_LOOKS, int(after / patience) + 2)
+    taken = looks(*[GONE] * count, every=max(patience, interval))
+    assert judge(taken, rule, now_seconds=taken[-1].at_seconds).promote

@@ -1,24 +1,39 @@
 """Pure parts of role changes: loss, contact, reports, what clients get, what is exported."""
 
 import sys
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replicator.cli import history as cli_history
+from replicator.cli import role_change
+from replicator.cli.options import Output
+from replicator.cli.output import render
 from replicator.control.duty_contact import contact
 from replicator.control.role_figures import link_figures
-from replicator.control.role_records import ContactRecord, TopicContact, TransitionRecord
+from replicator.control.role_records import (
+    ContactRecord,
+    FenceRecord,
+    TopicContact,
+    TransitionRecord,
+)
 from replicator.dataplane.checkpoint import Checkpoint
+from replicator.errors import RefusedError
 from replicator.failover.client_properties import client_properties
+from replicator.failover.fencing import lower_fence
 from replicator.failover.hooks import run_hooks
 from replicator.failover.loss import loss_by_contact, loss_by_ends, unknown_loss
 from replicator.failover.programs import call_webhook, run_command
-from replicator.failover.sides import by_key, by_topic
+from replicator.failover.report import Loss, TransitionReport
+from replicator.failover.sides import Sides, by_key, by_topic
 from replicator.failover.tail import TailRecord, export_tail, read_export
 from replicator.failover.watching import lag_of
-from replicator.policy.procedure import Hook, Procedure
+from replicator.failover.witness_words import witness_reaches
+from replicator.policy.procedure import Automatic, Fencing, Hook, Procedure
 from replicator.topology.load import load_text
 from replicator.topology.roles import Role
 
@@ -106,6 +121,11 @@ def test_a_source_that_was_written_to_never_counts_as_copied_to_the_last_record(
     )  # fmt: skip
     loss = loss_by_contact(record, {("orders", 0): 500}, now_ms=2_000)  # faster than its pace
     assert loss.records == 40
+
+
+def test_a_loss_that_was_stated_is_the_same_for_whoever_goes_on():
+    for loss in (loss_by_ends({("orders", 0): 2}, {"orders": 1.5}), unknown_loss(["orders"])):
+        assert Loss.from_json(loss.as_json()) == loss
 
 
 def test_without_a_contact_the_loss_is_said_to_be_unknown():
@@ -203,3 +223,58 @@ def test_figures_tell_roles_and_the_last_change():
     assert figures.roles == {"east": "passive", "west": "active"}
     assert (figures.epoch, figures.duration_seconds, figures.lost_records) == (2, 6.5, 12)
     assert link_figures(LINK, role, None).lost_records is None
+
+
+class Garbage(BaseHTTPRequestHandler):
+    """A server that speaks no HTTP at all."""
+
+    def handle_one_request(self):
+        self.rfile.readline()
+        self.wfile.write(b"what do you want?\n")
+        self.close_connection = True
+
+
+@pytest.fixture
+def garbage():
+    with HTTPServer(("127.0.0.1", 0), Garbage) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/down"
+        server.shutdown()
+        thread.join()
+
+
+def test_an_answer_that_is_none_is_a_hook_that_failed_and_a_witness_that_says_nothing(garbage):
+    assert not call_webhook(garbage, {}, timeout_seconds=5).ok
+    witness = Automatic(witness_http=garbage)
+    assert witness_reaches(PLAN, witness, "east", now_ms=0) is None
+
+
+def test_the_operator_is_told_when_nobody_knows_what_is_lost(capsys):
+    report = TransitionReport(
+        id="x", kind="failover", link="dr", from_cluster="east", to_cluster="west", epoch=1,
+        outcome="done", at_ms=1, by="ann", loss=unknown_loss(["orders"]),
+    )  # fmt: skip
+    render(report.as_json(), Output.TEXT, text=role_change._text(report))
+    shown = capsys.readouterr().out
+    assert "loss not known" in shown
+    assert "0 records" not in shown
+    entry = report.as_json()
+    assert "loss not known" in cli_history._details(entry)[0]
+    last = TransitionRecord(
+        link="dr", id="x", kind="failover", state="done", source="east", target="west",
+        home="west", token="t", at_ms=1, by="ann", report=entry,
+    )  # fmt: skip
+    assert link_figures(LINK, Role("dr", 1, 0, "west", "promoted"), last).lost_records is None
+
+
+def test_writers_that_a_command_kept_off_are_not_let_on_by_a_file_that_forgot_the_command():
+    record = FenceRecord(
+        link="dr", cluster="east", method="command", state="held", at_ms=1, by="ann"
+    )
+    with (
+        Sides(PLAN, LINK, PLAN.cluster("east"), PLAN.cluster("west")) as sides,
+        pytest.raises(RefusedError, match="names none to unfence any more") as refused,
+    ):
+        lower_fence(sides, sides.old, Fencing("acl"), record)
+    assert "method: command" in refused.value.remedy

@@ -36,7 +36,8 @@ export class HistoryList {
   row(entry) {
     const drill = entry.kind === "drill";
     const word = drill ? entry.verdict : entry.outcome;
-    const lost = drill ? entry.lostRecords : entry.loss?.records;
+    const told = entry.loss?.known === false ? null : entry.loss?.records;
+    const lost = drill ? entry.lostRecords : told;
     const title = drill ? `drill: ${entry.drill}` : entry.kind;
     const way = drill ? (entry.flow ?? "").replace("->", " → ") : `${entry.from} → ${entry.to}`;
     return element("li", {}, element(
