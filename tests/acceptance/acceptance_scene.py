@@ -30,6 +30,7 @@ from replicator.testing import (
 from replicator.testing.anomalies import Guarantee
 from replicator.testing.history import Event
 from replicator.testing.routes import Naming, identity
+from replicator.testing.waiting import NotInTimeError
 
 CATCH_UP_SECONDS = 90.0
 SCAN_SECONDS = 60.0
@@ -245,13 +246,21 @@ class Scene:
         return report
 
     def _judged_when(self, good: Callable[[Report], bool], timeout_seconds: float) -> Report:
-        deadline = time.monotonic() + timeout_seconds
-        while True:
-            late = time.monotonic() > deadline
-            report = self.judged()
-            if good(report) or late:
-                return report
-            time.sleep(0.5)
+        """The verdict once it is good; the last one that was not, when it never is in time."""
+        last: list[Report] = []
+
+        def judged() -> bool:
+            last[:] = [self.judged()]
+            return good(last[0])
+
+        with contextlib.suppress(NotInTimeError):
+            wait_until(
+                judged,
+                timeout_seconds=timeout_seconds,
+                describe="a good verdict",
+                interval_seconds=0.5,
+            )
+        return last[0]
 
     def judged(self) -> Report:
         """The checker's verdict over what stands in the clusters now."""
