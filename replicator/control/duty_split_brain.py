@@ -13,6 +13,7 @@ from replicator.blocking import finished
 from replicator.control.duty import DutyDesk
 from replicator.control.easing import Easing
 from replicator.dataplane.events import Problem
+from replicator.errors import ReplicatorError
 from replicator.identifiers import is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import Message
@@ -131,8 +132,7 @@ class SplitBrainDuty:
     def _problems(self) -> tuple[Problem, ...]:
         if not self._found:
             return ()
-        keys = [(one.source_topic, one.partition) for one in self._found.values()]
-        ends: Mapping[Key, object] = self._source.offsets(keys, "latest")
+        ends = self._source_ends()
         source, target = self._desk.pair.source.alias, self._desk.pair.target.alias
         return tuple(
             Problem(
@@ -140,11 +140,20 @@ class SplitBrainDuty:
                 one.link,
                 f"{one.topic}/{one.partition} on {target} has a record at {one.offset} that is no "
                 f"copy, while {source} is active (its log ends at "
-                f"{ends.get((one.source_topic, one.partition), '?')})",
+                f"{ends.get((one.source_topic, one.partition), 'a place that is not known')})",
                 f"Find who writes on {target}; 'fencing' with fencePassive keeps writers off there.",
             )
             for one in self._found.values()
         )
+
+    def _source_ends(self) -> Mapping[Key, int]:
+        """The other position of the alarm, where it can be told: the alarm itself waits for nobody."""
+        keys = [(one.source_topic, one.partition) for one in self._found.values()]
+        try:
+            ends = self._source.offsets(keys, "latest")
+        except ReplicatorError:
+            return {}
+        return {key: end for key, end in ends.items() if isinstance(end, int)}
 
 
 def _is_copy(message: Message, source: str, limit: int) -> bool:

@@ -1,0 +1,72 @@
+"""What counts as a copy on the passive side, and on which links that is looked at."""
+
+import pytest
+
+from replicator.control.duty_split_brain import HEADER_ROOM_BYTES, _goes_on, _is_copy
+from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
+from replicator.topology.load import load_text
+
+LIMIT = 1_000_000
+
+
+class Record:
+    """A record as the client library gives it."""
+
+    def __init__(self, *, headers=(), value=b"v", key=b"k", readable=True):
+        self._headers, self._value, self._key, self._readable = headers, value, key, readable
+
+    def headers(self):
+        if not self._readable:
+            raise SystemError("a header name that is no text")
+        return list(self._headers)
+
+    def value(self):
+        return self._value
+
+    def key(self):
+        return self._key
+
+
+def come_through(*clusters):
+    headers = (("app", b"1"),)
+    for cluster in clusters:
+        hop = encode_hop(Hop(cluster, "orders", 0, 7))
+        headers = tuple(with_hop(headers, find_hops(headers), hop))
+    return headers
+
+
+def test_a_record_that_came_over_the_flow_is_a_copy_however_long_its_way_was():
+    assert _is_copy(Record(headers=come_through("east")), "east", LIMIT)
+    assert _is_copy(Record(headers=come_through("north", "east")), "east", LIMIT)
+
+
+@pytest.mark.parametrize("headers", [(), (("app", b"1"),), come_through("north")])
+def test_a_record_without_the_source_among_its_hops_was_written_there(headers):
+    assert not _is_copy(Record(headers=headers), "east", LIMIT)
+
+
+def test_a_record_whose_header_found_no_room_or_cannot_be_read_proves_nothing():
+    assert _is_copy(Record(value=b"v" * (LIMIT - HEADER_ROOM_BYTES)), "east", LIMIT)
+    assert not _is_copy(Record(value=None, key=None), "east", LIMIT)
+    assert _is_copy(Record(readable=False), "east", LIMIT)
+
+
+def test_links_that_go_on_from_their_passive_side_are_left_out():
+    plan = load_text(
+        """
+apiVersion: replicator/v1
+kind: Topology
+metadata: {name: ring}
+spec:
+  clusters:
+    a: {bootstrapServers: ["a:1"]}
+    b: {bootstrapServers: ["b:1"]}
+    c: {bootstrapServers: ["c:1"]}
+  links:
+    - {name: one, shape: active-passive, active: a, passive: b, topics: {include: [x]}}
+    - {name: two, shape: active-passive, active: b, passive: c, topics: {include: [x, y]}}
+"""
+    ).plan
+    one, two = plan.link("one").flows[0], plan.link("two").flows[0]
+    assert _goes_on(one, two)
+    assert not _goes_on(two, one)
