@@ -161,7 +161,8 @@ def _release(plan: "Plan", pair: "PairPlan", topics: list[str], output: Output) 
     seeds = unfinished(read_settled_control(plan, pair), pair, topics)
     hand_back(plan, pair, seeds, clock=SystemClock())
     released = [{"topic": seed.topic, "partition": seed.partition} for seed in seeds]
-    text = f"Given back: {len(released)} partitions go on with the workers."
+    many = "partition" if len(released) == 1 else "partitions"
+    text = f"Given back to the workers: {len(released)} {many}."
     render({"released": released}, output, text=text if released else "Nothing was unfinished.")
 
 

@@ -15,7 +15,7 @@ from replicator.control.control_state import EMPTY
 from replicator.control.layout import lane_in
 from replicator.control.records import Seed
 from replicator.dataplane.errand import Errand, Tally
-from replicator.dataplane.range_copy import RangeOutcome, copy_range
+from replicator.dataplane.range_copy import PATIENCE_SECONDS, RangeOutcome, copy_range
 from replicator.dataplane.route import Route
 from replicator.dataplane.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.errors import RefusedError
@@ -75,7 +75,11 @@ class CopyResult:
 
 
 def copy_order(
-    order: CopyOrder, *, keep: "array[int] | None" = None, clock: Clock | None = None
+    order: CopyOrder,
+    *,
+    keep: "array[int] | None" = None,
+    clock: Clock | None = None,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> CopyResult:
     """Copies the range.
 
@@ -83,6 +87,7 @@ def copy_order(
         order: the range.
         keep: offsets worth copying of a range of which only last values count.
         clock: the machine's by default.
+        patience_seconds: how long a cluster may be away.
 
     Raises:
         RefusedError: the partition is no longer this run's to copy.
@@ -108,8 +113,9 @@ def copy_order(
         keep=keep,
     )  # fmt: skip
     outcome = copy_range(
-        _spec(order), errand, may_start=permit.given, open_index=LaneIndex, clock=clock
-    )
+        _spec(order), errand, may_start=permit.given, open_index=LaneIndex, clock=clock,
+        patience_seconds=patience_seconds,
+    )  # fmt: skip
     if not outcome.ours:
         return permit.known_result()
     return _result(order, outcome, now_ms=round(clock.now() * 1000))

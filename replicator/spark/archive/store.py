@@ -46,7 +46,7 @@ def require_archive(files: Files) -> Archive:
         InputError: there is no archive.
     """
     archive = load_archive(files)
-    if not archive.number:
+    if not archive.topics:
         raise InputError(
             "there is no archive here", subject=files.root, remedy="Name its folder with --archive."
         )

@@ -5,8 +5,9 @@ a checkpoint accounts for lies below the ends, and whether it stood still in bet
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from replicator.control.bootstrap import read_control
 from replicator.control.control_state import ControlState
@@ -31,6 +32,7 @@ TIMEOUT_SECONDS = 30.0
 _LOOKED_AT = 20_000
 """How many records of a target that lost its start are looked at for the oldest copy."""
 _REBORN = "deleted and created again"
+_Placed = TypeVar("_Placed", GapTaken, Quarantined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +48,12 @@ class _Read:
 
     plan: Plan
     pair: PairPlan
-    control: ControlState
     before: StoredLines
     after: StoredLines
     here: _Bounds
     there: _Bounds
-    quarantined: tuple[Quarantined, ...]
+    gaps: Mapping[Key, Sequence[GapTaken]]
+    quarantined: Mapping[Key, Sequence[Quarantined]]
 
 
 def collect_facts(
@@ -71,7 +73,11 @@ def collect_facts(
             remedy="Run `replicator apply` and a worker first.",
         ) from error
     records = _replicated(control, pair, topics)
-    quarantined = read_quarantine(plan, pair)
+    quarantined = _by_partition(read_quarantine(plan, pair))
+    gaps = _by_partition(
+        gap for gap in control.records.values()
+        if isinstance(gap, GapTaken) and gap.source == pair.source.alias
+    )  # fmt: skip
     with (
         ClusterAdmin(pair.source, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as source,
         ClusterAdmin(pair.target, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as target,
@@ -82,7 +88,7 @@ def collect_facts(
             target, [(each.target, each.working_partitions) for each in records], from_ms
         )
         after = _stored(plan, pair, target)
-    read = _Read(plan, pair, control, before, after, here, there, quarantined)
+    read = _Read(plan, pair, before, after, here, there, gaps, quarantined)
     found = [
         _facts(read, record, partition)
         for record in records
@@ -141,12 +147,8 @@ def _known(admin: ClusterAdmin, keys: list[Key], at: OffsetPoint) -> dict[Key, i
 def _facts(read: _Read, record: TopicRecord, partition: int) -> Facts:
     flow = _flow(read.pair, record)
     stored = read.before.of(record.topic, partition)
-    kept = _of_partition(read.quarantined, record.topic, partition)
-    where = (read.pair.source.alias, record.topic, partition)
-    gaps = [
-        gap for gap in read.control.records.values()
-        if isinstance(gap, GapTaken) and (gap.source, gap.topic, gap.partition) == where
-    ]  # fmt: skip
+    quarantined = read.quarantined.get((record.topic, partition), ())
+    gaps = read.gaps.get((record.topic, partition), ())
     return Facts(
         topic=record.topic,
         target_topic=record.target,
@@ -159,8 +161,8 @@ def _facts(read: _Read, record: TopicRecord, partition: int) -> Facts:
         noted=tuple(
             sorted({(entry.pair.source, entry.at_ms) for entry in stored.entries.values()})
         ),
-        aside=frozenset(kept["aside"]),
-        replayed=frozenset(kept["replayed"]),
+        aside=frozenset(each.offset for each in quarantined if each.outcome != "replayed"),
+        replayed=frozenset(each.offset for each in quarantined if each.outcome == "replayed"),
         gaps=tuple(
             (gap.lost.from_offset, gap.lost.to_offset) for gap in gaps
             if gap.lost.from_offset is not None and gap.lost.to_offset is not None
@@ -227,14 +229,12 @@ def _side(bounds: _Bounds, topic: str, partition: int) -> Side:
     )
 
 
-def _of_partition(
-    quarantined: Iterable[Quarantined], topic: str, partition: int
-) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = defaultdict(set)
-    for each in quarantined:
-        if (each.topic, each.partition) == (topic, partition):
-            found["replayed" if each.outcome == "replayed" else "aside"].add(each.offset)
-    return {"aside": found["aside"], "replayed": found["replayed"]}
+def _by_partition(found: Iterable[_Placed]) -> dict[Key, list[_Placed]]:
+    """Sorted out once: there may be thousands of partitions, and many thousands of records."""
+    placed: dict[Key, list[_Placed]] = defaultdict(list)
+    for each in found:
+        placed[each.topic, each.partition].append(each)
+    return placed
 
 
 def _with_oldest_copy(facts: Facts, pair: PairPlan) -> Facts:

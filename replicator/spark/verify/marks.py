@@ -1,6 +1,7 @@
 """The marks of both sides as one DataFrame."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +15,7 @@ from replicator.topology.plan import ClusterPlan, PairPlan
 
 def marks_of(session: SparkSession, pair: PairPlan, cases: Sequence[Case]) -> DataFrame:
     """The marks of both sides; each log of a partition is read by one task, in order."""
-    tasks = _tasks(cases)
+    tasks = _tasks([_lean(case) for case in cases])
     clusters: dict[int, ClusterPlan] = {SOURCE: pair.source, TARGET: pair.target}
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -25,6 +26,11 @@ def marks_of(session: SparkSession, pair: PairPlan, cases: Sequence[Case]) -> Da
                         yield from fingerprints(case, side, clusters[side])
 
     return session.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, DDL)
+
+
+def _lean(case: Case) -> Case:
+    """Without what only the driver needs: each task is sent the cases of all."""
+    return replace(case, facts=replace(case.facts, pairs=(), noted=()))
 
 
 def _tasks(cases: Sequence[Case]) -> list[list[tuple[Case, int]]]:
