@@ -235,7 +235,11 @@ class PairController:
                     LOGGER.info("throttle not split", flow=self.pair.id, error=error.message)
 
     def close(self) -> None:
-        """Puts the pen down."""
+        """Puts the pen down, and gives its connections back."""
+        self._observer.close()
+        self._put_down()
+
+    def _put_down(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -253,7 +257,7 @@ class PairController:
 
     async def _pen(self) -> ControllerWriter:
         if self._writer is not None and self._writer.spent:
-            self.close()
+            self._put_down()
         if self._writer is None:
             self._writer = await finished(
                 ControllerWriter, self.pair, self._plan.topology, client_id=self._client_id

@@ -1,7 +1,7 @@
 """Looking at both clusters of a pair: the only reader behind a snapshot.
 
-Cheap by default: one metadata call per cluster and descriptions of the topics that flows take.
-Settings are read for topics that are new, and for all of them every few rounds.
+Cheap by default: a look at each cluster that tells whether anything has changed. Settings are read
+for topics that are new, and for all of them every few rounds.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from replicator.control.first_history import first_histories
 from replicator.control.lane_change import read_checkpoints
 from replicator.control.layout import decide_layout
 from replicator.control.snapshot import PairSnapshot, TopicFacts
+from replicator.control.topic_sizes import TopicSizes
 from replicator.control.wanted import WantedTopic, wanted_topics
 from replicator.dataplane.events import Problem
 from replicator.identifiers import checkpoints_topic
@@ -24,8 +25,12 @@ from replicator.kafka.wire_json import decode_key
 from replicator.topology.plan import PairPlan, Plan
 
 CONFIG_ROUNDS = 12
-"""All topics are described with their settings every so many rounds: every minute at the default
-interval. Lanes notice a recreated topic at once, and by themselves."""
+"""The settings of all topics are read every so many rounds, and topics are described again where
+anything changed: every minute at the default interval. Lanes notice a recreated topic at once, and by
+themselves."""
+
+RIGHTS_ROUNDS = 5 * CONFIG_ROUNDS
+"""All topics are described in any case every so many rounds: our rights change unseen."""
 
 
 @dataclass(slots=True)
@@ -43,8 +48,20 @@ class Observer:
     client_id: str
     _rounds: int = 0
     _brokers: int = 0
+    _source_sizes: TopicSizes = field(init=False)
+    _target_sizes: TopicSizes = field(init=False)
+    _described_at: tuple[int, int] = (0, 0)
     _sources: dict[str, TopicDescription] = field(default_factory=dict)
     _copies: dict[str, TopicDescription] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._source_sizes = TopicSizes(self.source_admin, client_id=self.client_id)
+        self._target_sizes = TopicSizes(self.target_admin, client_id=self.client_id)
+
+    def close(self) -> None:
+        """Gives its own connections back; the admin clients are their owner's."""
+        self._source_sizes.close()
+        self._target_sizes.close()
 
     def observe(
         self,
@@ -60,10 +77,14 @@ class Observer:
             ClusterError: a cluster does not answer, or refuses to be looked at.
         """
         aliases = tuple(str(cluster.alias) for cluster in self.plan.clusters)
-        source_sizes = self.source_admin.topic_partitions()
-        target_sizes = self.target_admin.topic_partitions()
-        wanted = wanted_topics(self.pair, source_sizes, aliases)
         full = all_settings or self._rounds % CONFIG_ROUNDS == 0
+        source_sizes = self._source_sizes.read(surely=full)
+        target_sizes = self._target_sizes.read(surely=full)
+        wanted = wanted_topics(self.pair, source_sizes, aliases)
+        seen = (self._source_sizes.revision, self._target_sizes.revision)
+        every = full and (
+            all_settings or seen != self._described_at or self._rounds % RIGHTS_ROUNDS == 0
+        )
         self._rounds += 1
         if full or not self._brokers:
             self._brokers = len(self.target_admin.describe_cluster().brokers)
@@ -74,13 +95,13 @@ class Observer:
             source_names=frozenset(source_sizes),
             source_topics=_with_settings(
                 self.source_admin,
-                self._described_sources({one.topic for one in wanted}, source_sizes, full=full),
+                self._described_sources({one.topic for one in wanted}, source_sizes, full=every),
                 {one.topic for one in asked},
             ),
             target_names=frozenset(target_sizes),
             target_topics=_with_settings(
                 self.target_admin,
-                self._described_copies({one.target for one in wanted}, target_sizes, full=full),
+                self._described_copies({one.target for one in wanted}, target_sizes, full=every),
                 {one.target for one in asked} & target_sizes.keys(),
             ),
             target_brokers=self._brokers,
@@ -88,6 +109,8 @@ class Observer:
             refusals=refusals,
             just_created=frozenset(just_created),
         )
+        if every:
+            self._described_at = seen
         histories = first_histories(
             self.pair.source, self.source_admin, wanted, snapshot.source_topics, control
         )

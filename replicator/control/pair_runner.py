@@ -160,8 +160,6 @@ class PairRunner(threading.Thread):
             self._stopping.wait(min(1.0, seconds))
 
     def _serve(self) -> None:
-        source_admin = ClusterAdmin(self._pair.source, client_id=self._client_id)
-        target_admin = ClusterAdmin(self._pair.target, client_id=self._client_id)
         follower = ControlFollower(
             self._plan.topology,
             self._pair.target,
@@ -173,6 +171,21 @@ class PairRunner(threading.Thread):
             self._plan, self._pair, self._identity, clock=self._clock, client_id=self._client_id
         )
         try:
+            self._make_ready()
+            self._join()  # the group answers while the control topic is read
+            follower.begin()
+            self._troubles.clear_all()
+            self._reconcile_until_stopped(follower, records)
+        finally:
+            self._leave(records)
+            follower.close()
+
+    def _make_ready(self) -> None:
+        # Not kept: each client that stays open costs threads that wake up every second.
+        with (
+            ClusterAdmin(self._pair.source, client_id=self._client_id) as source_admin,
+            ClusterAdmin(self._pair.target, client_id=self._client_id) as target_admin,
+        ):
             bootstrap_pair(
                 plan=self._plan,
                 pair=self._pair,
@@ -181,15 +194,6 @@ class PairRunner(threading.Thread):
                 clock=self._clock,
                 client_id=self._client_id,
             )
-            self._join()  # the group answers while the control topic is read
-            follower.begin()
-            self._troubles.clear_all()
-            self._reconcile_until_stopped(follower, records)
-        finally:
-            self._leave(records)
-            follower.close()
-            source_admin.close()
-            target_admin.close()
 
     def _join(self) -> None:
         source, topology = self._pair.source.alias, self._plan.topology

@@ -10,13 +10,14 @@ from collections import deque
 from collections.abc import Callable
 
 from replicator.clock import Clock
-from replicator.dataplane.clients import LaneClients, open_clients
+from replicator.dataplane.clients import LaneClients
 from replicator.dataplane.errand import Errand
 from replicator.dataplane.events import LaneState, LaneStats
 from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
 from replicator.dataplane.indexing import OpenIndex
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.opening import open_clients
 from replicator.dataplane.partitions import LanePartitions
 from replicator.dataplane.quarantine_writer import QuarantineWriter
 from replicator.dataplane.route import Route
@@ -269,7 +270,9 @@ class Lane(threading.Thread):
 
     def _is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
         if isinstance(error, KafkaException):
-            return isinstance(self._mapped(error), FencedError)
+            if isinstance(self._mapped(error), FencedError):
+                return True
+            return self._clients is not None and self._clients.replaced(error)
         return isinstance(error, FencedError)
 
     def _mapped(self, error: KafkaException) -> ReplicatorError:

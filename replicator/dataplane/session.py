@@ -85,6 +85,7 @@ class Session:
         self._ended: set[Route] = set()
         self._engine: Engine | None = None
         self._last_commit_at = 0.0
+        self._read_at = clock.monotonic()
         self._lazy: set[Route] = set()
         self._lazy_since: float | None = None
         self._progress = Progress(consumer, now=clock.monotonic(), on_problem=on_problem)
@@ -204,7 +205,7 @@ class Session:
         if self.suspects:
             self._look_at_suspects()
         opened_at = self.committer.opened_at
-        now = self._clock.monotonic()
+        self._read_at = now = self._clock.monotonic()
         # A careful batch may be taken back, and only what is committed before is safe from that.
         if self._careful or (opened_at is not None and now - opened_at >= self._commit_interval):
             self.commit()
@@ -235,6 +236,7 @@ class Session:
             caught_up=caught_up,
             lazy_since=self._lazy_since,
             eager=self._eager,
+            read_at=self._read_at,
         )
         if pace.commit:
             self.commit()

@@ -24,7 +24,10 @@ Logger = structlog.stdlib.BoundLogger
 EventDict = MutableMapping[str, Any]
 
 # Says at INFO what only someone who debugs a library wants to read.
-_CHATTY = ("uvicorn", "uvicorn.error", "uvicorn.access", "kafka", "asyncio", "httpx", "httpcore")
+_CHATTY = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "httpx", "httpcore")
+
+# Tells logins byte for byte when it chats: it never does, not even for those who debug.
+_TELLS_SECRETS = "kafka"
 
 _SHARED: tuple[Processor, ...] = (
     structlog.contextvars.merge_contextvars,
@@ -68,6 +71,7 @@ def configure_logging(
         library.handlers.clear()
         library.propagate = True
         library.setLevel(logging.NOTSET if debug else logging.WARNING)
+    logging.getLogger(_TELLS_SECRETS).setLevel(logging.WARNING)
     # The client library tells of every lost connection and every retry. What matters of it becomes
     # a state with a remedy; the rest would drown it.
     logging.getLogger("replicator.kafka").setLevel(logging.DEBUG if debug else logging.CRITICAL)

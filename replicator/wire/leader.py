@@ -19,11 +19,8 @@ _METADATA_VERSION = 9
 _PAUSE_SECONDS = 0.1
 
 
-@contextmanager
-def any_broker(
-    cluster: ClusterPlan, *, client_id: str, deadline: float
-) -> Iterator[BrokerConnection]:
-    """A connection to the first bootstrap server that answers.
+def any_broker(cluster: ClusterPlan, *, client_id: str, deadline: float) -> BrokerConnection:
+    """A connection to the first bootstrap server that answers; the caller closes it.
 
     Raises:
         ReplicatorError: the last one's reason, when none does.
@@ -38,7 +35,7 @@ def any_broker(
         # A server that swallows everything must leave time for the others.
         share = (deadline - time.monotonic()) / (len(servers) - number)
         try:
-            connection = BrokerConnection(
+            return BrokerConnection(
                 cluster,
                 split_address(server),
                 client_id=client_id,
@@ -46,10 +43,6 @@ def any_broker(
             )
         except ReplicatorError as error:
             failure = error
-            continue
-        with connection:
-            yield connection
-        return
     raise failure
 
 

@@ -51,7 +51,9 @@ def test_the_only_worker_drains_and_the_next_goes_on_where_it_ended(east, west, 
     scene.settled()
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize(
+    "delivery", ["exactly-once", pytest.param("at-least-once", marks=pytest.mark.slow)]
+)
 def test_a_worker_that_wakes_up_after_it_was_replaced_does_no_harm(east, west, scene, delivery):
     scene.active_passive(east, west, delivery=delivery)
     scene.guarantee = delivery

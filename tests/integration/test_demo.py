@@ -88,6 +88,7 @@ def test_the_demo_proves_exactly_once_over_a_killed_worker_and_leaves_nothing(de
     assert shown.left_behind() == []
 
 
+@pytest.mark.slow
 def test_a_record_that_nobody_wrote_makes_the_demo_fail(demo):
     shown = demo("--shape", "active-passive", "--seconds", "4")
     shown.wait_for("records are crossing")

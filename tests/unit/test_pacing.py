@@ -6,6 +6,8 @@ from replicator.dataplane.pacing import (
     IDLE_POLL_SECONDS,
     LAZY_COMMIT_SECONDS,
     MIN_COMMIT_SECONDS,
+    RESTED_POLL_SECONDS,
+    RESTED_SECONDS,
     decide_pace,
     held_back,
 )
@@ -19,13 +21,20 @@ def pace(*, now: float, opened_at: float | None = None, last: float = 0.0, **fie
         opened_at=opened_at,
         last_commit_at=last,
         commit_interval_seconds=INTERVAL,
-        **{"caught_up": True, "lazy_since": None, "eager": True, **fields},
+        **{"caught_up": True, "lazy_since": None, "eager": True, "read_at": now, **fields},
     )
 
 
 def test_an_idle_lane_sleeps_in_the_client():
     assert pace(now=100.0) == pace(now=100.0, eager=False)
     assert (pace(now=100.0).commit, pace(now=100.0).wait_seconds) == (False, IDLE_POLL_SECONDS)
+
+
+def test_a_lane_that_has_rested_sleeps_longer_unless_progress_waits_to_be_stored():
+    assert pace(now=100.0, read_at=100.1 - RESTED_SECONDS).wait_seconds == IDLE_POLL_SECONDS
+    rested = {"now": 100.0, "read_at": 100.0 - RESTED_SECONDS}
+    assert pace(**rested).wait_seconds == RESTED_POLL_SECONDS
+    assert pace(**rested, lazy_since=99.9).wait_seconds == IDLE_POLL_SECONDS
 
 
 def test_a_unit_is_committed_when_its_interval_is_over_caught_up_or_not():

@@ -69,7 +69,7 @@ def report_of():
 
     def make(
         *, silence=(1010.0, 1013.0), trouble="", previous="", number=1, name="weekly", link="orders-dr",
-        **wrong,
+        aborted=None, **wrong,
     ):  # fmt: skip
         drill = load_drill_text(DRILL.replace("weekly", name), file="d.yaml").drill
         events = events_of(30, **wrong)
@@ -91,7 +91,7 @@ def report_of():
         )
         played = Played(
             began_at=1000.0, fault_at=1010.0, in_force_at=1010.1, mended_at=1012.0,
-            ended_at=1030.0, trouble=trouble, marks=[(1010.0, "network cut")],
+            ended_at=1030.0, trouble=trouble, aborted=aborted, marks=[(1010.0, "network cut")],
         )  # fmt: skip
         settled = Settled(events, check(events), "")
         seen = SeenRun(drill, scene, played, settled, arrivals, frozenset({0}))

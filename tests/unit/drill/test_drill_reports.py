@@ -147,3 +147,16 @@ def test_the_report_survives_json_unchanged(report_of):
 
 def finished(report):
     return {**orjson.loads(orjson.dumps(report)), "checksum": "c" * 64}
+
+
+def test_an_aborted_drill_is_reported_as_aborted_and_has_failed(report_of):
+    report = report_of(trouble="aborted by hand.", aborted="interrupt")
+    assert (report["verdict"], report["aborted"]) == ("fail", "interrupt")
+    assert report["checks"][0] == {
+        "check": "played to its end", "measured": None, "limit": None, "ok": False,
+        "detail": "aborted by hand.",
+    }  # fmt: skip
+    page = draw_page({**report, "checksum": "0" * 64})
+    assert "✗ aborted" in page
+    assert "failed</p>" not in page
+    assert report_of()["aborted"] is None

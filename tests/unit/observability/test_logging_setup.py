@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 import warnings
+from importlib import import_module
 
 import pytest
 import structlog
@@ -90,6 +91,16 @@ def test_chatter_and_debug_show_only_with_debug():
         get_logger("control").debug("looked")
     assert lines(quiet) == []
     assert [line["event"] for line in lines(loud)] == ["started", "looked"]
+
+
+@pytest.mark.parametrize("imported_first", [True, False])
+def test_the_library_that_tells_logins_byte_for_byte_never_chats(imported_first):
+    if imported_first:
+        import_module("replicator.wire.protocol")
+    configure_logging(log_format="json", debug=True, stream=io.StringIO())
+    import_module("replicator.wire.protocol")
+    for name in ("kafka", "kafka.protocol.parser", "kafka.net.sasl"):
+        assert not logging.getLogger(name).isEnabledFor(logging.INFO)
 
 
 def test_configuring_twice_writes_each_event_once():
