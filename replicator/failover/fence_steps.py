@@ -6,6 +6,7 @@ be able to let them on again when the other side, with the journal, is lost for 
 
 from replicator.control.role_records import FenceRecord
 from replicator.failover.fencing import FencePlan, lower_fence, plan_fence, raise_fence
+from replicator.failover.journal import TakenOverError
 from replicator.failover.run_state import RunState
 from replicator.failover.watching import link_keys
 from replicator.policy.procedure import Fencing
@@ -38,7 +39,12 @@ def keep_writers_off(run: RunState, cluster: ClusterPlan, fencing: Fencing) -> s
         if error is not None:
             raise error
     ran = raise_fence(sides, cluster, FencePlan(fencing, record))
-    run.journal.write([record.model_copy(update={"state": "held"})])
+    try:
+        run.journal.write([record.model_copy(update={"state": "held"})])
+    except TakenOverError:
+        if run.fence_record(cluster) is None:  # taken back meanwhile: nobody would take ours down
+            lower_fence(sides, cluster, fencing, record)
+        raise
     return ran.output.strip() if ran is not None else ""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from replicator.clock import Clock
 from replicator.control.control_state import ControlState
 from replicator.control.record_base import Record
-from replicator.control.role_records import StepRecord, TransitionRecord
+from replicator.control.role_records import RoleRecord, StepRecord, TransitionRecord
 from replicator.errors import FencedError, RefusedError, ReplicatorError
 from replicator.failover.locks import Lock, open_transition
 from replicator.failover.machine import Progress, Step
@@ -221,7 +221,7 @@ class Journal:
                 self._writer.write(entries)
             except FencedError:
                 self._reopen()
-                self._still_ours()
+                self.check_ours()
             else:
                 return
         raise TakenOverError(
@@ -230,7 +230,13 @@ class Journal:
             remedy="Agree on one of them, then resume.",
         )
 
-    def _still_ours(self) -> None:
+    def check_ours(self) -> None:
+        """Reads again whether this transition is still ours.
+
+        Raises:
+            TakenOverError: another operator has it, or it was ended.
+            ReplicatorError: the home side does not answer.
+        """
         held = next(
             (one for one in self.refresh().transitions(self.header.link)
              if one.id == self.header.id), None,
@@ -256,24 +262,36 @@ class Journal:
         )
 
     def tell(self, cluster: ClusterPlan, records: Sequence[Record]) -> ReplicatorError | None:
-        """Writes records on the other side as well; returns why it could not be."""
-        return self._tell(cluster, [record.encode() for record in records])
+        """Writes records on the other side as well; returns why it could not be.
+
+        A role that is older than what stands there is left out: whoever wrote that went on with this
+        transition while we slept.
+        """
+        return self._tell(cluster, records)
 
     def tell_erased(self, cluster: ClusterPlan, record: Record) -> ReplicatorError | None:
         """Takes a record back on the other side as well; returns why it could not be."""
-        return self._tell(cluster, [record.tombstone()])
+        return self._tell(cluster, [record], erase=True)
 
     def _tell(
-        self, cluster: ClusterPlan, entries: list[tuple[bytes, bytes | None]]
+        self, cluster: ClusterPlan, records: Sequence[Record], *, erase: bool = False
     ) -> ReplicatorError | None:
         topic = control_topic(self._sides.topology)
         try:
             with self._open(cluster) as writer:
                 ensure_compacted_topic(self._sides.admin(cluster), topic, partitions=1)
-                writer.write(entries)
+                writer.open()  # nobody else writes from here on, so what is read next is the last word
+                fresh = [one for one in records if not self._outdated(cluster, one)]
+                writer.write([one.tombstone() if erase else one.encode() for one in fresh])
         except ReplicatorError as error:
             return error
         return None
+
+    def _outdated(self, cluster: ClusterPlan, record: Record) -> bool:
+        if not isinstance(record, RoleRecord):
+            return False
+        held = self._sides.control(cluster).role(record.link)
+        return held is not None and held.role().rank > record.role().rank
 
 
 def why_ended(one: TransitionRecord) -> str:

@@ -116,18 +116,20 @@ class FailbackSteps:
         total = listed.get("records", 0)
         if run.journal.header.options.get("tail") != "inject":
             return Done(f"{total} records are kept aside", {"injected": 0})
-        done = self._injected()
-        ranges = {
-            key: (max(low, done[key].next_offset if key in done else low), high)
-            for key, (low, high) in self._ranges().items()
-        }
-        counted = {key: one.records for key, one in done.items()}
+        # Opened first: how far it got is read when nobody else can put anything there any more.
         injector = Injector(
             sides.old, topology=sides.topology, link=sides.link.name,
             transition=run.journal.header.id, source=sides.new.alias,
             provenance=sides.flow(sides.new).policy.provenance,
         )  # fmt: skip
         try:
+            run.journal.check_ours()
+            done = self._injected()
+            counted = {key: one.records for key, one in done.items()}
+            ranges = {
+                key: (max(low, done[key].next_offset if key in done else low), high)
+                for key, (low, high) in self._ranges().items()
+            }
             records = read_tail(sides.new, ranges, seen_by=sides.old.alias, clock=run.clock)
             injector.write((one for one in records if one.injectable), counted=counted)
         finally:
@@ -172,7 +174,7 @@ class FailbackSteps:
         starts = self._promoted_ends()
         record = run.role_record(sides.old, "realigning", "")
         if run.role().rank != record.role().rank:  # once it runs, its checkpoints are its own
-            place_starts(sides, sides.old, starts, clock=run.clock)
+            place_starts(sides, sides.old, starts, clock=run.clock, check=run.journal.check_ours)
         goal = sides.offsets(sides.old, link_keys(sides, sides.old))
         return Done(
             f"{sides.flow(sides.old).id} begins",

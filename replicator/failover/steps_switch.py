@@ -179,7 +179,7 @@ class SwitchSteps:
         begun = run.role().rank == record.role().rank
         starts = by_key(run.journal.evidence(Step.PROMOTE).get("newEnds"))
         if not begun:  # once it runs, its checkpoints are its own
-            place_starts(sides, sides.new, starts, clock=run.clock)
+            place_starts(sides, sides.new, starts, clock=run.clock, check=run.journal.check_ours)
         flow = sides.flow(sides.new).id
         return Done(f"{flow} begins", {"starts": by_topic(starts)})
 

@@ -1,7 +1,7 @@
 """Making the way back ready, promoting a side, and where the way back begins."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from replicator.clock import Clock
@@ -88,11 +88,18 @@ def fence_lanes(sides: Sides, source: ClusterPlan, *, clock: Clock) -> int:
 
 
 def place_starts(
-    sides: Sides, source: ClusterPlan, starts: Mapping[Key, int], *, clock: Clock
+    sides: Sides,
+    source: ClusterPlan,
+    starts: Mapping[Key, int],
+    *,
+    clock: Clock,
+    check: Callable[[], None],
 ) -> int:
     """Lets the flow out of a side begin at these offsets; what lies before came from the other side.
 
-    Its lanes are fenced first; it must not be allowed to run yet. Returns how many were placed.
+    Its lanes are fenced first; it must not be allowed to run yet. ``check`` is asked behind that fence
+    and raises where this operator has no word any more: one that slept while another went on must not
+    put a running flow back to its start. Returns how many were placed.
 
     Raises:
         ReplicatorError: the target does not answer; do it again.
@@ -119,6 +126,7 @@ def place_starts(
     writer = ControllerWriter(pair, sides.topology, client_id=CLIENT_ID)
     try:
         writer.fence_lanes(range(block.first, block.first + block.count))
+        check()
         writer.write(placed)
     finally:
         writer.close()

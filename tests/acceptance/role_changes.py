@@ -34,6 +34,7 @@ class Operator:
         self.events: list[StepEvent] = []
         self.asked: list[str] = []
         self.on: dict[tuple[str, str], Callable[[], None]] = {}
+        self.before_answer: Callable[[], object] = lambda: None
 
     def run(self, kind: str, *, yes: bool = True, **fields: Any) -> TransitionReport:
         """One transition of the scene's link; ``on`` may hold what to do at a step's event."""
@@ -52,6 +53,7 @@ class Operator:
 
         def asked(question) -> bool:
             self.asked.append(question.text)
+            self.before_answer()
             return yes
 
         request = TransitionRequest(kind=kind, link=link, by=self.name, **fields)
