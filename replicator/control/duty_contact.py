@@ -4,6 +4,7 @@ When the source is lost, this is the last that is known of it: what a failover l
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from replicator.blocking import finished
 from replicator.control.control_state import ControlState
@@ -13,6 +14,9 @@ from replicator.control.role_records import ContactRecord, TopicContact
 from replicator.dataplane.events import Problem
 from replicator.identifiers import is_canary_topic
 from replicator.topology.plan import FlowPlan
+
+if TYPE_CHECKING:
+    from replicator.wire.log_ends import LogEnds
 
 INTERVAL_SECONDS = 2.0
 QUIET_SECONDS = 10.0
@@ -36,6 +40,7 @@ class ContactDuty:
         self._desk = desk
         self._flows = flows
         self._last: dict[str, ContactRecord] = {}
+        self._ends: dict[str, LogEnds] = {}
         self._easing = Easing(pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS)
 
     async def turn(self) -> tuple[Problem, ...]:
@@ -51,12 +56,12 @@ class ContactDuty:
         return ()
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Gives its connections back."""
+        for ends in self._ends.values():
+            ends.close()
 
     def _look(self) -> tuple[list[ContactRecord], bool]:
         """What is to be noted, and whether nothing moved."""
-        from replicator.wire.log_ends import log_ends  # slow to import, needed where lane 0 is
-
         desk, control = self._desk, self._desk.control()
         found: list[ContactRecord] = []
         quiet = True
@@ -66,10 +71,7 @@ class ContactDuty:
             if not keys:
                 quiet = False  # topics are about to come
                 continue
-            ends = log_ends(
-                desk.pair.source, keys,
-                client_id=f"{desk.client_id}-contact", timeout_seconds=ANSWER_SECONDS,
-            )  # fmt: skip
+            ends = self._ends_of(flow).read(keys, timeout_seconds=ANSWER_SECONDS)
             # The time of the answer, not of the question: what is written later is not in it.
             at_ms = round(desk.clock.now() * 1000)
             if len(ends) < len(keys):
@@ -82,6 +84,15 @@ class ContactDuty:
             if before is None or moved or _old(before, at_ms):
                 found.append(record)
         return found, quiet
+
+    def _ends_of(self, flow: FlowPlan) -> "LogEnds":
+        """What asks for the topics of one flow, which are the same ones from look to look."""
+        from replicator.wire.log_ends import LogEnds  # slow to import, needed where lane 0 is
+
+        if flow.link not in self._ends:
+            client_id = f"{self._desk.client_id}-contact"
+            self._ends[flow.link] = LogEnds(self._desk.pair.source, client_id=client_id)
+        return self._ends[flow.link]
 
 
 def _old(record: ContactRecord, at_ms: int) -> bool:

@@ -7,7 +7,7 @@ each turn, in turn, so a writer that goes on is found within some turns, at next
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from replicator.blocking import finished
 from replicator.control.duty import DutyDesk
@@ -21,6 +21,9 @@ from replicator.offsets.probe import PartitionProbe
 from replicator.policy.overlap import find_overlap
 from replicator.policy.provenance import Headers, aliases_of, find_hops
 from replicator.topology.plan import FlowPlan
+
+if TYPE_CHECKING:
+    from replicator.wire.log_ends import LogEnds
 
 INTERVAL_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
@@ -65,7 +68,8 @@ class SplitBrainDuty:
         )
         self._probe = PartitionProbe(desk.pair.target, client_id=client_id, clock=desk.clock)
         self._easing = Easing(pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS)
-        self._ends: dict[Key, int] = {}
+        self._asking: LogEnds | None = None
+        self._ends: Mapping[Key, int] = {}
         self._waiting: dict[Key, int] = {}
         self._found: dict[Key, Foreign] = {}
 
@@ -75,12 +79,12 @@ class SplitBrainDuty:
 
     def close(self) -> None:
         """Gives connections back."""
+        if self._asking is not None:
+            self._asking.close()
         self._probe.close()
         self._source.close()
 
     def _look(self) -> tuple[Problem, ...]:
-        from replicator.wire.log_ends import log_ends  # slow to import, needed where lane 0 is
-
         desk, now = self._desk, self._desk.clock.monotonic()
         if not self._easing.due(now):
             return self._problems()
@@ -92,10 +96,7 @@ class SplitBrainDuty:
             and not is_canary_topic(record.topic)
         }
         keys = [(n, i) for n, record in topics.items() for i in range(record.target_partitions)]
-        ends = log_ends(
-            desk.pair.target, keys,
-            client_id=f"{desk.client_id}-split-brain", timeout_seconds=ANSWER_SECONDS,
-        )  # fmt: skip
+        ends = self._log_ends().read(keys, timeout_seconds=ANSWER_SECONDS)
         quiet = bool(keys) and ends == self._ends and not self._waiting
         self._easing.looked(now, quiet=quiet)
         for key, end in ends.items():
@@ -115,6 +116,14 @@ class SplitBrainDuty:
             key: one for key, one in self._found.items() if now - one.at_seconds < FORGET_SECONDS
         }
         return self._problems()
+
+    def _log_ends(self) -> "LogEnds":
+        if self._asking is None:
+            from replicator.wire.log_ends import LogEnds  # slow to import, needed where lane 0 is
+
+            client_id = f"{self._desk.client_id}-split-brain"
+            self._asking = LogEnds(self._desk.pair.target, client_id=client_id)
+        return self._asking
 
     def _foreign(self, key: Key, since: int, end: int, limit: int) -> int | None:
         """The offset of a record among the newest that is no copy."""

@@ -88,14 +88,31 @@ class BrokerConnection:
             UnsupportedBrokerError: the broker does not know the request in a version we do.
             UnreachableError: no answer in time; the connection is of no use any more.
         """
+        version, encoded = self.encode(request, newest=newest)
+        return version, self.exchange(encoded, deadline=deadline)
+
+    def encode(self, request: ApiMessage, *, newest: int) -> tuple[int, bytes]:
+        """The version and the bytes to be given to ``exchange``, for questions that are asked again.
+
+        Raises:
+            UnsupportedBrokerError: the broker does not know the request in a version we do.
+        """
         version = self._fitting(request, newest)
         request.API_VERSION = version
         request.with_header(correlation_id=0, client_id=self._client_id)
+        return version, request.encode(framed=True, header=True)
+
+    def exchange(self, encoded: bytes, *, deadline: float) -> bytes:
+        """Sends what ``encode`` made; returns the response from behind its correlation id.
+
+        Raises:
+            UnreachableError: no answer in time; the connection is of no use any more.
+        """
         try:
             self._socket.settimeout(_left(deadline))
-            self._socket.sendall(request.encode(framed=True, header=True))
+            self._socket.sendall(encoded)
             size = int.from_bytes(self._receive(4, deadline), "big")
-            return version, self._receive(size, deadline)[4:]
+            return self._receive(size, deadline)[4:]
         except OSError as error:
             raise socket_error(error, subject=self._subject, where=self._where) from error
 

@@ -21,7 +21,7 @@ with warnings.catch_warnings():
         DescribeLogDirsRequest,
     )
     from kafka.protocol.api_message import ApiMessage
-    from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+    from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
     from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
     from kafka.protocol.parser import KafkaProtocol
     from kafka.protocol.producer import ProduceRequest
@@ -42,6 +42,7 @@ __all__ = [
     "FetchRequest",
     "KafkaProtocol",
     "ListOffsetsRequest",
+    "ListOffsetsResponse",
     "MetadataRequest",
     "ProduceRequest",
     "ProtocolError",

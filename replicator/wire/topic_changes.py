@@ -22,6 +22,7 @@ class TopicChanges:
         self._cluster = cluster
         self._client_id = client_id
         self._connection: BrokerConnection | None = None
+        self._question = b""
         self._last = b""
 
     def any(self, *, timeout_seconds: float = 10.0) -> bool:
@@ -31,13 +32,14 @@ class TopicChanges:
             ReplicatorError: the cluster cannot be reached, or refuses us; the next look differs.
         """
         deadline = time.monotonic() + timeout_seconds
-        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         try:
             if self._connection is None:
                 self._connection = any_broker(
                     self._cluster, client_id=self._client_id, deadline=deadline
                 )
-            _, now = self._connection.call_raw(request, newest=_NEWEST, deadline=deadline)
+                request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+                _, self._question = self._connection.encode(request, newest=_NEWEST)
+            now = self._connection.exchange(self._question, deadline=deadline)
         except ReplicatorError:
             self.close()
             raise
