@@ -84,7 +84,6 @@ class GroupSync:
         here, there = (
             self._translator.admin(side) for side in (self._pair.source, self._pair.target)
         )
-        partitions = await self._call(here.topic_partitions)
         listed = await self._call(here.list_groups)
         works = [
             _Work(group, flow)
@@ -93,6 +92,7 @@ class GroupSync:
             if not only or group in only
         ]
         if works:
+            partitions = await self._call(here.topic_partitions)
             linked = {work.flow.link: work.flow for work in works}
             ways = {link: self._ways_of(flow, partitions) for link, flow in linked.items()}
             names = {work.group for work in works}
