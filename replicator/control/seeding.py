@@ -150,7 +150,7 @@ def _with_pen(plan: Plan, pair: PairPlan, clock: Clock, call: _Use) -> None:
         except FencedError:
             if attempt == _ATTEMPTS - 1:
                 raise
-            clock.sleep(0.2 * (attempt + 1))
+            clock.sleep(0.2 * (attempt + 1))  # lets the other controller finish what it is writing
         else:
             return
         finally:

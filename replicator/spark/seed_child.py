@@ -87,7 +87,7 @@ def _end_with_input() -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
-    threading.Event().wait(_GRACE_SECONDS)
+    threading.Event().wait(_GRACE_SECONDS)  # the main thread ends tasks and the session meanwhile
     os._exit(130)
 
 

@@ -134,7 +134,7 @@ class FlowStream:
                     told_at = now
             except (ClusterError, UnknownOutcomeError) as error:
                 log.warning("stream waits for its clusters", flow=self._flow, error=error.message)
-                stopping.wait(RETRY_SECONDS)
+                stopping.wait(RETRY_SECONDS)  # they are away: to ask at once again helps nobody
 
     def _failed(self) -> bool:
         """Whether the last query ended by itself, and says why; the next goes on at the checkpoints."""

@@ -8,50 +8,106 @@ import sys
 import pytest
 from copied_pair import CopiedPair, plain, write
 
+from replicator.cli.main import run_command
+from replicator.control.history import read_all_checkpoints
 from replicator.testing import wait_until
 
 
-@pytest.mark.slow
-def test_an_interrupted_command_ends_with_130_and_leaves_nothing_running(
-    tmp_path, east, west, unique
-):
-    pair = CopiedPair(tmp_path, unique, east, west)
+class Command:
+    """A command in a session of its own, as a terminal starts one."""
+
+    def __init__(self, log, *arguments):
+        self._log = log
+        with log.open("wb") as output:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "replicator", *map(str, arguments)],
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+
+    def said(self):
+        return self._log.read_text()
+
+    def interrupted(self):
+        """Ctrl-C reaches every process of the terminal; the exit code."""
+        os.killpg(self._child.pid, signal.SIGINT)
+        return self._child.wait(120)
+
+    def end(self):
+        if self._child.poll() is None:
+            os.killpg(self._child.pid, signal.SIGKILL)
+            self._child.wait(30)
+
+    def left(self):
+        """What still runs of it."""
+        listing = subprocess.run(
+            ["ps", "-eo", "sid=,stat=,args="], capture_output=True, text=True, check=True
+        ).stdout
+        rows = [line.split(None, 2) for line in listing.splitlines()]
+        session = self._child.pid
+        return [row[2] for row in rows if int(row[0]) == session and not row[1].startswith("Z")]
+
+
+@pytest.fixture
+def command(tmp_path):
+    started = []
+
+    def start(*arguments):
+        started.append(Command(tmp_path / "log", *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
+
+
+@pytest.fixture
+def pair(tmp_path, east, west, unique):
+    """An applied flow, slow enough to be interrupted."""
+    pair = CopiedPair(tmp_path, unique, east, west, throttle={"recordsPerSecond": 50})
     pair.apply()
-    write(east, pair.topic, plain(100))
-    folder = tmp_path / "archive"
-    log = tmp_path / "log"
-    with log.open("wb") as output:
-        command = subprocess.Popen(
-            [sys.executable, "-m", "replicator", "archive", "-f", str(pair.file),
-             "--cluster", "east", "--topic", pair.topic, "--archive", str(folder),
-             "--continuous", "--interval", "1"],
-            stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-    try:
-        wait_until(
-            lambda: "Archived 100 records" in log.read_text(),
-            timeout_seconds=240,
-            describe=lambda: f"a first commit\n{log.read_text()}",
-        )
-        os.killpg(command.pid, signal.SIGINT)
-        assert command.wait(120) == 130
-    finally:
-        if command.poll() is None:
-            os.killpg(command.pid, signal.SIGKILL)
-            command.wait(30)
-    said = log.read_text()
+    return pair
+
+
+def interrupt(command):
+    """Interrupts it, and looks at how it ends."""
+    assert command.interrupted() == 130
+    said = command.said()
     assert "Traceback" not in said
     assert said.rstrip().endswith("Interrupted.")
     wait_until(
-        lambda: not _in_session(command.pid),
+        lambda: not command.left(),
         timeout_seconds=60,
-        describe=lambda: f"processes {_in_session(command.pid)} to end",
+        describe=lambda: f"processes {command.left()} to end",
     )
 
 
-def _in_session(session):
-    listing = subprocess.run(
-        ["ps", "-eo", "sid=,stat=,args="], capture_output=True, text=True, check=True
-    ).stdout
-    rows = [line.split(None, 2) for line in listing.splitlines()]
-    return [row[2] for row in rows if int(row[0]) == session and not row[1].startswith("Z")]
+@pytest.mark.slow
+def test_an_interrupted_command_ends_with_130_and_leaves_nothing_running(tmp_path, pair, command):
+    write(pair.east, pair.topic, plain(100))
+    running = command(
+        "archive", "-f", pair.file, "--cluster", "east", "--topic", pair.topic,
+        "--archive", tmp_path / "archive", "--continuous", "--interval", "1",
+    )  # fmt: skip
+    wait_until(
+        lambda: "Archived 100 records" in running.said(),
+        timeout_seconds=240,
+        describe=lambda: f"a first commit\n{running.said()}",
+    )
+    interrupt(running)
+
+
+@pytest.mark.slow
+def test_an_interrupted_copy_ends_its_tasks_and_can_be_given_back(pair, command, capsys):
+    write(pair.east, pair.topic, plain(50_000))
+    running = command("bulk-sync", "-f", pair.file, "--flow", "east->west", "--yes")
+
+    def copied():
+        found = read_all_checkpoints(pair.plan, pair.plan.pairs[0])
+        return max((each.offset for each in found.values()), default=0)
+
+    wait_until(copied, timeout_seconds=240, describe=lambda: f"the copy to begin\n{running.said()}")
+    interrupt(running)
+    assert 0 < copied() < 50_000
+    release = ["bulk-sync", "-f", str(pair.file), "--flow", "east->west", "--release"]
+    assert run_command(release) == 0
+    assert "Given back to the workers: 1 partition." in capsys.readouterr().out

@@ -9,6 +9,7 @@ import pytest
 from replicator.errors import InputError, NotFoundError
 from replicator.offsets.runs import Pair
 from replicator.policy.provenance import parse_hops
+from replicator.policy.values import LinkPolicy, Selection
 from replicator.spark.failures import TaskError, as_replicator_error, task_errors
 from replicator.spark.java import SparkUnavailableError, require_java
 from replicator.spark.ranges import Range, packed, parse_offsets, ranges_between, split
@@ -17,7 +18,9 @@ from replicator.spark.settings import SparkSettings, parse_conf, spark_conf
 from replicator.spark.stream_limits import limited
 from replicator.spark.verify.cases import Facts, Rules, Side, belongs, make_case
 from replicator.spark.verify.digests import content_digest, without_last_hop
+from replicator.spark.verify.facts import others_belong
 from replicator.spark.verify.fingerprint import TargetMarks
+from replicator.topology.plan import FlowPlan, LinkPlan, Plan
 
 
 def test_small_ranges_share_a_task_and_large_ones_do_not():
@@ -200,3 +203,12 @@ def test_the_short_way_to_a_copys_origin_leads_where_the_long_one_does(hops, bef
     ours = found is not None and belongs(found[-1], case)
     assert mark.origin == (found[-1].offset if ours else -1)
     assert mark.digest == content_digest(b"k", b"v", kept if ours else headers, 5)
+
+
+def test_records_of_others_belong_on_a_passive_side_only_once_the_link_was_turned():
+    flow = FlowPlan("link", "east", "west", LinkPolicy(Selection(("*",)), Selection()), ("west",))
+    link = LinkPlan("link", "active-passive", ("east", "west"), "east", None, (flow,))
+    plan = Plan("shop", (), (link,), "hash")
+    assert not others_belong(plan, flow)
+    assert not others_belong(plan, replace(flow, under=(0, 3)))  # begun, and taken back
+    assert others_belong(plan, replace(flow, under=(2, 0)))

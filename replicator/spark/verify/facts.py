@@ -200,10 +200,13 @@ def others_belong(plan: Plan, flow: FlowPlan) -> bool:
     """Whether records that this flow did not write may stand in its target topic.
 
     Where the name tells the source it is this flow's alone, and so is a copy on a passive side. Under
-    one name for all, writers on the target and other flows have their records there too.
+    one name for all, writers on the target and other flows have their records there too; and so have
+    writers of a side that was active before the link was turned.
     """
     if carries_source(flow.policy.naming):
         return False
+    if flow.under[0] > 0:
+        return True
     link = next(each for each in plan.links if each.name == flow.link)
     if link.shape == "active-active":
         return True
