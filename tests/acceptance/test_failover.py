@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from role_changes import LINK, divergent
+from role_changes import LINK, Killed, divergent
 
 from replicator.failover.tail import read_export
 from replicator.testing import wait_until
@@ -81,6 +81,40 @@ def test_a_tail_that_is_kept_aside_stays_off_the_new_side(clusters, scene, tmp_p
     assert (report.outcome, report.epoch, report.loss.records) == ("done", 1, tail), report
     assert (operator.role().active, operator.role().state) == ("west", "mirroring")
     scene.expect(BACK)
+    scene.copying(BACK)
+    scene.settled()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_tail_that_was_put_back_before_a_rollback_is_not_put_back_again(
+    clusters, scene, tmp_path
+):
+    east, west = clusters("east", "west")
+    operator, writer = divergent(scene, east, west)
+    east.kill()
+    scene.worker()
+    assert operator.run("failover", to="west", accept_loss=True).outcome == "done"
+    operator.note_role()
+    east.restart()
+    operator.kill_at("realign", "began")
+    with pytest.raises(Killed):
+        operator.run("failback", tail="inject", export=tmp_path, and_switch=False)
+    operator.on = {}
+    assert operator.run("failback", roll_back=True).outcome == "rolled-back"
+    assert operator.role().state == "promoted"
+    before = scene.ends(west)
+
+    report = operator.run("failback", tail="inject", export=tmp_path, and_switch=False)
+    assert (report.outcome, report.loss.records) == ("done", writer.acked), report
+    put = next(step for step in report.steps if step.step == "inject")
+    assert put.evidence["injected"] == writer.acked
+    assert scene.ends(west) == before
+    tail = next(iter(tmp_path.glob("*.jsonl")))
+    records = [record_id(one.value, list(one.headers)) for one in read_export(tail)]
+    scene.record(*(Salvaged(one) for one in records))
+    scene.expect(BACK)
+    scene.writer(west, rate=300, epoch=lambda: 1)
     scene.copying(BACK)
     scene.settled()
 

@@ -13,6 +13,7 @@ from replicator.control.role_reading import read_roles
 from replicator.errors import RefusedError
 from replicator.failover.journal import Journal
 from replicator.failover.locks import open_transition
+from replicator.testing import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +58,7 @@ def pair(east, west, scene):
     scene.writer(east, rate=200).wait_acked(200)
     scene.copying("east->west")
     scene.stop_writing()
+    wait_until(lambda: scene.lag() == 0, timeout_seconds=60.0, describe="nothing left to copy")
     return {"east": east, "west": west}
 
 

@@ -68,9 +68,6 @@ def test_a_switchover_whose_process_was_killed_is_gone_on_with_by_somebody_else(
 ):
     first = killed_at(scene, west, instant, *SWITCHOVER, "--to", "west")
     assert first.killed, first.said()
-    code, said = Command(scene, "bob", *SWITCHOVER, "--to", "west", "--yes").ended()
-    assert code == 3, said
-    assert "is open: begun by ann@" in said
     code, said = Command(scene, "bob", *SWITCHOVER, "--resume", "--yes", "-o", "json").ended()
     assert code == 0, said
     report = report_of(said)
@@ -80,6 +77,16 @@ def test_a_switchover_whose_process_was_killed_is_gone_on_with_by_somebody_else(
         "prepare", "fence", "drain", "verify", "promote", "turn", "release",
     ]  # fmt: skip
     next_is(scene, "west", west, BACK)
+
+
+@pytest.mark.slow
+def test_whoever_comes_second_is_told_who_began_it_and_what_to_do(west, scene, operator):
+    killed_at(scene, west, ("drain", "intent"), *SWITCHOVER, "--to", "west")
+    code, said = Command(scene, "bob", *SWITCHOVER, "--to", "west", "--yes").ended()
+    assert code == 3, said
+    assert "is open: begun by ann@" in said
+    for words in ("--resume", "--rollback"):
+        assert f"replicator switchover --link {LINK} {words}" in said
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from role_changes import LINK, Operator
 
 from replicator.cli.main import run_command
 from replicator.errors import InputError, RefusedError, ReplicatorError
+from replicator.failover.past import history
 from replicator.testing import GroupReader, Recorder, wait_until
 
 FLOW = "east->west"
@@ -129,6 +130,25 @@ def test_of_two_operators_at_once_one_goes_on_and_the_other_is_told_who(scene, m
     assert "is open: begun by" in refused[0].message or "already" in refused[0].message
     assert (mirroring.role().active, mirroring.role().epoch) == ("west", 1)
     scene.expect(BACK)
+    scene.settled()
+
+
+@pytest.mark.slow
+def test_an_answer_that_comes_after_somebody_else_has_turned_the_link_changes_nothing(
+    west, scene, mirroring
+):
+    scene.busy.stop()
+    bob = Operator(scene, "bob")
+    bob.before_answer = lambda: mirroring.run("switchover", to="west", manual_fence=True)
+    with pytest.raises(RefusedError, match="changed since it was looked at: west is active"):
+        bob.run("switchover", to="west", manual_fence=True)
+    role = mirroring.role()
+    assert (role.active, role.epoch, role.state) == ("west", 1, "mirroring")
+    (mine,) = (one for one in history(bob.plan, LINK)["entries"] if one["by"] == "bob")
+    assert mine["outcome"] == "rolled-back"
+    assert "west is active in epoch 1" in mine["reason"]
+    scene.expect(BACK)
+    scene.writer(west, rate=200).wait_acked(50)
     scene.settled()
 
 
