@@ -53,6 +53,7 @@ class CanaryLine:
         end = self._admin.offsets([(topic, 0)], "latest")[topic, 0]
         if isinstance(end, ReplicatorError):
             return False
+        self._admin.close()  # not needed again, and an open client costs threads that wake up
         self._next[topic] = end
         self._reader().assign([TopicPartition(name, 0, at) for name, at in self._next.items()])
         return True

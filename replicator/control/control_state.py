@@ -74,6 +74,8 @@ class ControlState:
 
     def asks_the_same(self, other: "ControlState") -> bool:
         """Whether lanes have the same orders; who works and what is wrong may differ."""
+        if self.records is other.records:
+            return True
         mine, others = _orders(self.records), _orders(other.records)
         return len(mine) == len(others) and all(
             others.get(identity) is record for identity, record in mine.items()

@@ -114,6 +114,7 @@ class CanaryDuty:
         for error in self._source.create_topics(specs).values() if specs else ():
             if error is not None and not isinstance(error, AlreadyExistsError):
                 raise error
+        self._source.close()  # seldom needed again, and an open client costs threads that wake up
         self._created = True
 
     def _moves(self, flow: FlowPlan, control: ControlState) -> bool:

@@ -12,9 +12,10 @@ from replicator.clock import Clock
 from replicator.control.checkpoint_moves import plan_moves
 from replicator.control.control_state import ControlState
 from replicator.control.first_history import first_histories
+from replicator.control.known_facts import KnownFacts
 from replicator.control.lane_change import read_checkpoints
 from replicator.control.layout import decide_layout
-from replicator.control.snapshot import PairSnapshot, TopicFacts
+from replicator.control.snapshot import PairSnapshot
 from replicator.control.topic_sizes import TopicSizes
 from replicator.control.wanted import WantedTopic, wanted_topics
 from replicator.dataplane.events import Problem
@@ -51,6 +52,8 @@ class Observer:
     _source_sizes: TopicSizes = field(init=False)
     _target_sizes: TopicSizes = field(init=False)
     _described_at: tuple[int, int] = (0, 0)
+    _source_facts: KnownFacts = field(default_factory=KnownFacts)
+    _target_facts: KnownFacts = field(default_factory=KnownFacts)
     _sources: dict[str, TopicDescription] = field(default_factory=dict)
     _copies: dict[str, TopicDescription] = field(default_factory=dict)
 
@@ -93,13 +96,13 @@ class Observer:
             at_ms=round(self.clock.now() * 1000),
             aliases=aliases,
             source_names=frozenset(source_sizes),
-            source_topics=_with_settings(
+            source_topics=self._source_facts.of(
                 self.source_admin,
                 self._described_sources({one.topic for one in wanted}, source_sizes, full=every),
                 {one.topic for one in asked},
             ),
             target_names=frozenset(target_sizes),
-            target_topics=_with_settings(
+            target_topics=self._target_facts.of(
                 self.target_admin,
                 self._described_copies({one.target for one in wanted}, target_sizes, full=every),
                 {one.target for one in asked} & target_sizes.keys(),
@@ -176,33 +179,19 @@ def _stale(
 
 def _renewed(
     admin: ClusterAdmin,
-    known: Mapping[str, TopicDescription],
+    known: dict[str, TopicDescription],
     names: AbstractSet[str],
     stale: AbstractSet[str],
 ) -> dict[str, TopicDescription]:
-    """What is known of the names, with the stale ones described anew; those that are gone are not."""
+    """What is known of the names, with the stale ones described anew; those that are gone are not.
+
+    The same object where nothing is new: who compares it with itself is done at once.
+    """
+    if not stale and known.keys() == names:
+        return known
     fresh = admin.describe_topics(sorted(stale)) if stale else {}
     return {
         name: topic
         for name, topic in {**known, **fresh}.items()
         if name in names and (name in fresh or name not in stale)
-    }
-
-
-def _with_settings(
-    admin: ClusterAdmin,
-    described: Mapping[str, TopicDescription],
-    with_settings: AbstractSet[str],
-) -> dict[str, TopicFacts]:
-    settings = (
-        admin.topic_configs(sorted(with_settings & described.keys())) if with_settings else {}
-    )
-    return {
-        name: TopicFacts(
-            topic_id=topic.topic_id,
-            partitions=topic.partitions,
-            replication_factor=topic.replication_factor,
-            configs=settings.get(name),
-        )
-        for name, topic in described.items()
     }

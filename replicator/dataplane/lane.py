@@ -35,6 +35,9 @@ STATS_SECONDS = 1.0
 IDLE_STATS_SECONDS = 5.0
 """A lane in which nothing moves says so less often: a hundred quiet partitions cost next to nothing."""
 
+RESTED_STATS_SECONDS = 15.0
+"""And one that has not even read a record since it last said so, less often still."""
+
 DRAIN_SECONDS = 8.0
 """How long a lane that was told to stop waits for a silent target; the group's session ends sooner,
 so the lane's next owner is at work by then, and has fenced it."""
@@ -85,7 +88,7 @@ class Lane(threading.Thread):
         self._state: LaneState = "starting"
         self._reason = "taking over"
         self._sides = SideProblems(source=spec.source.alias, target=spec.target.alias)
-        self._copied = 0
+        self._moved = (0, 0, 0)
         self._stats_at = 0.0
         self._recheck_at = 0.0
         self.stats = self._collect()
@@ -228,10 +231,13 @@ class Lane(threading.Thread):
         now = self._clock.monotonic()
         # Canaries alone do not count: a lane that copies nothing else has nothing to tell.
         copied = self._figures.outcome.copied + sum(self._figures.outcome.dropped.values())
-        idle = copied == self._copied and not self._sides.any()
-        if now - self._stats_at >= (IDLE_STATS_SECONDS if idle else STATS_SECONDS):
+        moved = (copied, self._figures.outcome.read, self._figures.commits)
+        pause = STATS_SECONDS
+        if moved[0] == self._moved[0] and not self._sides.any():
+            pause = RESTED_STATS_SECONDS if moved == self._moved else IDLE_STATS_SECONDS
+        if now - self._stats_at >= pause:
             self._stats_at = now
-            self._copied = copied
+            self._moved = moved
             if self._clients is not None:
                 self._clients.session.read_source_ends()
                 self._sides.clear_answered(
