@@ -91,6 +91,8 @@ def copy_latest(
 
     rows = (
         last.select("topic", "partition", "offset")
+        # Said by number: Spark would put what looks small into one task, and copy it in turn.
+        .repartition(len(wanted), "topic", "partition")
         .groupBy("topic", "partition")
         .applyInArrow(copy, _RESULT)
         .collect()

@@ -177,10 +177,9 @@ class Archiver:
         return {"commit": number, "before": len(old), "after": len(written)}
 
     def tidy_round(self) -> JsonObject:
-        """One round of many: afterwards hours of many files are compacted."""
-        result = self.round()
+        """One round of many: hours of many files are compacted first, so that its own word comes last."""
         self.compact()
-        return result
+        return self.round()
 
     def _look(self) -> tuple[Round, list[ArchivedTopic]]:
         with self._admin() as admin:
