@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from replicator.topology.plan import Plan
 
 FAILED = 1
+INTERRUPTED = 130
 REFUSED = 3
 DIFFERENT = 4
 DIRECTORY_VARIABLE = "REPLICATOR_DRILLS"
@@ -81,7 +82,8 @@ def run(
     """Run a drill: traffic, the fault or role change, recovery, and the verdict over every record.
 
     Without --sandbox it happens on the real link, with real consequences, and asks first. Exit code
-    0 only if every limit held.
+    0 only if every limit held. Ctrl-C ends the fault and leaves a report that says so; once more ends it
+    at once.
     """
     from replicator.clock import SystemClock
     from replicator.drill.load import require_drill
@@ -102,6 +104,8 @@ def run(
             return REFUSED
         stored = run_on_link(wanted, plan, place=place, clock=clock, tell=_tell)
     render(stored.report, output, text=_text(stored))
+    if stored.report["aborted"] == "interrupt":
+        return INTERRUPTED
     return 0 if stored.report["verdict"] == "pass" else FAILED
 
 
@@ -242,8 +246,9 @@ def _text(stored: "Stored") -> "RenderableType":
 
     one = stored.report
     passed = one["verdict"] == "pass"
+    ended_early = "ABORTED" if one.get("aborted") else "FAILED"
     head = Text.assemble(
-        ("PASSED" if passed else "FAILED", "bold green" if passed else "bold red"),
+        ("PASSED" if passed else ended_early, "bold green" if passed else "bold red"),
         f"  {one['kind']} of {one['link']} ({one['flow']}), {one['mode']}",
     )
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))

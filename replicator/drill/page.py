@@ -44,7 +44,7 @@ Json = Mapping[str, Any]
 def draw_page(report: Json) -> str:
     """The whole page."""
     passed = report["verdict"] == "pass"
-    title = f"{report['name']}: {'passed' if passed else 'failed'}"
+    title = f"{report['name']}: {_word(report)}"
     style = resources.files("replicator.drill").joinpath("page.css").read_text(encoding="utf-8")
     return "\n".join(
         [
@@ -75,7 +75,7 @@ def _head(report: Json, *, passed: bool) -> list[str]:
     where = "on local clusters of its own" if report["mode"] == "sandbox" else "on the real link"
     return [
         "<header>",
-        f'<p class="stamp">{"✓ passed" if passed else "✗ failed"}</p>',
+        f'<p class="stamp">{"✓" if passed else "✗"} {_word(report)}</p>',
         f"<h1>{escape(report['name'])}</h1>",
         f'<p class="lead">{escape(_KINDS[report["kind"]])}</p>',
         (
@@ -85,6 +85,12 @@ def _head(report: Json, *, passed: bool) -> list[str]:
         ),
         "</header>",
     ]
+
+
+def _word(report: Json) -> str:
+    if report["verdict"] == "pass":
+        return "passed"
+    return "aborted" if report.get("aborted") else "failed"
 
 
 def _tiles(report: Json) -> list[str]:

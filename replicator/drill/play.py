@@ -6,6 +6,7 @@ it has begun. What it found is judged elsewhere.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from replicator.clock import Clock
 from replicator.drill.errors import AbortedError
@@ -19,6 +20,8 @@ from replicator.failover.report import TransitionReport
 from replicator.failover.request import StepEvent
 from replicator.testing.history import Role
 from replicator.testing.waiting import NotInTimeError, wait_until
+
+Aborted = Literal["condition", "interrupt"]
 
 LOOK_SECONDS = 0.25
 CROSSING_SECONDS = 90.0
@@ -42,6 +45,7 @@ class Played:
         ended_at: writers stopped.
         transition: the role change's own report.
         trouble: why it was not played to its end; empty when it was.
+        aborted: whether it was ended early on purpose: by a condition of its file, or by a person.
     """
 
     began_at: float = 0.0
@@ -53,6 +57,7 @@ class Played:
     ended_at: float = 0.0
     transition: TransitionReport | None = None
     trouble: str = ""
+    aborted: Aborted | None = None
     marks: list[tuple[float, str]] = field(default_factory=list)
 
 
@@ -77,9 +82,14 @@ class Play:
         self._clock = clock
         self._played = Played()
         self._began: dict[str, float] = {}
+        self._changing = False
 
     def run(self) -> Played:
-        """Plays it; errors of the tree become its trouble, the fault is ended whatever happens."""
+        """Plays it; errors and Ctrl-C become its trouble, the fault is ended whatever happens.
+
+        Raises:
+            KeyboardInterrupt: a second one, while the fault is ended.
+        """
         played = self._played
         try:
             self._steady()
@@ -87,15 +97,38 @@ class Play:
                 self._change_roles()
             else:
                 self._disturb()
-            with self._steps.step("writers stop") as outcome:
-                outcome.result = self._traffic.stop_writing()
+            self._stop_writers()
+        except AbortedError as error:
+            played.trouble, played.aborted = error.paragraph(), "condition"
         except ReplicatorError as error:
             played.trouble = error.paragraph()
+        except KeyboardInterrupt:
+            played.trouble, played.aborted = self._interrupted(), "interrupt"
         finally:
             if played.in_force_at and not played.mended_at:
                 self._mend()
+        if played.trouble and not self._traffic.stopped:
+            # What goes on writing would never be where it belongs, and be told as lost.
+            try:
+                self._stop_writers()
+            except ReplicatorError as error:
+                played.trouble += f" {error.paragraph()}"
         played.ended_at = self._clock.now()
         return played
+
+    def _stop_writers(self) -> None:
+        with self._steps.step("writers stop") as outcome:
+            outcome.result = self._traffic.stop_writing()
+
+    def _interrupted(self) -> str:
+        """What a person who ended the drill has to know."""
+        kind, link = self._drill.kind, self._drill.link
+        if self._changing and self._scene.real:
+            return (
+                f"aborted by hand; the {kind} stays open: 'replicator {kind} --link {link} --resume' "
+                "goes on with it."
+            )
+        return "aborted by hand."
 
     # -- parts of every play --------------------------------------------------------------------
 
@@ -161,7 +194,9 @@ class Play:
             played.fault_at = self._clock.now()
         played.marks.append((self._clock.now(), f"{drill.kind} begins"))
         with self._steps.step(f"{drill.kind} command") as outcome:
+            self._changing = True
             report = played.transition = self._ground.change_roles(on_step=self._hear)
+            self._changing = False
             outcome.result = f"{report.outcome}, epoch {report.epoch}"
         if report.outcome != "done":
             raise AbortedError(f"the {drill.kind} was {report.outcome}: {report.reason}")

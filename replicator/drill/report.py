@@ -76,6 +76,7 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
         "at": timestamp(began),
         "by": run.by,
         "verdict": verdict(lines),
+        "aborted": played.aborted,
         "rtoSeconds": _seconds(figures.rto),
         "lostRecords": figures.loss.records,
         "lostSeconds": round(figures.loss.seconds, 3),

@@ -20,10 +20,13 @@ from replicator.drill.plan import Drill
 from replicator.drill.play import Play
 from replicator.drill.report import Run, digest, make_report
 from replicator.drill.sandbox import Sandbox
-from replicator.drill.settling import settle
+from replicator.drill.settling import SETTLE_SECONDS, settle
 from replicator.drill.steps import StepLog
 from replicator.drill.traffic import Traffic
 from replicator.topology.plan import Plan
+
+HASTY_SECONDS = 20.0
+"""How long what is under way is waited for after a drill was aborted: somebody wants to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,12 @@ def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, tell: T
 
 
 def play_on(ground: Ground, drill: Drill, *, place: Place, clock: Clock, tell: Tell) -> Stored:
-    """Plays the drill on a ground and stores the report."""
+    """Plays the drill on a ground and stores the report, also of one that was ended early.
+
+    Raises:
+        ReplicatorError: the ground could not be made ready; there is no report then.
+        KeyboardInterrupt: before anything was broken, or once more while the report is made.
+    """
     steps = StepLog(clock, tell=tell)
     with steps.step("set-up") as outcome:
         scene = ground.ready()
@@ -85,7 +93,13 @@ def play_on(ground: Ground, drill: Drill, *, place: Place, clock: Clock, tell: T
         play = Play(drill, scene, ground=ground, traffic=traffic, steps=steps, clock=clock)
         played = play.run()
         with steps.step("both sides are read and compared") as outcome:
-            settled = settle(scene, traffic.events, loss_accepted=drill.kind == "failover")
+            settled = settle(
+                scene,
+                traffic.events,
+                loss_accepted=drill.kind == "failover",
+                group_moved=bool(played.moved_at),
+                timeout_seconds=HASTY_SECONDS if played.aborted else SETTLE_SECONDS,
+            )
             outcome.result = "clean" if settled.report.clean else ", ".join(settled.report.names())
     finally:
         troubles = traffic.close()

@@ -27,24 +27,31 @@ class Settled:
     trouble: str
 
 
-def settle(scene: Scene, written: Callable[[], list[Event]], *, loss_accepted: bool) -> Settled:
+def settle(
+    scene: Scene,
+    written: Callable[[], list[Event]],
+    *,
+    loss_accepted: bool,
+    group_moved: bool = True,
+    timeout_seconds: float = SETTLE_SECONDS,
+) -> Settled:
     """Waits until everything is where it belongs and the group has read it, then judges all of it.
 
-    Where a loss was accepted, what is missing is not waited for. A link that stays down ends the wait
-    at its deadline; the history is judged as it is then.
+    Where a loss was accepted, what is missing is not waited for; nor is a group that was never moved to
+    the other side. A link that stays down ends the wait at its deadline; the history is judged as it is
+    then.
     """
     last: list[Settled] = []
 
     def done() -> bool:
         last[:] = [_look(scene, written())]
-        return (loss_accepted or not _missing(last[0].report)) and _read_to_end(
-            scene, last[0].events
-        )
+        read = not group_moved or _read_to_end(scene, last[0].events)
+        return read and (loss_accepted or not _missing(last[0].report))
 
     try:
         wait_until(
             done,
-            timeout_seconds=SETTLE_SECONDS,
+            timeout_seconds=timeout_seconds,
             describe="everything to be where it belongs",
             interval_seconds=LOOK_SECONDS,
         )

@@ -128,7 +128,7 @@ def test_a_limit_that_is_not_met_fails_the_drill(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_drill_and_leaves_nothing_behind(tmp_path):
+def test_ctrl_c_ends_a_drill_and_leaves_its_report_and_nothing_else_behind(tmp_path):
     file = tmp_path / "drill.yaml"
     file.write_text(DRILL.format(kind="network-cut", fault="duration: 5m", limits=LIMITS))
     temporary = tmp_path / "tmp"
@@ -153,4 +153,13 @@ def test_ctrl_c_ends_a_drill_and_leaves_nothing_behind(tmp_path):
             running.wait()
     left = [path.name for path in temporary.iterdir() if not path.name.startswith("hsperfdata")]
     assert left == []
-    assert not (tmp_path / "reports").exists()
+    report = json.loads(asked(tmp_path, "report", "last", "-o", "json"))
+    assert (report["verdict"], report["aborted"]) == ("fail", "interrupt")
+    done = {each["step"]: each for each in report["steps"]}
+    assert done["steady state"]["ok"]
+    assert (done["cut lasts"]["ok"], done["cut lasts"]["result"]) == (False, "interrupted")
+    assert done["fault ends"]["ok"]
+    assert report["checks"][0]["detail"] == "aborted by hand."
+    assert report["lostRecords"] == 0  # what was under way arrived once the fault had ended
+    assert "ABORTED" in asked(tmp_path, "report", "last")
+    assert json.loads(asked(tmp_path, "verify", "-o", "json"))["intact"]
