@@ -219,3 +219,36 @@ def test_a_broker_that_is_killed_in_the_middle_is_waited_for(clusters, unique, t
     (result,) = results
     assert (result.records, result.position) == (20_000, 20_000)
     assert lab.values(lab.target) == lab.values(lab.source)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_cluster_that_stays_away_is_named_and_the_range_given_up(
+    clusters, unique, tmp_path, side
+):
+    lab = SeedLab(*clusters("east", "west"), unique, tmp_path)
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(20_000, size=5_000)  # more than a reader has fetched before its turn
+    lab.applied(throttle={"recordsPerSecond": 4_000})
+    (order,) = lab.taken()
+    failed: list[ReplicatorError] = []
+
+    def attempt() -> None:
+        try:
+            copy_order(order, patience_seconds=5.0)
+        except ReplicatorError as error:
+            failed.append(error)
+
+    copying = threading.Thread(target=attempt)
+    copying.start()
+    lab.until(lambda: lab.positions().get((lab.topic, 0), 0) > 0, "the copy to begin")
+    broken = getattr(lab, side)
+    broken.kill()
+    copying.join(120)
+    (error,) = failed
+    assert error.code == "UNREACHABLE"
+    assert broken.name in error.paragraph()
+    broken.restart()
+    again = copy_order(order)
+    assert (again.records, again.position) == (20_000, 20_000)
+    assert lab.values(lab.target) == lab.values(lab.source)
