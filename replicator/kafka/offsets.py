@@ -7,7 +7,7 @@ from typing import Any, Literal
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from replicator.errors import ReplicatorError
+from replicator.errors import ReplicatorError, TransientBrokerError
 from replicator.kafka.session import AdminSession
 from replicator.kafka.settings import Isolation
 
@@ -40,16 +40,24 @@ def list_offsets(
             request_timeout=session.timeout_seconds,
         )
 
-    wanted: Sequence[TopicPartitionKey] = sorted(set(partitions))
-    answers = session.each(
-        wanted, send, doing=lambda part: f"read offsets of {part.topic}/{part.partition}"
-    )
-    return {
-        (part.topic, part.partition): answer
-        if isinstance(answer, ReplicatorError)
-        else answer.offset
-        for part, answer in answers.items()
-    }
+    def ask(wanted: Sequence[TopicPartitionKey]) -> dict[TopicPartitionKey, int | ReplicatorError]:
+        answers = session.each(
+            wanted, send, doing=lambda part: f"read offsets of {part.topic}/{part.partition}"
+        )
+        return {
+            (part.topic, part.partition): answer
+            if isinstance(answer, ReplicatorError)
+            else answer.offset
+            for part, answer in answers.items()
+        }
+
+    found = ask(sorted(set(partitions)))
+    moved = sorted(key for key, answer in found.items() if isinstance(answer, TransientBrokerError))
+    if moved:
+        # The client asks with the leaders and epochs it remembers, and learns new ones only here.
+        session.direct(lambda client, timeout: client.list_topics(timeout=timeout), "find leaders")
+        found.update(ask(moved))
+    return found
 
 
 def _spec(at: OffsetPoint) -> OffsetSpec:

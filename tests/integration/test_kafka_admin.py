@@ -220,3 +220,18 @@ def test_a_cluster_that_is_not_there_is_unreachable_in_time(call):
     assert time.monotonic() - begun < 4
     assert raised.value.subject in {"cluster:nowhere", "group:g"}
     assert "bootstrapServers" in raised.value.remedy
+
+
+def test_offsets_are_found_again_under_a_new_leader_epoch(clusters, unique):
+    (solo,) = clusters("solo")
+    solo.create_topic(unique, partitions=2)
+    keys = [(unique, 0), (unique, 1)]
+    with ClusterAdmin(plan(solo), client_id="test") as admin:
+        assert admin.offsets(keys, "latest") == dict.fromkeys(keys, 0)
+        solo.kill()  # its partitions get leaders of a newer epoch, which this client was never told
+        solo.restart()
+        wait_until(
+            lambda: admin.offsets(keys, "latest") == dict.fromkeys(keys, 0),
+            timeout_seconds=20,
+            describe=lambda: f"offsets, but: {admin.offsets(keys, 'latest')}",
+        )
