@@ -22,13 +22,14 @@ def scene(clusters, tmp_path) -> Iterator[AdoptScene]:
     scene.close()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("ending", "exactly_once"),
     [
         pytest.param(signal.SIGTERM, False, id="stopped"),
-        pytest.param(signal.SIGKILL, False, id="killed", marks=pytest.mark.slow),
-        pytest.param(signal.SIGKILL, True, id="killed-exactly-once", marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, False, id="killed"),
+        pytest.param(signal.SIGKILL, True, id="killed-exactly-once"),
     ],
 )
 def test_every_partition_goes_on_exactly_where_mirror_maker_2_stopped(scene, ending, exactly_once):
