@@ -15,8 +15,7 @@ PICTURES = os.environ.get("REPLICATOR_TEST_PICTURES")
 LINK = "link-0"
 
 
-@pytest.fixture
-def link(east, west, scene):
+def busy_link(scene, east, west):
     """A busy link whose roles can be changed, and which selects the drills' own topics."""
     scene.clusters(east, west, topic_on=[east])
     topics = {"include": [scene.topic, "replicator-drill.*"]}
@@ -28,6 +27,19 @@ def link(east, west, scene):
     scene.writer(east, rate=100)
     scene.copying(FLOW)
     return scene
+
+
+@pytest.fixture
+def sides(request, east, west):
+    """The clusters of the link: the shared ones, or a test's own that may be broken."""
+    if getattr(request, "param", "shared") == "own":
+        return request.getfixturevalue("clusters")("east", "west")
+    return east, west
+
+
+@pytest.fixture
+def link(sides, scene):
+    return busy_link(scene, *sides)
 
 
 @pytest.fixture
@@ -104,6 +116,44 @@ def test_a_switchover_is_drilled_on_the_real_link(link, drilled, capsys):
     assert (code, report["verdict"]) == (0, "pass"), said
     kinds = sorted(entry["kind"] for entry in on_record(link, capsys))
     assert kinds == ["drill", "switchover"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("sides", ["own"], indirect=True)
+def test_a_failover_is_drilled_on_the_real_link(sides, link, drilled, capsys):
+    east, west = sides
+    link.stop_writing()  # its applications have nothing to do with a rehearsal
+    brokers = [f'"{broker.pid}"' for broker in east.brokers]
+    code, report, said = drilled(
+        f"""\
+        kind: failover
+        fault:
+          begin: [kill, "-STOP", {", ".join(brokers)}]
+          end: [kill, "-CONT", {", ".join(brokers)}]
+        limits: {{maxRtoSeconds: 60, maxLostRecords: 1000, maxReread: 5000}}
+        """,
+        "--yes",
+    )
+    assert (code, report["mode"], report["verdict"]) == (0, "real", "pass"), said
+    assert report["transition"]["outcome"] == "done"
+    assert 1 < report["rtoSeconds"] < 60
+    stated = next(each for each in report["checks"] if each["check"] == "statedLoss")
+    assert stated["limit"] >= stated["measured"] == report["lostRecords"]
+    kinds = sorted(entry["kind"] for entry in on_record(link, capsys))
+    assert kinds == ["drill", "failover"]
+    (role,) = link.asked().get("/api/v1/status")["links"]
+    assert (role["active"], role["epoch"], role["state"]) == ("west", 1, "promoted")
+    # As the drill leaves it: the way back is the operator's.
+    code = run_command(
+        ["failback", "--link", LINK, "--no-switch", "--yes", "--export", str(link.directory),
+         "-f", str(link.topology())]
+    )  # fmt: skip
+    assert code == 0, capsys.readouterr().err
+    link.expect("west->east")
+    link.writer(west, rate=200)
+    link.copying("west->east")
+    link.settled()
 
 
 @pytest.mark.slow
