@@ -92,8 +92,14 @@ class Lane(threading.Thread):
         self._stats_at = 0.0
         self._recheck_at = 0.0
         self.stats = self._collect()
+        self.heard_at = clock.monotonic()
+        """When it last went round; a lane whose target does not answer a commit stays in there."""
 
     # Called by other threads.
+
+    def problems(self) -> tuple[str, str]:
+        """What is wrong with source and target at this moment, as ``LaneStats`` tells it."""
+        return self._sides.source, self._sides.target
 
     @property
     def spec(self) -> LaneSpec:
@@ -228,7 +234,7 @@ class Lane(threading.Thread):
         session.commit()
 
     def _tick(self) -> None:
-        now = self._clock.monotonic()
+        now = self.heard_at = self._clock.monotonic()
         # Canaries alone do not count: a lane that copies nothing else has nothing to tell.
         copied = self._figures.outcome.copied + sum(self._figures.outcome.dropped.values())
         moved = (copied, self._figures.outcome.read, self._figures.commits)

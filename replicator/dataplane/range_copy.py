@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.dataplane.errand import Errand, Tally
-from replicator.dataplane.events import LaneStats
 from replicator.dataplane.indexing import OpenIndex
 from replicator.dataplane.lane import Lane, MayStart
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
@@ -21,6 +20,8 @@ PATIENCE_SECONDS = 180.0
 """How long a range may be recovering without moving before its task fails and says why."""
 
 _LOOK_SECONDS = 0.2
+_SILENT_SECONDS = 10.0
+"""A lane that did not go round for so long waits for an answer."""
 _STOP_SECONDS = 30.0
 
 
@@ -101,19 +102,30 @@ def _watch(lane: Lane, clock: Clock, patience_seconds: float) -> None:
         lane.join(_LOOK_SECONDS)
         stats = lane.stats
         reached = max((each.position for each in stats.partitions), default=-1)
-        # A lane stays ``running`` while a cluster is silent; that it may copy again is no progress.
-        waits = stats.state != "running" or stats.source_problem or stats.target_problem
-        if reached != position or not waits:
-            position, moved_at = reached, clock.monotonic()
-        if clock.monotonic() - moved_at > patience_seconds:
-            raise _stuck(lane.spec, stats)
+        now = clock.monotonic()
+        # A lane stays ``running`` while a cluster is silent, and tells nothing from inside a commit.
+        works = (
+            stats.state == "running"
+            and not any(lane.problems())
+            and now - lane.heard_at < _SILENT_SECONDS
+        )
+        if reached != position or works:
+            position, moved_at = reached, now
+        if now - moved_at > patience_seconds:
+            raise _stuck(lane)
 
 
-def _stuck(spec: LaneSpec, stats: LaneStats) -> ReplicatorError:
-    told = stats.source_problem or stats.target_problem or stats.reason
+def _stuck(lane: Lane) -> ReplicatorError:
+    """Which side is to blame, and what it said."""
+    source, target = lane.problems()
+    spec, told = lane.spec, source or target
     message, _, remedy = told.partition("\n")
+    message = message.partition(" ")[2] or lane.stats.reason
+    blamed = spec.source if source else spec.target
     return UnreachableError(
-        f"nothing could be copied for too long: {message}", subject=_name(spec), remedy=remedy
+        f"nothing could be copied for too long; cluster {blamed.alias}: {message}",
+        subject=_name(spec),
+        remedy=remedy or "Check that its brokers run, then run it again: it goes on where it was.",
     )
 
 

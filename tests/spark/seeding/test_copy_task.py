@@ -239,7 +239,7 @@ def test_a_cluster_that_stays_away_is_named_and_the_range_given_up(
         except ReplicatorError as error:
             failed.append(error)
 
-    copying = threading.Thread(target=attempt)
+    copying = threading.Thread(target=attempt, daemon=True)
     copying.start()
     lab.until(lambda: lab.positions().get((lab.topic, 0), 0) > 0, "the copy to begin")
     broken = getattr(lab, side)
@@ -247,7 +247,7 @@ def test_a_cluster_that_stays_away_is_named_and_the_range_given_up(
     copying.join(120)
     (error,) = failed
     assert error.code == "UNREACHABLE"
-    assert broken.name in error.paragraph()
+    assert f"cluster {broken.name}" in error.paragraph()
     broken.restart()
     again = copy_order(order)
     assert (again.records, again.position) == (20_000, 20_000)
