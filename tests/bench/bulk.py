@@ -3,12 +3,14 @@
 ``python tests/bench/bulk.py [--records N] [--rounds R] [--size BYTES]``
 
 Both sides run the very same task (``copy_order``) over the same ranges: once in plain processes, once in
-Spark's Python workers. Session start-up is left out; task start-up is not. Rounds take turns, and each
+Spark's Python workers. The start of sessions and processes is left out; that of tasks is not. Rounds
+take turns, and each
 copies into topics of its own. Printed as a markdown table. CPU is that of the copying processes: on a
 machine that does other work it says more than the rate.
 """
 
 import argparse
+import importlib
 import json
 import multiprocessing
 import os
@@ -85,7 +87,9 @@ def outside(at_once: int) -> Copy:
 
 
 def _warm(_number: int) -> None:
-    time.sleep(0.2)
+    """What a process does once and not per task: plain ones have imported everything by now."""
+    importlib.import_module("replicator.spark.copy_task")
+    time.sleep(0.5)  # long enough that every process gets one of these
 
 
 def inside(at_once: int, copied: Callable[[str, Copy], None]) -> None:
@@ -102,7 +106,7 @@ def inside(at_once: int, copied: Callable[[str, Copy], None]) -> None:
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--records", type=int, default=2_000_000)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
