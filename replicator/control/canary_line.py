@@ -19,6 +19,9 @@ from replicator.kafka.settings import consumer_config, producer_config
 from replicator.topology.plan import ClusterPlan
 
 SEND_SECONDS = 5.0
+FETCH_WAIT_SECONDS = 1.5
+"""Longer than canaries are apart: each ends the wait at once, so none is timed late."""
+
 _STEP_SECONDS = 0.2
 
 
@@ -129,6 +132,7 @@ class CanaryLine:
                 self._target,
                 client_id=self._client_id,
                 group_id=self._client_id,
+                fetch_wait_seconds=FETCH_WAIT_SECONDS,
                 queue_bytes=1024 * 1024,
                 on_error=self._trouble,
             )

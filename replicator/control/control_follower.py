@@ -6,7 +6,7 @@ read, asks for ``read``: that is never older than the question.
 
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from replicator.control.bootstrap import READ_SECONDS, read_control
 from replicator.control.control_state import EMPTY, ControlState
@@ -16,8 +16,18 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import LogTail
 from replicator.topology.plan import ClusterPlan
 
+if TYPE_CHECKING:
+    from replicator.wire.log_ends import LogEnds
+
 LOAD_SECONDS = 30.0
 TAIL_SECONDS = 1.0
+FETCH_WAIT_SECONDS = 0.5
+"""A broker answers at once when something is written. The marker behind a transaction is passed after
+one such wait, and ``read`` waits for that."""
+
+FIRST_READS = 2
+"""So many reads ask by the admin client, which is open then: a start must not wait for an import."""
+
 WHOLE_READS = 12
 """Every so many reads the whole topic is read: a topic that somebody deleted and made anew looks
 like one that only grew."""
@@ -69,7 +79,12 @@ class ControlFollower(threading.Thread):
         self._subject = f"cluster:{cluster.alias}"
         self._on_news = on_news
         self._on_trouble = on_trouble
-        self._tail = LogTail(cluster, self._topic, client_id=client_id)
+        self._tail = LogTail(
+            cluster, self._topic, client_id=client_id, fetch_wait_seconds=FETCH_WAIT_SECONDS
+        )
+        self._cluster = cluster
+        self._client_id = client_id
+        self._ends: LogEnds | None = None
         self._moved = threading.Condition()
         self._state = EMPTY
         self._position = 0
@@ -105,11 +120,7 @@ class ControlFollower(threading.Thread):
         self._reads += 1
         if self._reads % WHOLE_READS == 0:
             return self._whole.read(admin)
-        # Past open transactions too: what was committed behind one must not be missed.
-        ends = admin.offsets([(self._topic, 0)], "latest", "read_uncommitted")
-        end = ends[self._topic, 0]
-        if isinstance(end, ReplicatorError):
-            raise end
+        end = self._end(admin)
         if end < self._position:  # not the topic that was followed
             return self._whole.read(admin)
         with self._moved:
@@ -121,6 +132,29 @@ class ControlFollower(threading.Thread):
                     remedy="Check that its partition has a leader; it is tried again by itself.",
                 )
         return self.state
+
+    def _end(self, admin: ClusterAdmin) -> int:
+        """Past open transactions too: what was committed behind one must not be missed."""
+        key = (self._topic, 0)
+        if self._reads <= FIRST_READS:
+            return self._asked(admin)
+        if self._ends is None:
+            from replicator.wire.log_ends import LogEnds  # slow to import
+
+            self._ends = LogEnds(self._cluster, client_id=self._client_id)
+        try:
+            found = self._ends.read([key])
+        except ReplicatorError:
+            found = {}
+        # The client looks for the leader, and tells what is wrong.
+        return found[key] if key in found else self._asked(admin)
+
+    def _asked(self, admin: ClusterAdmin) -> int:
+        key = (self._topic, 0)
+        end = admin.offsets([key], "latest", "read_uncommitted")[key]
+        if isinstance(end, ReplicatorError):
+            raise end
+        return end
 
     def run(self) -> None:
         """Follows until closed, or until it reads what it must not guess at."""
@@ -146,6 +180,8 @@ class ControlFollower(threading.Thread):
         if self.is_alive():
             self.join()
         self._tail.close()
+        if self._ends is not None:
+            self._ends.close()
 
     @property
     def _ended(self) -> bool:

@@ -98,6 +98,7 @@ class PairController:
         self._step = step
         self._noticed = noticed
         self._target_admin = target_admin
+        self._admins = (source_admin, target_admin)
         self._observer = Observer(plan, pair, source_admin, target_admin, clock, client_id)
         self._settled = Settled()
         self._executor = Executor(target_admin)
@@ -131,6 +132,8 @@ class PairController:
                 failures = 0
                 self.problems = ()
                 self.begun.set()
+                for admin in self._admins:
+                    admin.close_unused(2 * interval)
             pause = min(interval * 2 ** min(failures, 6), max(interval, MAX_BACKOFF_SECONDS))
             await self._rest(pause if failures else interval)
             self._wake.clear()

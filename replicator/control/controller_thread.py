@@ -101,11 +101,11 @@ class ControllerThread(threading.Thread):
                 noticed=self.noticed,
             )
             try:
-                await self._serve(self._controller)
+                await self._serve(self._controller, (source_admin, target_admin))
             finally:
                 self._controller.close()
 
-    async def _serve(self, controller: PairController) -> None:
+    async def _serve(self, controller: PairController, admins: tuple[ClusterAdmin, ...]) -> None:
         """The controller's rounds, and beside them its duties."""
         desk = DutyDesk(
             plan=self._plan,
@@ -115,6 +115,7 @@ class ControllerThread(threading.Thread):
             store=controller.store,
             control=lambda: self._follower.state,
             figures=self.figures,
+            admins=admins,
         )
         async with asyncio.TaskGroup() as group:
             rounds = group.create_task(controller.run())

@@ -17,6 +17,7 @@ from replicator.control.control_state import ControlState
 from replicator.dataplane.events import Problem
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import LinkName
+from replicator.kafka.admin import ClusterAdmin
 from replicator.observability.figures import DutyFigures
 from replicator.topology.plan import PairPlan, Plan
 
@@ -38,6 +39,8 @@ class DutyDesk:
             when another controller took over.
         control: what the target's control topic said a moment ago.
         figures: counters of each link of the pair, read by scrapes at any time.
+        admins: the controller's clients of both clusters, which it closes itself. Thread-safe; each
+            client that is not opened saves threads that wake up all the time.
     """
 
     plan: Plan
@@ -47,6 +50,7 @@ class DutyDesk:
     store: Callable[[Sequence[Entry]], Awaitable[None]]
     control: Callable[[], ControlState]
     figures: Mapping[LinkName, DutyFigures]
+    admins: tuple[ClusterAdmin, ...] = ()
 
 
 class Duty(Protocol):

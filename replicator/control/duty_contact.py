@@ -118,9 +118,12 @@ def contact(
             grown = sum(now) - sum(held[topic].ends)
             # The faster of this stretch and the one before: a short lull must not hide a pace.
             pace = max(0.0, grown / seconds, held[topic].records_per_second / 2)
-        if pace < LEAST_PACE:
-            pace = 0.0
-        topics.append(TopicContact(topic=topic, ends=now, records_per_second=round(pace, 3)))
+        pace = 0.0 if pace < LEAST_PACE else round(pace, 3)
+        same = held.get(topic)
+        if same is not None and (same.ends, same.records_per_second) == (now, pace):
+            topics.append(same)  # most topics of most looks
+        else:
+            topics.append(TopicContact(topic=topic, ends=now, records_per_second=pace))
     return ContactRecord(source=flow.source, link=flow.link, at_ms=at_ms, topics=tuple(topics))
 
 

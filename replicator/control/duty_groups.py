@@ -7,6 +7,9 @@ from replicator.offsets.group_sync import GroupSync
 from replicator.offsets.translator import Translator
 from replicator.topology.plan import FlowPlan
 
+EMPTY_SECONDS = 60.0
+"""How often it is written down that there are no groups."""
+
 
 class GroupDuty:
     """See ``replicator.control.duty.Duty``."""
@@ -17,14 +20,16 @@ class GroupDuty:
         self.interval_seconds = interval_seconds
         self._desk = desk
         self._translator = Translator(
-            desk.plan, client_id=f"{desk.client_id}-groups", clock=desk.clock
+            desk.plan, client_id=f"{desk.client_id}-groups", clock=desk.clock, admins=desk.admins
         )
         self._sync = GroupSync(desk.plan, desk.pair, translator=self._translator, clock=desk.clock)
+        self._empty_since = float("-inf")
 
     async def turn(self) -> tuple[Problem, ...]:
         """One round over all groups; what could not be carried over is a problem each."""
         report = await self._sync.run_once()
-        await self._desk.store([report.encode()])
+        if self._is_news(report):
+            await self._desk.store([report.encode()])
         self._count(report)
         return tuple(
             Problem(
@@ -36,8 +41,17 @@ class GroupDuty:
             for group, reason in report.refusals()
         )
 
+    def _is_news(self, report: SyncReport) -> bool:
+        """A round over no group tells nothing that the one before did not."""
+        now = self._desk.clock.monotonic()
+        if not report.groups and now - self._empty_since < EMPTY_SECONDS:
+            return False
+        self._empty_since = float("-inf") if report.groups else now
+        return True
+
     def close(self) -> None:
         """Gives connections back."""
+        self._sync.close()
         self._translator.close()
 
     def _count(self, report: SyncReport) -> None:

@@ -40,7 +40,9 @@ class Mm2Duty:
         self._pair = _for_clients(desk.pair)
         client_id = f"{desk.client_id}-mm2"
         self._client_id = client_id
-        self._translator = Translator(desk.plan, client_id=client_id, clock=desk.clock)
+        self._translator = Translator(
+            desk.plan, client_id=client_id, clock=desk.clock, admins=desk.admins
+        )
         self._survey = GroupSync(
             desk.plan, self._pair, translator=self._translator, clock=desk.clock
         )
@@ -79,6 +81,7 @@ class Mm2Duty:
         """Gives connections back."""
         self._checkpoints.close()
         self._syncs.close()
+        self._survey.close()
         self._translator.close()
 
     async def _write_all(self) -> SyncReport:

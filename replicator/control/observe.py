@@ -52,6 +52,7 @@ class Observer:
     _source_sizes: TopicSizes = field(init=False)
     _target_sizes: TopicSizes = field(init=False)
     _described_at: tuple[int, int] = (0, 0)
+    _wanted: tuple[Mapping[str, int], tuple[WantedTopic, ...]] | None = None
     _source_facts: KnownFacts = field(default_factory=KnownFacts)
     _target_facts: KnownFacts = field(default_factory=KnownFacts)
     _sources: dict[str, TopicDescription] = field(default_factory=dict)
@@ -83,7 +84,9 @@ class Observer:
         full = all_settings or self._rounds % CONFIG_ROUNDS == 0
         source_sizes = self._source_sizes.read(surely=full)
         target_sizes = self._target_sizes.read(surely=full)
-        wanted = wanted_topics(self.pair, source_sizes, aliases)
+        if self._wanted is None or self._wanted[0] is not source_sizes:
+            self._wanted = source_sizes, wanted_topics(self.pair, source_sizes, aliases)
+        wanted = self._wanted[1]
         seen = (self._source_sizes.revision, self._target_sizes.revision)
         every = full and (
             all_settings or seen != self._described_at or self._rounds % RIGHTS_ROUNDS == 0

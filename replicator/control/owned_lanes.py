@@ -77,7 +77,8 @@ class OwnedLanes:
             for lane in gone:
                 del self._told[lane]
             for lane, spec in sure.items():
-                if self._told.get(lane) != spec:
+                told = self._told.get(lane)
+                if told is not spec and told != spec:  # to compare them is work, and seldom needed
                     self._told[lane] = spec
                     start(spec)
             return gone

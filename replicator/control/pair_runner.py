@@ -29,11 +29,7 @@ from replicator.dataplane.membership import Lanes, Membership
 from replicator.dataplane.messages import LaneStopped
 from replicator.dataplane.pool import LanePool
 from replicator.errors import FencedError, ReplicatorError
-from replicator.identifiers import (
-    checkpoints_topic,
-    membership_group,
-    worker_client_id,
-)
+from replicator.identifiers import checkpoints_topic, membership_group, worker_client_id
 from replicator.kafka.admin import ClusterAdmin
 from replicator.topology.plan import PairPlan, Plan
 
@@ -44,8 +40,9 @@ DRAIN_SECONDS = 5.0
 
 RECORD_SECONDS = 5.0
 MAX_RETRY_SECONDS = 10.0
-TAIL_SECONDS = 1.0
-"""How long to wait for something to happen; whatever happens ends the wait."""
+TAIL_SECONDS, TURN_SECONDS = 1.0, 3.0
+"""How long to wait for something to happen, and how often a turn is taken when nothing does: what ends
+in silence, as a controller may, is noticed then."""
 
 
 class PairRunner(threading.Thread):
@@ -212,26 +209,30 @@ class PairRunner(threading.Thread):
     def _reconcile_until_stopped(
         self, follower: ControlFollower, records: WorkerRecordWriter
     ) -> None:
-        record_at = 0.0
+        record_at = turn_at = 0.0
         while not self._stopping.is_set():
             self._beat(f"pair {self._pair.id}")
-            self._drain_events()
-            self._reconcile(follower)
+            happened = self._drain_events()
             now = self._clock.monotonic()
+            if happened or now >= turn_at or self._lanes.doubtful:
+                turn_at = now + TURN_SECONDS
+                self._reconcile(follower)
             if now >= record_at:
                 record_at = now + RECORD_SECONDS
                 self._record(records)
 
-    def _drain_events(self) -> None:
-        """Waits briefly for something to happen, then takes everything that did."""
+    def _drain_events(self) -> bool:
+        """Waits briefly for something to happen, then takes everything that did; whether any did."""
+        happened = False
         try:
             event = self._events.get(timeout=TAIL_SECONDS)
             while True:
+                happened = True
                 if event is not None:
                     event()
                 event = self._events.get_nowait()
         except queue.Empty:
-            return
+            return happened
 
     def _note_follower(self, error: ReplicatorError | None) -> None:
         """In the follower's thread: the control topic cannot be followed, or can be again."""

@@ -14,7 +14,7 @@ from replicator.control.records import decode_record
 from replicator.control.role_records import RoleRecord, TransitionRecord
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import control_topic
-from replicator.kafka.compacted_log import LogTail, read_compacted
+from replicator.kafka.compacted_log import LogTail
 from replicator.topology.plan import ClusterPlan, Plan
 from replicator.topology.roles import Role, has_roles, role_in_force
 
@@ -133,19 +133,15 @@ class _Follower(threading.Thread):
             self._watch.stopping.wait(POLL_SECONDS)
 
     def _follow(self) -> None:
-        # Read once for itself: the end of the log, which every start waits for, is told after one
-        # wait at the broker, and those of the tail are long. What the tail repeats changes nothing.
-        held = read_compacted(
-            self._cluster, self._topic, client_id=self._client_id, timeout_seconds=LOAD_SECONDS
-        )
-        self._watch.take(self._cluster.alias, held[0].items())
-        self.looked.set()
         with LogTail(
             self._cluster,
             self._topic,
             client_id=self._client_id,
             fetch_wait_seconds=FETCH_WAIT_SECONDS,
         ) as tail:
+            held = tail.load(timeout_seconds=LOAD_SECONDS)
+            self._watch.take(self._cluster.alias, held[0].items())
+            self.looked.set()
             while not self._watch.stopping.is_set():
                 entries = tail.poll(POLL_SECONDS)
                 if entries:

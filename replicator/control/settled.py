@@ -12,24 +12,24 @@ from replicator.topology.plan import PairPlan
 
 
 class Settled:
-    """Remembers the last decision of one pair; for one thread."""
+    """Remembers decisions of one pair that asked for nothing; for one thread.
+
+    The last two: rounds that read all settings see more than those between them.
+    """
 
     def __init__(self) -> None:
-        self._snapshot: PairSnapshot | None = None
-        self._decision: Decision | None = None
+        self._kept: list[tuple[PairSnapshot, Decision]] = []
 
     def decide(self, pair: PairPlan, snapshot: PairSnapshot) -> Decision:
         """What ``reconcile`` says."""
-        if (
-            self._decision is not None
-            and self._snapshot is not None
-            and _same(pair, snapshot, self._snapshot)
-        ):
-            return self._decision
+        for seen, decision in self._kept:
+            if _same(pair, snapshot, seen):
+                return decision
         decision = reconcile(pair, snapshot)
-        lasting = not decision.actions and not _waits(pair, snapshot)
-        self._snapshot = snapshot if lasting else None
-        self._decision = decision
+        if decision.actions:
+            self._kept.clear()
+        elif not _waits(pair, snapshot):
+            self._kept = [(snapshot, decision), *self._kept][:2]
         return decision
 
 

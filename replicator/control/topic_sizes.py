@@ -29,7 +29,7 @@ class TopicSizes:
         self.revision = 0
 
     def read(self, *, surely: bool) -> Mapping[str, int]:
-        """Number of partitions by topic.
+        """Number of partitions by topic; the same object as long as none has changed.
 
         Args:
             surely: lists them in any case.
@@ -45,8 +45,9 @@ class TopicSizes:
         known = self._admin.topic_partitions()
         if known != self._known or self._wary:
             self.revision += 1
-        self._known = known
-        return known
+        if self._known is None or known != self._known:
+            self._known = known
+        return self._known
 
     def close(self) -> None:
         """Gives its connection back."""

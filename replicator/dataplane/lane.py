@@ -20,9 +20,11 @@ from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.opening import open_clients
 from replicator.dataplane.partitions import LanePartitions
 from replicator.dataplane.quarantine_writer import QuarantineWriter
+from replicator.dataplane.rest_room import RestRoom
 from replicator.dataplane.route import Route
 from replicator.dataplane.side_problems import SideProblems
 from replicator.dataplane.spec import LaneSpec, handed_over
+from replicator.dataplane.stretch import Stretch
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
 from replicator.kafka.client import KafkaException
 from replicator.kafka.errors import map_kafka_error
@@ -36,7 +38,7 @@ IDLE_STATS_SECONDS = 5.0
 """A lane in which nothing moves says so less often: a hundred quiet partitions cost next to nothing."""
 
 RESTED_STATS_SECONDS = 15.0
-"""And one that has not even read a record since it last said so, less often still."""
+"""And one that has said so already, less often still."""
 
 DRAIN_SECONDS = 8.0
 """How long a lane that was told to stop waits for a silent target; the group's session ends sooner,
@@ -61,8 +63,14 @@ class Lane(threading.Thread):
         clock: Clock,
         open_index: OpenIndex | None = None,
         errand: Errand | None = None,
+        on_stats: Callable[[], None] = lambda: None,
+        room: RestRoom | None = None,
     ) -> None:
-        """With an ``errand`` it ends by itself, once that is done."""
+        """With an ``errand`` it ends by itself, once that is done.
+
+        ``on_stats`` hears, in the lane's thread, that ``stats`` are new. With a ``room`` it rests
+        there when nothing has come for a while.
+        """
         super().__init__(
             name=f"lane-{spec.source.alias}-{spec.target.alias}-{spec.lane}", daemon=True
         )
@@ -71,9 +79,11 @@ class Lane(threading.Thread):
         self._may_start = may_start
         self._open_index = open_index
         self._errand = errand
+        self._on_stats = on_stats
         self._clock = clock
         self._commands: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
+        self._rest = None if room is None else room.for_lane(self._wake, told=self._was_told)
         self._stopping = False
         self._stop_token = 0
         self._outdated = False
@@ -84,11 +94,12 @@ class Lane(threading.Thread):
         self._quarantine = QuarantineWriter(spec, clock=clock)
         self._clients: LaneClients | None = None
         self._partitions: LanePartitions | None = None
-        self._careful_until: dict[tuple[str, int], int] = {}
+        self._stretch = Stretch()
         self._state: LaneState = "starting"
         self._reason = "taking over"
         self._sides = SideProblems(source=spec.source.alias, target=spec.target.alias)
-        self._moved = (0, 0, 0)
+        self._told_copied = 0
+        self._rested = False
         self._stats_at = 0.0
         self._recheck_at = 0.0
         self.stats = self._collect()
@@ -133,6 +144,9 @@ class Lane(threading.Thread):
         self._give_up_at = self._clock.monotonic() + DRAIN_SECONDS
         self._stopping = True
         self._wake.set()
+
+    def _was_told(self) -> bool:
+        return self._stopping or bool(self._commands)
 
     def _command(self, command: Callable[[], None]) -> None:
         self._commands.append(command)
@@ -194,11 +208,12 @@ class Lane(threading.Thread):
             figures=self._figures,
             flow_control=self._flow_control,
             quarantine=self._quarantine,
-            careful_until=self._careful_until,
+            careful_until=self._stretch.until,
             examine=lambda suspects: self._known().examine(suspects),
             on_problem=self._sides.note,
             give_up=lambda: self._clock.monotonic() > self._give_up_at,
             errand=self._errand,
+            rest=self._rest,
         )
         if not clients.fence_last_owner(lambda: self._stopping):
             return
@@ -222,9 +237,9 @@ class Lane(threading.Thread):
                 session.commit()
                 return  # the next session's clients suit the new work
             session.step()
-            if clients.careful and self._past_stretch():
+            if clients.careful and self._stretch.is_past(self._all()):
                 session.commit()
-                self._careful_until = {}
+                self._stretch.forget()
                 return  # the next session runs at full speed
             if self._errand is not None and self._errand.over(self._all()):
                 self._errand.finish(session, self._all())
@@ -235,15 +250,15 @@ class Lane(threading.Thread):
 
     def _tick(self) -> None:
         now = self.heard_at = self._clock.monotonic()
-        # Canaries alone do not count: a lane that copies nothing else has nothing to tell.
+        # Canaries do not count: a lane that copies nothing else has nothing to tell.
         copied = self._figures.outcome.copied + sum(self._figures.outcome.dropped.values())
-        moved = (copied, self._figures.outcome.read, self._figures.commits)
         pause = STATS_SECONDS
-        if moved[0] == self._moved[0] and not self._sides.any():
-            pause = RESTED_STATS_SECONDS if moved == self._moved else IDLE_STATS_SECONDS
+        if copied == self._told_copied and not self._sides.any():
+            pause = RESTED_STATS_SECONDS if self._rested else IDLE_STATS_SECONDS
         if now - self._stats_at >= pause:
             self._stats_at = now
-            self._moved = moved
+            self._rested = copied == self._told_copied
+            self._told_copied = copied
             if self._clients is not None:
                 self._clients.session.read_source_ends()
                 self._sides.clear_answered(
@@ -254,6 +269,7 @@ class Lane(threading.Thread):
             stats = self._collect()
             if stats != self.stats:  # the same object is not sent again
                 self.stats = stats
+                self._on_stats()
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
             self._known().recheck()
@@ -265,20 +281,7 @@ class Lane(threading.Thread):
         self._log("warning", "target refused a record, copying the stretch record by record",
                   error=error.message)  # fmt: skip
         self._figures.aborts += 1
-        for route in self._all():
-            if route.position > route.committed >= 0:
-                self._careful_until[route.key] = max(
-                    route.position, self._careful_until.get(route.key, 0)
-                )
-        if not self._careful_until:
-            self._careful_until = {route.key: route.position for route in self._all()}
-
-    def _past_stretch(self) -> bool:
-        return not any(
-            route.position < self._careful_until.get(route.key, 0)
-            for route in self._all()
-            if not route.problem and not route.suspect
-        )
+        self._stretch.remember(self._all())
 
     def _is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
         if isinstance(error, KafkaException):
@@ -301,6 +304,7 @@ class Lane(threading.Thread):
         self._state, self._reason = "recovering", mapped.message
         self._sides.blame(mapped)
         self.stats = self._collect()
+        self._on_stats()
         self._log("warning", "lane recovers from its checkpoints", error=mapped.message)
 
     def _pause(self, seconds: float) -> None:

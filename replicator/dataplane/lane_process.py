@@ -29,6 +29,7 @@ from replicator.dataplane.messages import (
     decode_command,
     encode,
 )
+from replicator.dataplane.rest_room import RestRoom
 from replicator.dataplane.spec import LaneSpec
 
 STATS_SECONDS = 0.5
@@ -48,6 +49,8 @@ class LaneProcess:
         self._restarting: dict[tuple[str, int], LaneSpec] = {}
         self._lock = threading.Lock()
         self._clock = SystemClock()
+        self._news = threading.Event()
+        self._room = RestRoom()
 
     def serve(self) -> None:
         """Obeys commands until the worker closes the socket."""
@@ -76,8 +79,10 @@ class LaneProcess:
 
     def _launch(self, key: tuple[str, int], spec: LaneSpec) -> None:
         lane = Lane(spec, post=lambda event: self._post(key, event), may_start=self._may_start,
-                    clock=self._clock, open_index=self._open_index)  # fmt: skip
+                    clock=self._clock, open_index=self._open_index,
+                    on_stats=self._news.set, room=self._room)  # fmt: skip
         self._lanes[key] = lane
+        self._news.set()
         lane.start()
 
     def _stop(self, key: tuple[str, int], token: int) -> None:
@@ -106,9 +111,11 @@ class LaneProcess:
         self._send(event)
 
     def _send_stats(self) -> None:
-        pause = threading.Event()
+        """Whenever a lane has something new to tell; what comes close together goes together."""
         sent: dict[tuple[str, int], LaneStats] = {}
-        while not pause.wait(STATS_SECONDS):
+        while self._news.wait():
+            self._clock.sleep(STATS_SECONDS)
+            self._news.clear()
             with self._lock:
                 now = {key: lane.stats for key, lane in self._lanes.items()}
             news = tuple(stats for key, stats in now.items() if sent.get(key) is not stats)

@@ -13,6 +13,7 @@ from replicator.dataplane.figures import Figures
 from replicator.dataplane.flow_control import FlowControl
 from replicator.dataplane.quarantine_writer import QuarantineWriter
 from replicator.dataplane.records_engine import RecordsEngine
+from replicator.dataplane.rest_room import Rest
 from replicator.dataplane.rewrite import Rewriter, load_transforms
 from replicator.dataplane.route import Route
 from replicator.dataplane.session import Session
@@ -60,6 +61,7 @@ def open_clients(
     on_problem: Callable[[str, KafkaError | None], None],
     give_up: Callable[[], bool],
     errand: Errand | None = None,
+    rest: Rest | None = None,
 ) -> LaneClients:
     """Opens the clients of a session; nothing is sent to a broker before ``take_over``.
 
@@ -153,6 +155,7 @@ def open_clients(
         on_problem=on_problem,
         give_up=give_up,
         careful=careful,
+        rest=rest,
     )
     sessions.append(session)
 

@@ -16,9 +16,8 @@ MIN_COMMIT_SECONDS = 0.02
 IDLE_POLL_SECONDS = 0.5
 """How long an idle lane sleeps in the client; bounds how late it notices a command."""
 
-RESTED_POLL_SECONDS = 1.0
-"""The same for one that has read nothing for RESTED_SECONDS: its records still end the sleep at once,
-and a hundred of them wake up half as often."""
+REST_SECONDS = 2.0
+"""How long a lane rests that has read nothing for RESTED_SECONDS; records and commands end it."""
 
 RESTED_SECONDS = 10.0
 
@@ -28,10 +27,14 @@ LAZY_COMMIT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What to do when no record is waiting: commit now, or wait this long for the next."""
+    """What to do when no record is waiting: commit now, or wait this long for the next.
+
+    ``rest``: none has come for so long that it may be noticed a moment later, for less work.
+    """
 
     commit: bool
     wait_seconds: float
+    rest: bool = False
 
 
 def decide_pace(
@@ -68,8 +71,9 @@ def decide_pace(
         if due <= now:
             return Pace(commit=True, wait_seconds=0.0)
         return Pace(commit=False, wait_seconds=min(IDLE_POLL_SECONDS, due - now))
-    rested = now - read_at >= RESTED_SECONDS
-    return Pace(commit=False, wait_seconds=RESTED_POLL_SECONDS if rested else IDLE_POLL_SECONDS)
+    if now - read_at >= RESTED_SECONDS:
+        return Pace(commit=False, wait_seconds=REST_SECONDS, rest=True)
+    return Pace(commit=False, wait_seconds=IDLE_POLL_SECONDS)
 
 
 def held_back(

@@ -21,6 +21,7 @@ from replicator.dataplane.indexing import Indexing, Stored
 from replicator.dataplane.pacing import decide_pace
 from replicator.dataplane.progress import Progress
 from replicator.dataplane.reading import SUSPICIOUS
+from replicator.dataplane.rest_room import Rest
 from replicator.dataplane.route import Route, RouteTable
 from replicator.dataplane.source_message import OnDelivery, SourceMessage
 from replicator.errors import UnknownOutcomeError
@@ -41,7 +42,10 @@ _REPORTS_SECONDS = 0.5
 
 
 class Session:
-    """Copies until told to stop. ``examine`` answers suspicions about source partitions."""
+    """Copies until told to stop. ``examine`` answers suspicions about source partitions.
+
+    With ``rest`` it waits that way once nothing has come for a while.
+    """
 
     def __init__(
         self,
@@ -61,6 +65,7 @@ class Session:
         on_problem: Callable[[str, KafkaError | None], None],
         give_up: Callable[[], bool],
         careful: bool = False,
+        rest: Rest | None = None,
     ) -> None:
         self.consumer = consumer
         self.producer = producer
@@ -79,6 +84,7 @@ class Session:
         self._on_problem = on_problem
         self._give_up = give_up
         self._careful = careful
+        self._rest = rest
         self._batch = (
             (CAREFUL_BATCH_RECORDS, CAREFUL_POLL_SECONDS) if careful else (BATCH_RECORDS, 0.0)
         )
@@ -246,7 +252,8 @@ class Session:
         self.deliveries.check()
         self._progress.show(self.routes, now)
         self._flow_control.release_all(self.consumer, self.routes)
-        return cast("SourceMessage | None", self.consumer.poll(pace.wait_seconds))
+        wait = self._rest if pace.rest and self._rest is not None else Consumer.poll
+        return cast("SourceMessage | None", wait(self.consumer, pace.wait_seconds))
 
     def _throttled(self, wait_seconds: float) -> None:
         """Over budget: commit what there is, then wait without reading."""

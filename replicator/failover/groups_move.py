@@ -67,6 +67,7 @@ class GroupMove:
 
     def close(self) -> None:
         """Gives connections back."""
+        self._sync.close()
         self._translator.close()
 
     def round(self, *, commit: bool) -> GroupsSeen:

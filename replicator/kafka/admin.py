@@ -41,6 +41,10 @@ class ClusterAdmin:
         """Gives the connections back."""
         self._session.close()
 
+    def close_unused(self, seconds: float) -> None:
+        """Gives the connections back if nothing was asked for so long; a later call opens new ones."""
+        self._session.close_unused(seconds)
+
     def __enter__(self) -> Self:
         return self
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable
 from typing import Self
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.kafka.client import open_consumer
@@ -25,6 +25,11 @@ Entry = tuple[bytes, bytes | None]
 _NO_GROUP = "replicator.no-group"  # librdkafka wants a name; nothing is committed under it
 _BATCH = 2000
 _STEP_SECONDS = 0.1
+_CONNECT_SECONDS = 1.0
+
+LOAD_WAIT_SECONDS = 0.01
+"""How long a broker holds a fetch that finds nothing while a topic is read to its end: that it is the
+end is told after one such wait."""
 
 
 def read_compacted(
@@ -45,8 +50,7 @@ def read_compacted(
         UnreachableError: the end was not reached in time.
         ReplicatorError: the topic cannot be read, see its class.
     """
-    # The end of a quiet partition is told after one wait at the broker: here it is to be short.
-    with LogTail(cluster, topic, partitions, client_id=client_id, fetch_wait_seconds=0.01) as tail:
+    with LogTail(cluster, topic, partitions, client_id=client_id) as tail:
         return tail.load(timeout_seconds=timeout_seconds, settled=settled)
 
 
@@ -55,6 +59,10 @@ class LogTail:
 
     Offsets that are gone (compacted away, or a recreated topic) are never an error here: the
     reader goes on from the oldest record there is, because only last values matter.
+
+    A record ends the wait at the broker at once. ``fetch_wait_seconds`` is how long silence is waited
+    out in ``poll``: each wait costs a little on both sides, and the end behind a transaction's marker
+    is only told after one.
     """
 
     def __init__(
@@ -64,22 +72,17 @@ class LogTail:
         partitions: Iterable[int] = (0,),
         *,
         client_id: str,
-        fetch_wait_seconds: float = 0.1,
+        fetch_wait_seconds: float = LOAD_WAIT_SECONDS,
     ) -> None:
         self.topic = topic
+        self._cluster = cluster
+        self._client_id = client_id
         self._subject = f"cluster:{cluster.alias}"
         self._trouble = ConnectionTrouble()
         self._partitions = tuple(partitions)
-        config = consumer_config(
-            cluster,
-            client_id=client_id,
-            group_id=_NO_GROUP,
-            fetch_wait_seconds=fetch_wait_seconds,
-            queue_bytes=16 * 1024 * 1024,
-            on_error=self._trouble,
-        )
-        config["auto.offset.reset"] = "earliest"
-        self._consumer = open_consumer(config, subject=self._subject)
+        self._fetch_wait_seconds = fetch_wait_seconds
+        self._places = dict.fromkeys(self._partitions, 0)
+        self._opened: tuple[float, Consumer] | None = None
         self._started = False
         self._ended: set[int] = set()
         self.position = 0
@@ -105,6 +108,7 @@ class LogTail:
         state: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
         deadline = time.monotonic() + timeout_seconds
         self._settled = settled
+        self._open(LOAD_WAIT_SECONDS)
         self._start(timeout_seconds)
         while len(self._ended) < len(self._partitions):
             left = deadline - time.monotonic()
@@ -124,13 +128,15 @@ class LogTail:
     def poll(self, timeout_seconds: float) -> list[Entry]:
         """New entries since the last call, in the order of each partition; empty when none came.
 
-        Waits for the first one only.
+        Waits for the first one only; a first call may take a second to connect. Without a ``load``
+        before, it begins with the oldest.
 
         Raises:
             ReplicatorError: the topic cannot be read; retriable ones go away by themselves, and the
                 tail is still at its place.
         """
-        self._start(timeout_seconds)
+        self._open(self._fetch_wait_seconds)
+        self._start(max(timeout_seconds, _CONNECT_SECONDS))
         return [
             (key, message.value())
             for message in self._take(timeout_seconds)
@@ -139,13 +145,38 @@ class LogTail:
 
     def close(self) -> None:
         """Gives the connections back; closing twice is closing once."""
-        self._consumer.close()
+        if self._opened is not None:
+            self._opened[1].close()
+        self._opened = None
+        self._started = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def _consumer(self) -> Consumer:
+        if self._opened is None:
+            raise RuntimeError("the tail is closed")
+        return self._opened[1]
+
+    def _open(self, wait_seconds: float) -> None:
+        """Has a consumer that waits so long, which is settled when it is opened."""
+        if self._opened is not None and self._opened[0] == wait_seconds:
+            return
+        self.close()
+        config = consumer_config(
+            self._cluster,
+            client_id=self._client_id,
+            group_id=_NO_GROUP,
+            fetch_wait_seconds=wait_seconds,
+            queue_bytes=16 * 1024 * 1024,
+            on_error=self._trouble,
+        )
+        config["auto.offset.reset"] = "earliest"
+        self._opened = (wait_seconds, open_consumer(config, subject=self._subject))
 
     def _start(self, timeout_seconds: float) -> None:
         """Looks the topic up, then begins to fetch.
@@ -171,7 +202,7 @@ class LogTail:
                 raise failure
         # Offset 0 needs no question to the broker; where it is gone, "earliest" takes over.
         self._consumer.assign(
-            [TopicPartition(self.topic, number, 0) for number in self._partitions]
+            [TopicPartition(self.topic, number, at) for number, at in self._places.items()]
         )
         self._started = True
 
@@ -185,13 +216,16 @@ class LogTail:
             error = message.error()
             if error is None:
                 records.append(message)
-                self.position = (message.offset() or 0) + 1
+                self._moved(message, (message.offset() or 0) + 1)
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._reached_end(message.partition() or 0, message.offset() or 0)
-                self.position = message.offset() or 0
+                self._moved(message, message.offset() or 0)
             elif not records:
                 raise self._failure(error)
         return records
+
+    def _moved(self, message: Message, position: int) -> None:
+        self._places[message.partition() or 0] = self.position = position
 
     def _reached_end(self, number: int, stable: int) -> None:
         """The last stable offset was reached; the log itself may go on behind it."""

@@ -52,6 +52,7 @@ class AdminSession:
         self._trouble = ConnectionTrouble()
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
+        self._used_at = 0.0
 
     @property
     def client(self) -> AdminClient:
@@ -61,6 +62,7 @@ class AdminSession:
             SecretUnavailableError: a referenced secret is missing.
         """
         with self._lock:
+            self._used_at = time.monotonic()
             if self._client is None:
                 config = admin_config(
                     self.cluster, client_id=self.client_id, on_error=self._trouble
@@ -73,6 +75,13 @@ class AdminSession:
         with self._lock:
             self._client = None
         self._trouble.clear()
+
+    def close_unused(self, seconds: float) -> None:
+        """Closes if nothing was asked for so long: an open client costs threads that wake up."""
+        with self._lock:
+            unused = self._client is not None and time.monotonic() - self._used_at >= seconds
+        if unused:
+            self.close()
 
     def deadline(self) -> float:
         """When a call that begins now must have ended, on the monotonic clock."""

@@ -18,6 +18,9 @@ from replicator.topology.plan import ClusterPlan
 
 VERSION = 1
 
+FETCH_WAIT_SECONDS = 1.0
+"""What is written meanwhile ends the wait at the broker."""
+
 
 @dataclass(slots=True)
 class StoredLine:
@@ -125,13 +128,12 @@ class CheckpointsView:
                 self._topic,
                 range(count),
                 client_id=self._client_id,
-                fetch_wait_seconds=0.05,
+                fetch_wait_seconds=FETCH_WAIT_SECONDS,
             )
             loaded = self._tail.load(timeout_seconds=self._timeout_seconds)
             self._lines = StoredLines()
             for records in loaded.values():
                 self._lines.fold(records.items())
-            return self._lines
         while entries := self._tail.poll(0.0):
             self._lines.fold(entries)
         return self._lines

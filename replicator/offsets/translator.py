@@ -71,11 +71,14 @@ class Translator:
         client_id: str = CLIENT_ID,
         clock: Clock | None = None,
         replayed: Replayed = lambda _line: frozenset(),
+        admins: Iterable[ClusterAdmin] = (),
     ) -> None:
+        """``admins`` are open already, and stay open: of their clusters no other one is opened."""
         self._plan = plan
         self._client_id = client_id
         self._clock = clock or SystemClock()
         self._replayed = replayed
+        self._lent = {str(admin.cluster.alias): admin for admin in admins}
         self._admins: dict[str, ClusterAdmin] = {}
         self._probes: dict[str, PartitionProbe] = {}
         self._views: dict[tuple[str, str], CheckpointsView] = {}
@@ -98,8 +101,15 @@ class Translator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def client_id(self) -> str:
+        """What brokers see of it."""
+        return self._client_id
+
     def admin(self, cluster: ClusterPlan) -> ClusterAdmin:
         """The admin client of a cluster, shared with whoever works with this translator."""
+        if cluster.alias in self._lent:
+            return self._lent[cluster.alias]
         if cluster.alias not in self._admins:
             self._admins[cluster.alias] = ClusterAdmin(
                 cluster, client_id=self._client_id, timeout_seconds=TIMEOUT_SECONDS

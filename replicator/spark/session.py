@@ -54,7 +54,12 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
             yield held
         return
     with tempfile.TemporaryDirectory(prefix="replicator-spark-") as folder:
+        interrupts = signal.getsignal(signal.SIGINT)
         session = _start(settings, name, Path(folder))
+        if threading.current_thread() is threading.main_thread():
+            # The library puts its own in the place, which fails once its session has ended; and what
+            # it does meanwhile is done below.
+            signal.signal(signal.SIGINT, interrupts)
         try:
             session.dataSource.register(KafkaDataSource)
             with _terminated_as_interrupted(), _without_chatter(), spark_failures():

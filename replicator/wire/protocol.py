@@ -19,6 +19,7 @@ with warnings.catch_warnings():
         DescribeConfigsRequest,
         DescribeConfigsResponse,
         DescribeLogDirsRequest,
+        ListGroupsRequest,
     )
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
@@ -41,6 +42,7 @@ __all__ = [
     "DescribeLogDirsRequest",
     "FetchRequest",
     "KafkaProtocol",
+    "ListGroupsRequest",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
     "MetadataRequest",

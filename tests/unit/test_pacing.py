@@ -6,7 +6,7 @@ from replicator.dataplane.pacing import (
     IDLE_POLL_SECONDS,
     LAZY_COMMIT_SECONDS,
     MIN_COMMIT_SECONDS,
-    RESTED_POLL_SECONDS,
+    REST_SECONDS,
     RESTED_SECONDS,
     decide_pace,
     held_back,
@@ -31,9 +31,9 @@ def test_an_idle_lane_sleeps_in_the_client():
 
 
 def test_a_lane_that_has_rested_sleeps_longer_unless_progress_waits_to_be_stored():
-    assert pace(now=100.0, read_at=100.1 - RESTED_SECONDS).wait_seconds == IDLE_POLL_SECONDS
+    assert pace(now=100.0, read_at=100.1 - RESTED_SECONDS) == pace(now=100.0)
     rested = {"now": 100.0, "read_at": 100.0 - RESTED_SECONDS}
-    assert pace(**rested).wait_seconds == RESTED_POLL_SECONDS
+    assert (pace(**rested).wait_seconds, pace(**rested).rest) == (REST_SECONDS, True)
     assert pace(**rested, lazy_since=99.9).wait_seconds == IDLE_POLL_SECONDS
 
 

@@ -18,6 +18,7 @@ from replicator.dataplane.events import PartitionStats
 from replicator.dataplane.lane import Lane
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.quarantine import QUARANTINE_HEADER
+from replicator.dataplane.rest_room import RestRoom
 from replicator.dataplane.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.dataplane.takeover import read_lane_records
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic, quarantine_topic
@@ -74,9 +75,10 @@ class RunningLane:
 
     def __init__(self, spec: LaneSpec) -> None:
         self.said: list[LaneStopped | Gap | LogLine] = []
+        self.room = RestRoom()
         self.lane = Lane(
             spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock(),
-            open_index=LaneIndex,
+            open_index=LaneIndex, room=self.room,
         )  # fmt: skip
         self.lane.start()
 

@@ -1,0 +1,46 @@
+"""The names of a cluster's consumer groups, listed anew only when they have changed."""
+
+from typing import TYPE_CHECKING
+
+from replicator.errors import ReplicatorError
+from replicator.kafka.admin import ClusterAdmin
+
+if TYPE_CHECKING:
+    from replicator.wire.group_changes import GroupChanges
+
+
+class GroupNames:
+    """Remembers the last list of one cluster; for one thread at a time."""
+
+    def __init__(self, admin: ClusterAdmin, *, client_id: str) -> None:
+        self._admin = admin
+        self._client_id = client_id
+        self._changes: GroupChanges | None = None
+        self._known: tuple[str, ...] | None = None
+
+    def read(self) -> tuple[str, ...]:
+        """All consumer groups our user may see, in order.
+
+        Raises:
+            ClusterError: the cluster does not answer, or refuses to be looked at.
+        """
+        if self._known is None or self._changed():
+            self._known = None  # what follows may fail
+            self._known = self._admin.list_groups()
+        return self._known
+
+    def close(self) -> None:
+        """Gives its own connections back; the admin client is its owner's."""
+        if self._changes is not None:
+            self._changes.close()
+
+    def _changed(self) -> bool:
+        """Whether a look shows a change; what cannot be looked at counts as changed."""
+        if self._changes is None:
+            from replicator.wire.group_changes import GroupChanges  # slow to import
+
+            self._changes = GroupChanges(self._admin.cluster, client_id=self._client_id)
+        try:
+            return self._changes.any()
+        except ReplicatorError:
+            return True  # listing them tells what is wrong
