@@ -4,9 +4,11 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -19,10 +21,10 @@ from replicator.control.role_watch import RoleWatch
 from replicator.control.seed_child import SeedChild
 from replicator.control.topology_watch import TopologyWatch
 from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
+from replicator.dataplane.lane_child import LaneChild
 from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.pool import LanePool
 from replicator.errors import InputError
-from replicator.failover.automatic import AutomaticFailover, witnessed
 from replicator.identifiers import FlowId, worker_client_id
 from replicator.observability.figures import LinkFigures
 from replicator.observability.health import Liveness
@@ -31,9 +33,14 @@ from replicator.topology.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
 from replicator.topology.roles import orient
 
+if TYPE_CHECKING:
+    from replicator.failover.automatic import AutomaticFailover
+
 log = structlog.get_logger("worker")
 
-LANE_ENTRY = "replicator.lane_main"
+SLOW_IMPORT = "replicator.wire.broker_versions"
+"""Imports the protocol's classes: a third of a second."""
+
 SEED_ENTRY = "replicator.spark.seed_child"
 BEAT_LIMIT_SECONDS = 60.0
 ROLES_SECONDS = 3.0
@@ -56,7 +63,14 @@ class WorkerOptions:
 class Worker:
     """All pairs this worker serves, its lane processes, and what others may ask of it."""
 
-    def __init__(self, options: WorkerOptions, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        options: WorkerOptions,
+        children: Sequence[LaneChild],
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        """``children`` are its lane processes, which end with it."""
         self.options = options
         self.clock = clock or SystemClock()
         self._file_plan: Plan = require_plan(options.topology_file)
@@ -78,10 +92,7 @@ class Worker:
             http="",
             instance_id=options.worker_id,
         )
-        processes = options.processes or (os.cpu_count() or 1)
-        self.pool = LanePool(
-            processes, entry_module=LANE_ENTRY, on_event=self._on_event, on_stats=self._on_stats
-        )
+        self.pool = LanePool(children, on_event=self._on_event, on_stats=self._on_stats)
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
         self._adopting = threading.Lock()
         self._roles = self._role_watch()
@@ -107,6 +118,8 @@ class Worker:
         Waits a moment for roles; a cluster that does not answer by then counts as having said nothing.
         """
         self._identity = replace(self._identity, http=http)
+        # Pairs need it next; meanwhile clusters are waited for.
+        threading.Thread(target=import_module, args=(SLOW_IMPORT,), daemon=True).start()
         self._roles.start(ROLES_SECONDS)
         self._started = True
         self._adopt(self._file_plan)
@@ -147,6 +160,11 @@ class Worker:
         """Watches the links of the plan that may be promoted by themselves; usually there are none."""
         for watch in self._witnesses:
             watch.stop()
+        if all(link.procedure.automatic is None for link in self._file_plan.links):
+            self._witnesses = ()
+            return
+        from replicator.failover.automatic import witnessed  # slow to import, seldom wanted
+
         self._witnesses = witnessed(
             self._file_plan,
             lambda alias: not self.options.clusters or alias in self.options.clusters,

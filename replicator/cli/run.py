@@ -108,6 +108,9 @@ def run(
 
     Workers find each other through their target cluster: start as many as you like, anywhere.
     """  # fmt: skip
+    from replicator.dataplane.lane_child import start_children
+
+    children = start_children(processes)  # before anything that is slow to import
     from replicator.cli.worker_options import checked_options
     from replicator.observability.logging import configure_logging
     from replicator.wiring import Worker
@@ -125,7 +128,7 @@ def run(
     stop = StopRequest()
     signal.signal(signal.SIGTERM, stop.on_signal)
     signal.signal(signal.SIGINT, stop.on_signal)
-    worker = Worker(options)
+    worker = Worker(options, children)
     worker.start(http=bound.url)
     with ExitStack() as stack:
         # Lanes first: the HTTP face costs a second of imports on the same cores.

@@ -1,14 +1,13 @@
 """The worker's side of its lane processes: start them, spread lanes over them, hear from them."""
 
 import contextlib
-import os
 import socket
 import subprocess
-import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from replicator.dataplane.events import LaneStats
+from replicator.dataplane.lane_child import LANE_ENTRY, LaneChild, start_child
 from replicator.dataplane.messages import (
     Gap,
     LaneStopped,
@@ -29,21 +28,17 @@ LaneKey = tuple[str, int]
 class LanePool:
     """Lane processes and the lanes in them; thread-safe.
 
-    ``entry_module`` is run with the number of an inherited socket as its argument.
-
     A process that dies is replaced at once and ``on_event`` gets a LaneStopped for each of its
     lanes: whoever wanted them starts them again.
     """
 
     def __init__(
         self,
-        processes: int,
+        children: Iterable[LaneChild],
         *,
-        entry_module: str,
         on_event: Callable[[LaneStopped | Gap | LogLine], None],
         on_stats: Callable[[], None] = lambda: None,
     ) -> None:
-        self._entry_module = entry_module
         self._on_event = on_event
         self._on_stats = on_stats
         self._lock = threading.RLock()
@@ -51,9 +46,7 @@ class LanePool:
         self._token = 0
         self._waiting: dict[int, threading.Event] = {}
         self._where: dict[LaneKey, _Process] = {}
-        self._processes = [
-            _Process(entry_module, self._heard, self._lost) for _ in range(processes)
-        ]
+        self._processes = [_Process(child, self._heard, self._lost) for child in children]
 
     def start(self, spec: LaneSpec) -> None:
         """Starts the lane in the emptiest process, or updates it where it runs."""
@@ -153,7 +146,7 @@ class LanePool:
                 return
             lanes = list(process.lanes)
             self._processes.remove(process)
-            self._processes.append(_Process(self._entry_module, self._heard, self._lost))
+            self._processes.append(_Process(start_child(LANE_ENTRY), self._heard, self._lost))
         for key in lanes:
             self._forget(process, key)
             self._on_event(LaneStopped(key[0], key[1], 0, fenced=False, reason="its process died"))
@@ -164,23 +157,15 @@ class _Process:
 
     def __init__(
         self,
-        entry_module: str,
+        child: LaneChild,
         heard: Callable[["_Process", LaneStopped | Gap | LogLine | Stats], None],
         lost: Callable[["_Process"], None],
     ) -> None:
-        ours, theirs = socket.socketpair()
         self.lanes: dict[LaneKey, LaneStats | None] = {}
         self._heard = heard
         self._lost = lost
-        self._socket = ours
+        self._socket, self._child = child.connection, child.process
         self._sending = threading.Lock()
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", entry_module, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )
-        theirs.close()
         self.pid = self._child.pid
         threading.Thread(target=self._read, name=f"lane-process-{self.pid}", daemon=True).start()
 

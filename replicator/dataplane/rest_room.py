@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from replicator.kafka.client import Consumer, KafkaException, Message
+from replicator.kafka.client import Consumer, Message
 
 LOOK_SECONDS = 0.2
 """How often resting lanes are looked after: the first record after a rest is late by as much."""
@@ -24,7 +24,7 @@ class _Guest:
     def __init__(self, consumer: Consumer, wake: threading.Event) -> None:
         self.consumer = consumer
         self.wake = wake
-        self.answer: Message | KafkaException | None = None
+        self.answer: Message | Exception | None = None
 
 
 class RestRoom:
@@ -48,7 +48,7 @@ class RestRoom:
         waits, and has it for itself again afterwards.
 
         Raises:
-            KafkaException: as ``poll`` would.
+            Exception: whatever ``poll`` would.
         """
         guest = _Guest(consumer, wake)
         with self._lock:
@@ -59,7 +59,7 @@ class RestRoom:
         wake.wait(seconds)
         with self._lock:  # a look that is going on is over then
             self._guests.remove(guest)
-        if isinstance(guest.answer, KafkaException):
+        if isinstance(guest.answer, Exception):
             raise guest.answer
         return guest.answer
 
@@ -90,8 +90,8 @@ class RestRoom:
             return self._looking
 
 
-def _answer(consumer: Consumer) -> Message | KafkaException | None:
+def _answer(consumer: Consumer) -> Message | Exception | None:
     try:
         return consumer.poll(0)
-    except KafkaException as error:
+    except Exception as error:  # noqa: BLE001  the lane's to deal with; the others rest on
         return error
