@@ -51,7 +51,6 @@ class GroupDuty:
 
     def close(self) -> None:
         """Gives connections back."""
-        self._sync.close()
         self._translator.close()
 
     def _count(self, report: SyncReport) -> None:

@@ -81,7 +81,6 @@ class Mm2Duty:
         """Gives connections back."""
         self._checkpoints.close()
         self._syncs.close()
-        self._survey.close()
         self._translator.close()
 
     async def _write_all(self) -> SyncReport:

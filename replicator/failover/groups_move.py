@@ -67,7 +67,6 @@ class GroupMove:
 
     def close(self) -> None:
         """Gives connections back."""
-        self._sync.close()
         self._translator.close()
 
     def round(self, *, commit: bool) -> GroupsSeen:

@@ -17,7 +17,6 @@ from replicator.identifiers import RESERVED_PREFIX
 from replicator.kafka.groups import CommittedOffset, GroupDescription
 from replicator.offsets.group_decision import Outcome, Synced
 from replicator.offsets.group_evaluation import committed, evaluate, state_of
-from replicator.offsets.group_names import GroupNames
 from replicator.offsets.group_report import GroupOutcome, PartitionOutcome, SyncReport
 from replicator.offsets.lines import Crossing, crossings, turned
 from replicator.offsets.translator import Translator
@@ -70,12 +69,6 @@ class GroupSync:
         self._seen: set[tuple[str, str]] = set()
         self._ways: dict[Key, tuple[Crossing, ...]] = {}
         self._backs: dict[Crossing, Crossing | None] = {}
-        here = translator.admin(pair.source)
-        self._names = GroupNames(here, client_id=translator.client_id)
-
-    def close(self) -> None:
-        """Gives its own connections back; the translator is its owner's."""
-        self._names.close()
 
     async def run_once(self, *, commit: bool = True, groups: Iterable[str] = ()) -> SyncReport:
         """One round over every group the policies select.
@@ -91,7 +84,7 @@ class GroupSync:
         here, there = (
             self._translator.admin(side) for side in (self._pair.source, self._pair.target)
         )
-        listed = await self._call(self._names.read)
+        listed = await self._call(self._translator.groups, self._pair.source)
         works = [
             _Work(group, flow)
             for flow in self._pair.flows

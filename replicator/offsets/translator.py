@@ -12,6 +12,7 @@ from typing import Self
 from replicator.clock import Clock, SystemClock
 from replicator.errors import ReplicatorError
 from replicator.kafka.admin import ClusterAdmin
+from replicator.offsets.group_names import GroupNames
 from replicator.offsets.index import index_pairs
 from replicator.offsets.lines import Component, Crossing, Line
 from replicator.offsets.probe import PartitionProbe
@@ -80,6 +81,7 @@ class Translator:
         self._replayed = replayed
         self._lent = {str(admin.cluster.alias): admin for admin in admins}
         self._admins: dict[str, ClusterAdmin] = {}
+        self._groups: dict[str, GroupNames] = {}
         self._probes: dict[str, PartitionProbe] = {}
         self._views: dict[tuple[str, str], CheckpointsView] = {}
         self._memory: dict[Line, _Memory] = {}
@@ -92,6 +94,8 @@ class Translator:
             view.close()
         for probe in self._probes.values():
             probe.close()
+        for names in self._groups.values():
+            names.close()
         for admin in self._admins.values():
             admin.close()
 
@@ -100,11 +104,6 @@ class Translator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def client_id(self) -> str:
-        """What brokers see of it."""
-        return self._client_id
 
     def admin(self, cluster: ClusterPlan) -> ClusterAdmin:
         """The admin client of a cluster, shared with whoever works with this translator."""
@@ -115,6 +114,17 @@ class Translator:
                 cluster, client_id=self._client_id, timeout_seconds=TIMEOUT_SECONDS
             )
         return self._admins[cluster.alias]
+
+    def groups(self, cluster: ClusterPlan) -> tuple[str, ...]:
+        """The consumer groups of a cluster, in order.
+
+        Raises:
+            ReplicatorError: the cluster does not answer, or refuses to be looked at.
+        """
+        if cluster.alias not in self._groups:
+            admin = self.admin(cluster)
+            self._groups[cluster.alias] = GroupNames(admin, client_id=self._client_id)
+        return self._groups[cluster.alias].read()
 
     def probe(self, cluster: ClusterPlan) -> PartitionProbe:
         """The reader of a cluster's partitions."""
