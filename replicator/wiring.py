@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from replicator.failover.automatic import AutomaticFailover
 
 log = structlog.get_logger("worker")
-
-SLOW_IMPORT = "replicator.wire.broker_versions"
-"""Imports the protocol's classes: a third of a second."""
 
 SEED_ENTRY = "replicator.spark.seed_child"
 BEAT_LIMIT_SECONDS = 60.0
@@ -118,8 +114,6 @@ class Worker:
         Waits a moment for roles; a cluster that does not answer by then counts as having said nothing.
         """
         self._identity = replace(self._identity, http=http)
-        # Pairs need it next; meanwhile clusters are waited for.
-        threading.Thread(target=import_module, args=(SLOW_IMPORT,), daemon=True).start()
         self._roles.start(ROLES_SECONDS)
         self._started = True
         self._adopt(self._file_plan)

@@ -31,6 +31,10 @@ LOAD_WAIT_SECONDS = 0.01
 """How long a broker holds a fetch that finds nothing while a topic is read to its end: that it is the
 end is told after one such wait."""
 
+AWAKE_WAIT_SECONDS, AWAKE_SECONDS = 0.05, 30.0
+"""A tail that was loaded goes on with the same consumer for a while: most happens then, and another one
+would take a moment to connect. Only after that it waits as patiently as it was asked to."""
+
 
 def read_compacted(
     cluster: ClusterPlan,
@@ -83,6 +87,7 @@ class LogTail:
         self._fetch_wait_seconds = fetch_wait_seconds
         self._places = dict.fromkeys(self._partitions, 0)
         self._opened: tuple[float, Consumer] | None = None
+        self._awake_until = 0.0
         self._started = False
         self._ended: set[int] = set()
         self.position = 0
@@ -108,7 +113,7 @@ class LogTail:
         state: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
         deadline = time.monotonic() + timeout_seconds
         self._settled = settled
-        self._open(LOAD_WAIT_SECONDS)
+        self._open(min(self._fetch_wait_seconds, AWAKE_WAIT_SECONDS))
         self._start(timeout_seconds)
         while len(self._ended) < len(self._partitions):
             left = deadline - time.monotonic()
@@ -123,6 +128,7 @@ class LogTail:
                     values.pop(key, None)
                 else:
                     values[key] = value
+        self._awake_until = time.monotonic() + AWAKE_SECONDS
         return state
 
     def poll(self, timeout_seconds: float) -> list[Entry]:
@@ -135,7 +141,8 @@ class LogTail:
             ReplicatorError: the topic cannot be read; retriable ones go away by themselves, and the
                 tail is still at its place.
         """
-        self._open(self._fetch_wait_seconds)
+        if self._opened is None or time.monotonic() >= self._awake_until:
+            self._open(self._fetch_wait_seconds)
         self._start(max(timeout_seconds, _CONNECT_SECONDS))
         return [
             (key, message.value())

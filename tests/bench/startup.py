@@ -236,6 +236,8 @@ def _until_fresh(reader: Reader, *, since: float, running: Running) -> float:
         late = [each for each in recent if each.age_seconds > _CAUGHT_UP_AGE_SECONDS]
         if late or not recent or time.time() - recent[0].at_seconds < 0.9 * _CAUGHT_UP_FOR_SECONDS:
             return 0.0
+        if time.time() - recent[-1].at_seconds > _CAUGHT_UP_AGE_SECONDS:
+            return 0.0  # fresh ones of the worker that was killed, and none since
         return recent[0].at_seconds
 
     return wait_until(
