@@ -50,7 +50,6 @@ class WorkerOptions:
     topology_file: Path
     clusters: tuple[str, ...] = ()
     flows: tuple[str, ...] = ()
-    processes: int = 0
     worker_id: str | None = None
     grace_seconds: float = 20.0
     metrics_detail: bool = False

@@ -108,9 +108,10 @@ def run(
 
     Workers find each other through their target cluster: start as many as you like, anywhere.
     """  # fmt: skip
-    from replicator.dataplane.lane_child import start_children
+    from replicator.dataplane.lane_child import early_processes, lane_processes, start_children
 
-    children = start_children(processes)  # before anything that is slow to import
+    wanted = lane_processes(processes)
+    children = start_children(early_processes(wanted))  # before anything that is slow to import
     from replicator.cli.worker_options import checked_options
     from replicator.observability.logging import configure_logging
     from replicator.wiring import Worker
@@ -118,7 +119,7 @@ def run(
     debug = "--debug" in sys.argv
     configure_logging(log_format=None if log_format is None else log_format.value, debug=debug)
     options = checked_options(
-        file=file, clusters=tuple(cluster or ()), flows=tuple(flow or ()), processes=processes,
+        file=file, clusters=tuple(cluster or ()), flows=tuple(flow or ()),
         worker_id=worker_id, grace_seconds=grace, metrics_detail=metrics_detail,
     )  # fmt: skip
     from replicator.api.address import bind, parse_http_address
@@ -128,7 +129,7 @@ def run(
     stop = StopRequest()
     signal.signal(signal.SIGTERM, stop.on_signal)
     signal.signal(signal.SIGINT, stop.on_signal)
-    worker = Worker(options, children)
+    worker = Worker(options, (*children, *start_children(wanted - len(children))))
     worker.start(http=bound.url)
     with ExitStack() as stack:
         # Lanes first: the HTTP face costs a second of imports on the same cores.

@@ -38,15 +38,25 @@ def start_child(entry_module: str) -> LaneChild:
     return LaneChild(process, ours)
 
 
-def start_children(processes: int) -> Sequence[LaneChild]:
-    """Starts a worker's lane processes, one per core for 0; for the main thread.
+def lane_processes(asked: int) -> int:
+    """How many lane processes a worker has: one per core where 0 is asked for."""
+    return asked or os.cpu_count() or 1
+
+
+def early_processes(wanted: int) -> int:
+    """How many of them to start first: one core is the worker's, which has more to import."""
+    return min(wanted, max(1, (os.cpu_count() or 1) - 1))
+
+
+def start_children(count: int) -> Sequence[LaneChild]:
+    """Starts lane processes; for the main thread.
 
     Ctrl-C goes to the whole terminal group, and must not end one that is still importing.
     """
     main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
     try:
-        return [start_child(LANE_ENTRY) for _ in range(processes or os.cpu_count() or 1)]
+        return [start_child(LANE_ENTRY) for _ in range(count)]
     finally:
         if main:
             signal.signal(signal.SIGINT, before)
