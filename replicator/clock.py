@@ -33,4 +33,4 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         """Blocks the calling thread."""
-        time.sleep(seconds)
+        time.sleep(seconds)  # the one place where a wait by the clock is made; callers say why

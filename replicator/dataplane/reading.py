@@ -51,8 +51,7 @@ def _seek(consumer: Consumer, place: TopicPartition, deadline: float) -> None:
         except KafkaException as error:
             if error.args[0].code() != codes.ERRONEOUS_STATE or time.monotonic() > deadline:
                 raise
-            time.sleep(
-                0.005
-            )  # the client takes an assignment up in its own thread, and tells nobody
+            # The client takes an assignment up in its own thread, and tells nobody.
+            time.sleep(0.005)
         else:
             return

@@ -42,10 +42,7 @@ _REPORTS_SECONDS = 0.5
 
 
 class Session:
-    """Copies until told to stop. ``examine`` answers suspicions about source partitions.
-
-    With ``rest`` it waits that way once nothing has come for a while.
-    """
+    """Copies until told to stop; ``examine`` answers suspicions, ``rest`` waits after a silence."""
 
     def __init__(
         self,
@@ -252,8 +249,11 @@ class Session:
         self.deliveries.check()
         self._progress.show(self.routes, now)
         self._flow_control.release_all(self.consumer, self.routes)
-        wait = self._rest if pace.rest and self._rest is not None else Consumer.poll
-        return cast("SourceMessage | None", wait(self.consumer, pace.wait_seconds))
+        if pace.rest and self._rest is not None:
+            message = self._rest(self.consumer, pace.wait_seconds)
+        else:
+            message = self.consumer.poll(pace.wait_seconds)
+        return cast("SourceMessage | None", message)
 
     def _throttled(self, wait_seconds: float) -> None:
         """Over budget: commit what there is, then wait without reading."""

@@ -42,6 +42,5 @@ def wait_until(
         if last_chance:
             what = describe if isinstance(describe, str) else describe()
             raise NotInTimeError(f"not within {timeout_seconds:g} s: {what}")
-        time.sleep(
-            interval_seconds
-        )  # a condition tells nobody when it comes true: it is asked again
+        # A condition tells nobody when it comes true: it is asked again.
+        time.sleep(interval_seconds)

@@ -70,7 +70,11 @@ class GroupChanges:
                 client_id=self._client_id,
                 deadline=deadline,
             )
-            _, question = connection.encode(ListGroupsRequest(), newest=_NEWEST)
+            try:
+                _, question = connection.encode(ListGroupsRequest(), newest=_NEWEST)
+            except ReplicatorError:
+                connection.close()
+                raise
             self._brokers.append((connection, question))
 
     def _hang_up(self) -> None:

@@ -123,8 +123,7 @@ class Bench:
             target=self.target,
             contenders=(EXACTLY_ONCE_AUTO, *(() if self.quick else (_MM2_DEFAULT,))),
             settle_seconds=8 if self.quick else 30,
-            # What is done once a minute is to weigh as much as it does: half of it counted whole would
-            # be double.
+            # A whole minute: half of one would count twice what is done once in each.
             measure_seconds=15 if self.quick else 60,
             say=_say,
         )

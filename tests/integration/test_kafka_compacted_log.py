@@ -123,13 +123,16 @@ def test_a_tail_goes_on_where_the_load_ended(cluster, log):
         assert got == [(b"a", b"2"), (b"b", None)]
 
 
-def test_a_patient_tail_goes_on_in_every_partition_where_its_load_ended(cluster, log):
+def test_a_patient_tail_goes_on_in_every_partition_where_its_load_ended(cluster, log, monkeypatch):
+    monkeypatch.setattr("replicator.kafka.compacted_log.AWAKE_SECONDS", 0.0)
     with LogWriter(cluster, log, client_id="test", transactional_id=f"{log}-w") as writer:
         writer.write([(b"k%d" % number, b"first") for number in range(30)])
         with LogTail(cluster, log, (0, 1, 2), client_id="test", fetch_wait_seconds=2.0) as tail:
             loaded = tail.load(timeout_seconds=10)
             assert sum(map(len, loaded.values())) == 30
+            loaded_by = tail._opened
             got = tail.poll(0.0)
+            assert tail._opened is not loaded_by, "it waits with another consumer now"
             writer.write([(b"k%d" % number, b"second") for number in range(30)])
             wait_until(
                 lambda: got.extend(tail.poll(0.5)) or len(got) >= 30,
