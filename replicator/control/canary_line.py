@@ -19,7 +19,7 @@ from replicator.kafka.settings import consumer_config, producer_config
 from replicator.topology.plan import ClusterPlan
 
 SEND_SECONDS = 5.0
-FETCH_WAIT_SECONDS = 1.5
+FETCH_WAIT_SECONDS = 6.0
 """Longer than canaries are apart: each ends the wait at once, so none is timed late."""
 
 _STEP_SECONDS = 0.2
@@ -122,7 +122,6 @@ class CanaryLine:
             config["message.timeout.ms"] = round(SEND_SECONDS * 1000)
             # As for every small writer: no idempotence saves a question before the first record.
             config["enable.idempotence"] = False
-            config["max.in.flight.requests.per.connection"] = 1
             self._producer = open_producer(config, subject=f"cluster:{self._source.alias}")
         return self._producer
 

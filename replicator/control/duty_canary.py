@@ -1,4 +1,8 @@
-"""Duty: one small record per link and second, sent through the link's own lanes and timed.
+"""Duty: one small record per link, now and then, sent through the link's own lanes and timed.
+
+One goes each second while there is reason to look: a controller is new, links began or ceased to
+copy, or a canary was late. Where all is well they are further apart, as most links are idle most of
+the time and a canary is then all they do.
 
 Its topic is copied like any other, so the time says what a record of the flow takes now, throttles
 and commits included. No canary is sent while its link may not copy; those on their way then are
@@ -26,6 +30,10 @@ from replicator.policy.naming import name_problem
 from replicator.topology.plan import FlowPlan
 
 INTERVAL_SECONDS = 1.0
+CALM_INTERVAL_SECONDS = 5.0
+WATCHED_SECONDS = 30.0
+"""How long canaries go each second after something that is worth it."""
+SLOW_SECONDS = 1.0
 LISTEN_SECONDS = 0.9
 """How long a turn waits for its canaries; one that comes later is timed by a later turn."""
 LOST_SECONDS = 30.0
@@ -69,11 +77,16 @@ class CanaryDuty:
         }
         self._run = secrets.token_hex(6)
         self._number = 0
+        self._sent_at = float("-inf")
+        self._watched_until = desk.clock.monotonic() + WATCHED_SECONDS
+        self._moving: set[str] = set()
         self._created = False
         self._busy = threading.Lock()
 
     async def turn(self) -> tuple[Problem, ...]:
-        """Sends one canary per link, and times those that arrive."""
+        """Sends one canary per link where one is due, and times those that arrive."""
+        if not self._due():
+            return ()
         try:
             await finished(self._turn)
         except ReplicatorError as error:
@@ -90,6 +103,17 @@ class CanaryDuty:
             self._source.close()
             self._target.close()
 
+    def _due(self) -> bool:
+        now = self._desk.clock.monotonic()
+        return (
+            now < self._watched_until
+            or now - self._sent_at >= CALM_INTERVAL_SECONDS - INTERVAL_SECONDS / 2
+            or any(one.sent for one in self._canaries.values())
+        )
+
+    def _watch(self) -> None:
+        self._watched_until = self._desk.clock.monotonic() + WATCHED_SECONDS
+
     def _turn(self) -> None:
         with self._busy:
             if self._closing.is_set():
@@ -100,6 +124,10 @@ class CanaryDuty:
             for one in self._canaries.values():
                 if one not in moving:
                     one.sent.clear()
+            names = {one.topic for one in moving}
+            if names != self._moving:
+                self._moving = names
+                self._watch()
             self._expire()
             self._send([one for one in moving if self._line.watch(one.topic)])
             self._listen()
@@ -132,6 +160,7 @@ class CanaryDuty:
 
     def _send(self, canaries: list[_Canary]) -> None:
         self._number += 1
+        self._sent_at = self._desk.clock.monotonic()
         at_ms = round(self._desk.clock.now() * 1000)
         for one in canaries:
             body = {"v": 1, "link": one.flow.link, "run": self._run, "n": self._number}
@@ -161,6 +190,8 @@ class CanaryDuty:
         if sent is None:
             return  # of an earlier controller, or given up
         seconds = max(0.0, self._desk.clock.monotonic() - sent)
+        if seconds > SLOW_SECONDS:
+            self._watch()
         figures = one.figures
         buckets = figures.canary_buckets or [0] * (len(LATENCY_BOUNDS_SECONDS) + 1)
         buckets[bisect_left(LATENCY_BOUNDS_SECONDS, seconds)] += 1

@@ -20,7 +20,7 @@ from replicator.dataplane.source_message import (
 )
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka import codes
-from replicator.kafka.client import KafkaError, KafkaException, Producer
+from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
 
 CAREFUL_BATCH_RECORDS = 200
 CAREFUL_POLL_SECONDS = 0.1
@@ -58,7 +58,7 @@ class AttributingProducer:
         value: bytes | None,
         key: bytes | None,
         partition: int,
-        _callback: OnDelivery | None,
+        callback: OnDelivery | None,
         _on_delivery: None,
         timestamp: int,
         headers: ProducedHeaders,
@@ -70,9 +70,11 @@ class AttributingProducer:
             pairs = list(headers.items()) if isinstance(headers, dict) else headers or []
             headers = [pair for pair in pairs if pair[0] != HOPS_HEADER] or None
 
-        def delivered(error: KafkaError | None, _message: object) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None and origin is not None and error.code() not in _NOT_AT_FAULT:
                 self.failures.setdefault(origin, error)
+            if callback is not None:
+                callback(error, message)
 
         try:
             # As `callback`: given as `on_delivery` beside a `callback` of None it is not called.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from replicator.clock import Clock
+from replicator.dataplane.first_writes import FirstWrites
 from replicator.dataplane.indexing import Stored
 from replicator.dataplane.route import Route
 from replicator.errors import UnknownOutcomeError
@@ -32,8 +33,17 @@ class Committer(Protocol):
 class _CheckpointWriter:
     """Produces checkpoint records into the lane's partition of the checkpoints topic."""
 
-    def __init__(self, *, producer: Producer, topic: str, lane: int, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        producer: Producer,
+        first_writes: FirstWrites,
+        topic: str,
+        lane: int,
+        clock: Clock,
+    ) -> None:
         self._producer = producer
+        self._first_writes = first_writes
         self._topic = topic
         self._lane = lane
         self._clock = clock
@@ -49,13 +59,15 @@ class _CheckpointWriter:
         return at_ms
 
     def _produce(self, key: bytes, value: bytes | None) -> None:
+        report = self._first_writes.report_for(self._topic, self._lane, None)
         while True:
             try:
-                self._producer.produce(self._topic, value, key, self._lane)
+                self._producer.produce(self._topic, value, key, self._lane, report)
             except BufferError:
                 self._producer.poll(0.05)
             else:
-                return
+                break
+        self._first_writes.wait_after(self._topic, self._lane)
 
 
 def _mark_committed(routes: Iterable[Route], at_ms: int) -> None:
@@ -72,13 +84,17 @@ class TransactionalCommitter:
         self,
         *,
         producer: Producer,
+        first_writes: FirstWrites,
         topic: str,
         lane: int,
         clock: Clock,
         give_up: Callable[[], bool],
     ) -> None:
         self._producer = producer
-        self._writer = _CheckpointWriter(producer=producer, topic=topic, lane=lane, clock=clock)
+        self._first_writes = first_writes
+        self._writer = _CheckpointWriter(
+            producer=producer, first_writes=first_writes, topic=topic, lane=lane, clock=clock
+        )
         self._clock = clock
         self._give_up = give_up
         self.opened_at: float | None = None
@@ -93,12 +109,14 @@ class TransactionalCommitter:
         """Commits; returns only when the outcome is known to be good.
 
         Raises:
-            UnknownOutcomeError: when told to give up before the target answered.
+            UnknownOutcomeError: when told to give up before the target answered, or when it took
+                records and does not say where they are.
             KafkaException: any refusal, to be mapped by the caller.
         """
         routes = tuple(routes)
         self.begin()
         at_ms = self._writer.write(routes, notes)
+        self._first_writes.settle()
         while True:
             try:
                 self._producer.commit_transaction(2.0)
@@ -129,6 +147,7 @@ class AcknowledgedCommitter:
         self,
         *,
         producer: Producer,
+        first_writes: FirstWrites,
         topic: str,
         lane: int,
         clock: Clock,
@@ -136,7 +155,9 @@ class AcknowledgedCommitter:
         failed: Callable[[], bool],
     ) -> None:
         self._producer = producer
-        self._writer = _CheckpointWriter(producer=producer, topic=topic, lane=lane, clock=clock)
+        self._writer = _CheckpointWriter(
+            producer=producer, first_writes=first_writes, topic=topic, lane=lane, clock=clock
+        )
         self._clock = clock
         self._give_up = give_up
         self._failed = failed

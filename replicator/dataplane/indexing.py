@@ -4,13 +4,16 @@ What an index is, and what is worth noting, is decided elsewhere (``replicator.o
 is only when to ask, and that an entry is stored with or after the record it speaks of, never before.
 """
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from replicator.clock import Clock
 from replicator.dataplane.route import Route
 from replicator.dataplane.source_message import OnDelivery
-from replicator.kafka.client import KafkaError, Message
+from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
+
+_REPORTS_SECONDS = 0.5
 
 Stored = tuple[bytes, bytes | None]
 """Key and value for the lane's partition of the checkpoints topic; None takes an entry away."""
@@ -48,11 +51,6 @@ class Indexing:
         self._stored: list[Stored] = []
         self._awaited = 0
 
-    @property
-    def awaits_reports(self) -> bool:
-        """Whether a report was asked for and has not come yet."""
-        return self._awaited > 0
-
     def report_for(self, route: Route, source: int) -> OnDelivery | None:
         """A delivery report for the record about to be produced, where it is worth an entry."""
         if not self._index.due(route.topic, route.partition, source, self._clock.monotonic()):
@@ -72,12 +70,17 @@ class Indexing:
         self._reported = [note for note in self._reported if note[0] is not route]
         self._stored.extend(self._index.restart(route.topic, route.partition))
 
-    def take(self) -> list[Stored]:
-        """Everything to be stored with the commit that is about to be made.
+    def take_with(self, producer: Producer) -> list[Stored]:
+        """Everything to be stored with the commit that is about to be made, its own records too.
 
         All of it speaks of records of this or of an earlier transaction, so it holds as soon as the
         commit does. A commit that fails ends the session, and this with it.
         """
+        if self._awaited:
+            # The commit would wait for the same acknowledgements; a target that is silent is its
+            # business, and so are failures.
+            with contextlib.suppress(KafkaException, SystemError):  # a fenced producer's flush
+                producer.flush(_REPORTS_SECONDS)
         reported, self._reported = self._reported, []
         stored, self._stored = self._stored, []
         now, at_ms = self._clock.monotonic(), round(self._clock.now() * 1000)

@@ -10,6 +10,7 @@ from replicator.dataplane.deliveries import RECORD_REFUSALS
 from replicator.dataplane.engine import Engine
 from replicator.dataplane.errand import Errand
 from replicator.dataplane.figures import Figures
+from replicator.dataplane.first_writes import FirstWrites, transaction_failed
 from replicator.dataplane.flow_control import FlowControl
 from replicator.dataplane.quarantine_writer import QuarantineWriter
 from replicator.dataplane.records_engine import RecordsEngine
@@ -109,6 +110,7 @@ def open_clients(
                 transactional_id=transactional_id,
                 linger_seconds=COMMITTED_LINGER if transactional else DIRECT_LINGER,
                 queue_bytes=QUEUE_BYTES,
+                requests_in_flight=5,
             ),
             "queue.buffering.max.messages": QUEUE_RECORDS,
             # The broker decides what is too large, not the client: only then is it a fact.
@@ -128,21 +130,32 @@ def open_clients(
             "error_cb": lambda error: on_problem("target", error),
         }
     )
+    first_writes = FirstWrites(
+        producer,
+        clock=clock,
+        transactional=transactional,
+        failed=lambda: (
+            transaction_failed(producer) if transactional else sessions[0].deliveries.failed
+        ),
+        give_up=give_up,
+    )
     topic = checkpoints_topic(spec.topology, spec.source.alias)
     committer: TransactionalCommitter | AcknowledgedCommitter
     if transactional:
         committer = TransactionalCommitter(
-            producer=producer, topic=topic, lane=spec.lane, clock=clock, give_up=give_up
-        )
+            producer=producer, first_writes=first_writes, topic=topic, lane=spec.lane, clock=clock,
+            give_up=give_up,
+        )  # fmt: skip
     else:
         committer = AcknowledgedCommitter(
-            producer=producer, topic=topic, lane=spec.lane, clock=clock, give_up=give_up,
-            failed=lambda: sessions[0].deliveries.failed,
+            producer=producer, first_writes=first_writes, topic=topic, lane=spec.lane, clock=clock,
+            give_up=give_up, failed=lambda: sessions[0].deliveries.failed,
         )  # fmt: skip
     session = Session(
         consumer=consumer,
         producer=producer,
         committer=committer,
+        first_writes=first_writes,
         table={},
         dirty=set(),
         figures=figures,
@@ -151,7 +164,9 @@ def open_clients(
         commit_interval_seconds=spec.settings.commit_interval_seconds,
         eager=transactional,
         examine=examine,
-        quarantine=lambda refusal: quarantine.handle(refusal, producer, on_failed=delivered),
+        quarantine=lambda refusal: quarantine.handle(
+            refusal, producer, first_writes, on_failed=delivered
+        ),
         on_problem=on_problem,
         give_up=give_up,
         careful=careful,
@@ -176,6 +191,7 @@ def open_clients(
             on_event=session.on_event,
             on_run=figures.run,
             report_for=session.report_for,
+            on_first=session.on_first,
             provenance=spec.settings.provenance,
             source_alias=spec.source.alias,
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from replicator.clock import Clock
 from replicator.dataplane.engine import Refusal
+from replicator.dataplane.first_writes import FirstWrites
 from replicator.dataplane.quarantine import QuarantineRecord, quarantine_id, quarantine_record
 from replicator.dataplane.spec import LaneSpec
 from replicator.errors import ReplicatorError
@@ -11,6 +12,7 @@ from replicator.identifiers import quarantine_topic
 from replicator.kafka.client import KafkaError, Producer
 
 _RAW_FETCH_SECONDS = 10.0
+_ANY_PARTITION = -1
 
 OnFailed = Callable[[KafkaError | None, object], None]
 
@@ -31,7 +33,14 @@ class QuarantineWriter:
         self._clock = clock
         self._too_large: set[str] = set()
 
-    def handle(self, refusal: Refusal, producer: Producer, *, on_failed: OnFailed) -> bool:
+    def handle(
+        self,
+        refusal: Refusal,
+        producer: Producer,
+        first_writes: FirstWrites,
+        *,
+        on_failed: OnFailed,
+    ) -> bool:
         """Quarantines the record; False when the policy is to stop, and the route now says so.
 
         ``on_failed`` hears when the quarantine record itself is refused: its unit must not be stored.
@@ -43,7 +52,7 @@ class QuarantineWriter:
             route.detail = f"offset {offset}: {refusal.error}"
             return False
         route.quarantined += 1
-        self._produce(self._record(refusal), refusal, producer, on_failed)
+        self._produce(self._record(refusal), refusal, producer, first_writes, on_failed)
         return True
 
     def _record(self, refusal: Refusal) -> QuarantineRecord:
@@ -73,7 +82,12 @@ class QuarantineWriter:
             return b""
 
     def _produce(
-        self, record: QuarantineRecord, refusal: Refusal, producer: Producer, on_failed: OnFailed
+        self,
+        record: QuarantineRecord,
+        refusal: Refusal,
+        producer: Producer,
+        first_writes: FirstWrites,
+        on_failed: OnFailed,
     ) -> None:
         identity = self._id(refusal)
 
@@ -82,16 +96,25 @@ class QuarantineWriter:
                 self._too_large.add(identity)
             on_failed(error, message)
 
+        report = first_writes.report_for(self._topic, _ANY_PARTITION, delivered)
         while True:
             try:
                 # As `callback`: given as `on_delivery` beside a `callback` of None it is not called.
                 producer.produce(
-                    self._topic, record.value, record.key, -1, delivered, None, 0, record.headers
+                    self._topic,
+                    record.value,
+                    record.key,
+                    _ANY_PARTITION,
+                    report,
+                    None,
+                    0,
+                    record.headers,
                 )
             except BufferError:
                 producer.poll(0.05)
             else:
-                return
+                break
+        first_writes.wait_after(self._topic, _ANY_PARTITION)  # it has only one
 
     def _id(self, refusal: Refusal) -> str:
         route = refusal.route

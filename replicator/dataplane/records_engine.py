@@ -34,7 +34,8 @@ class RecordsEngine:
     ``wait_for_room`` when the producer's queue is full; both may raise to leave the batch.
     ``refuse`` says whether the record is in quarantine (go on) or its partition stops before it.
     ``on_event`` gets what is not a record: the end of a partition, or an error about one.
-    ``report_for`` gives the first record of a run its delivery report, or None.
+    ``report_for`` gives the first record of a run its delivery report, or None; ``on_first`` is
+    called behind that record.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class RecordsEngine:
         on_event: Callable[[SourceMessage], None],
         on_run: Callable[[int, int], None],
         report_for: Callable[[Route, int], OnDelivery | None],
+        on_first: Callable[[Route], None],
         provenance: str,
         source_alias: str,
     ) -> None:
@@ -67,6 +69,7 @@ class RecordsEngine:
         self._on_event = on_event
         self._on_run = on_run
         self._report_for = report_for
+        self._on_first = on_first
         self._full_hops = provenance == "full"
         self._alias = source_alias
 
@@ -174,8 +177,9 @@ class RecordsEngine:
     def _produce(self, record: Rewritten, message: SourceMessage, run: "_Run") -> None:
         """Produces, waiting for room in the queue as long as it takes."""
         report = None
-        if run.count == 0 and run.route is not None:
-            report = self._report_for(run.route, message.offset())
+        first = run.route if run.count == 0 else None
+        if first is not None:
+            report = self._report_for(first, message.offset())
         while True:
             try:
                 self._producer.produce(
@@ -192,6 +196,8 @@ class RecordsEngine:
                 self._wait_for_room()
             else:
                 break
+        if first is not None:
+            self._on_first(first)
         run.count += 1
         if record.value is not None:
             run.size += len(record.value)
@@ -200,8 +206,7 @@ class RecordsEngine:
         """Goes past the record when it is in quarantine; else its partition ends before it."""
         if self._refuse(refusal):
             run.last = refusal.message.offset()
-        else:
-            self._close(run)
+        self._close(run)  # the next record is the first of a run again, with its report
 
     def _open(self, run: "_Run", message: SourceMessage) -> bool:
         topic = message.topic()

@@ -81,7 +81,6 @@ class LogWriter:
             # after half a second. One request at a time keeps order as well, and a repeated entry
             # of a compacted topic is the same entry.
             config["enable.idempotence"] = False
-            config["max.in.flight.requests.per.connection"] = 1
         config["topic.metadata.propagation.max.ms"] = min(3000, round(seconds * 1000))
         producer = open_producer(config, subject=self._subject)
         deadline = time.monotonic() + seconds

@@ -120,6 +120,7 @@ def producer_config(
     batch_bytes: int = 1_000_000,
     max_message_bytes: int = 1_048_588,
     queue_bytes: int = 64 * 1024 * 1024,
+    requests_in_flight: int = 1,
     on_delivery: Callable[[Any, Any], None] | None = None,
     only_failed_deliveries: bool = False,
     on_error: Callable[[KafkaError], None] | None = None,
@@ -129,6 +130,10 @@ def producer_config(
     ``max_message_bytes`` must follow the target topic's limit: one produce request is never larger.
     Without a transaction a record waits for its broker without bound; inside one, as long as the
     transaction may take.
+
+    With more than one request in flight the first write to a partition can be reported as stored
+    and be lost (KAFKA-15591); whoever asks for more watches those (docs/decisions/
+    first-writes-are-watched.md).
     """
     tuned: Config = {
         "linger.ms": linger_seconds * 1000,
@@ -144,7 +149,7 @@ def producer_config(
     owned: Config = {
         "enable.idempotence": True,
         "acks": "all",
-        "max.in.flight.requests.per.connection": 5,
+        "max.in.flight.requests.per.connection": requests_in_flight,
         "delivery.report.only.error": only_failed_deliveries,
     }
     if on_delivery is not None:

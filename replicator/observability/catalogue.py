@@ -210,8 +210,8 @@ CATALOGUE: tuple[Metric, ...] = (
         "canary_roundtrip_seconds",
         "histogram",
         "seconds",
-        "From a canary record's write on the source to its arrival on the target, one a second, told "
-        "by the worker that controls the flow.",
+        "From a canary record's write on the source to its arrival on the target, one every 5 s and "
+        "each second where there is reason to look, told by the worker that controls the flow.",
     ),
     _flow(
         "canary_lost_total",

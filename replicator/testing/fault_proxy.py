@@ -55,7 +55,7 @@ class FaultProxy:
 
     def __init__(self, *, port: int, target_port: int, seed: int = 0) -> None:
         self.port = port
-        self._target_port = target_port
+        self.target_port = target_port
         self._random = random.Random(seed)
         self._faults = {"to-broker": Faults(), "to-client": Faults()}
         self._connections: set[ProxyConnection] = set()
@@ -158,7 +158,7 @@ class FaultProxy:
         # does not look into the group that a task group raises.
         with contextlib.suppress(asyncio.CancelledError):
             try:
-                await connection.run(self._target_port, self._faults_of, self._random)
+                await connection.run(self.target_port, self._faults_of, self._random)
             except* OSError:
                 pass
 

@@ -203,7 +203,9 @@ def _judge_arrival(
                 continue  # it arrived, though in the wrong place
             partition, offset = copies.natives.get(id_, (-1, -1))
             if offset <= copies.highest.get((cluster, (*source, partition)), -1):
-                findings.add(Anomaly.LOST, f"{origin(write)}: not on {cluster} in {topic}")
+                absent = id_ not in copies.natives and source[0] in ledger.scanned_clusters
+                too = ", nor where it was written" if absent else ""
+                findings.add(Anomaly.LOST, f"{origin(write)}: not on {cluster} in {topic}{too}")
             else:
                 missing.append(Missing(write, cluster))
     return missing

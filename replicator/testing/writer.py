@@ -251,6 +251,9 @@ class Writer:
         settings: dict[str, str | int | float | bool] = {
             **self._cluster.client_settings(self._user),
             "enable.idempotence": True,
+            # With more, a new partition may lose its first records and they be reported as stored
+            # (KAFKA-15591): what a history says was acknowledged must be there.
+            "max.in.flight.requests.per.connection": 1,
             "linger.ms": 5,
             "message.timeout.ms": int(_DELIVERY_TIMEOUT_SECONDS * 1000),
             "queue.buffering.max.messages": 20_000,

@@ -5,6 +5,7 @@ from collections import deque
 import pytest
 
 from replicator.dataplane.commit import AcknowledgedCommitter, TransactionalCommitter
+from replicator.dataplane.first_writes import FirstWrites
 from replicator.dataplane.route import Route
 from replicator.dataplane.spec import PartitionWork
 from replicator.errors import UnknownOutcomeError
@@ -24,7 +25,7 @@ class ScriptedProducer:
     def begin_transaction(self) -> None:
         self.happened.append("begin")
 
-    def produce(self, topic, value, key, partition) -> None:
+    def produce(self, topic, value, key, partition, callback) -> None:
         self.happened.append(f"checkpoint in {partition}")
 
     def flush(self, timeout: float) -> int:
@@ -47,15 +48,31 @@ def route() -> Route:
     return made
 
 
+def first_writes(producer: ScriptedProducer, *, transactional: bool) -> FirstWrites:
+    return FirstWrites(
+        producer,
+        clock=ManualClock(),
+        transactional=transactional,
+        failed=lambda: False,
+        give_up=lambda: False,
+    )
+
+
 def transactional(producer: ScriptedProducer, *, give_up: bool = False) -> TransactionalCommitter:
     return TransactionalCommitter(
-        producer=producer, topic="c", lane=3, clock=ManualClock(), give_up=lambda: give_up
+        producer=producer,
+        first_writes=first_writes(producer, transactional=True),
+        topic="c",
+        lane=3,
+        clock=ManualClock(),
+        give_up=lambda: give_up,
     )
 
 
 def acknowledged(producer: ScriptedProducer, **answers: bool) -> AcknowledgedCommitter:
     return AcknowledgedCommitter(
         producer=producer,
+        first_writes=first_writes(producer, transactional=False),
         topic="c",
         lane=3,
         clock=ManualClock(),
@@ -75,7 +92,7 @@ def test_the_checkpoint_is_part_of_the_transaction_it_accounts_for():
     committer.begin()
     committer.commit([one])
 
-    assert producer.happened == ["begin", "checkpoint in 3", "commit"]
+    assert producer.happened == ["begin", "checkpoint in 3", "flush", "commit"]
     assert (one.committed, committer.opened_at) == (10, None)
 
 
@@ -116,7 +133,8 @@ def test_without_transactions_the_checkpoint_follows_the_acknowledgements():
     producer, one = ScriptedProducer(unsent=[4, 2, 0]), route()
     acknowledged(producer).commit([one])
 
-    assert producer.happened == ["flush", "flush", "flush", "checkpoint in 3", "flush"]
+    waits = ["flush", "flush", "flush"]
+    assert producer.happened == [*waits, "checkpoint in 3", "flush", "flush"]
     assert one.committed == 10
 
 

@@ -136,13 +136,16 @@ class RunningLane:
 class LaneLab:
     """Two clusters and the lanes between them."""
 
-    def __init__(self, source: LocalCluster, target: LocalCluster, *, name: str) -> None:
+    def __init__(
+        self, source: LocalCluster, target: LocalCluster, *, name: str, prepared: bool = False
+    ) -> None:
+        """``prepared`` where a controller has made the control topics."""
         self.name = name
         self.source = source
         self.target = target
         self.lanes: list[RunningLane] = []
         self._topics = 0
-        self._prepared = False
+        self._prepared = prepared
 
     # -- set-up -------------------------------------------------------------------------------
 

@@ -12,7 +12,12 @@ from replicator.clock import SystemClock
 from replicator.control.bootstrap import bootstrap_pair, read_control
 from replicator.control.controller import PairController
 from replicator.control.duty import DutyDesk
-from replicator.control.duty_canary import LOST_SECONDS, canary_duty
+from replicator.control.duty_canary import (
+    CALM_INTERVAL_SECONDS,
+    LOST_SECONDS,
+    WATCHED_SECONDS,
+    canary_duty,
+)
 from replicator.control.pause import pause_flow, resume_flow
 from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
@@ -149,6 +154,25 @@ def test_a_canary_that_nobody_copies_is_lost_after_its_time(uncopied):
     assert sends()
     assert figures.canary_lost == 1
     assert sum(figures.canary_buckets) == 0
+
+
+def test_canaries_are_further_apart_where_all_is_well(uncopied, east, west):
+    plan, clock, figures, sends = uncopied
+    wait_until(sends, timeout_seconds=20, describe="the first canary")
+    lab = LaneLab(east, west, name=plan.topology, prepared=True)
+    lab.lane(canary_topic(plan.topology, "east", "west", "dr"))
+
+    def calm():
+        """Whether a canary is followed by none, long after anything that was worth a look."""
+        clock.shift += WATCHED_SECONDS + 1
+        return sends() and not sends()
+
+    try:
+        wait_until(calm, timeout_seconds=60, describe=lambda: f"calm: {figures}")
+        clock.shift += CALM_INTERVAL_SECONDS
+        assert sends()
+    finally:
+        lab.close()
 
 
 def test_a_pause_is_no_loss(uncopied):
