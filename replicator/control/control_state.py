@@ -51,6 +51,8 @@ class ControlState:
     """Everything the control topic of one cluster says; records of all its sources."""
 
     records: Mapping[Identity, Record] = field(default_factory=dict)
+    orders: object = field(default_factory=object, compare=False, repr=False)
+    """The same object as long as no record has come that asks something of a lane or a controller."""
 
     def fold(self, log: Iterable[tuple[bytes, bytes | None]]) -> "ControlState":
         """The state after these records of the log; the same object when nothing changed.
@@ -59,6 +61,7 @@ class ControlState:
             StoredFormatError: for a record that must not be guessed at.
         """
         changed: dict[Identity, Record] | None = None
+        orders = self.orders
         for key, value in log:
             decoded = decode_record(key, value)
             if decoded is None:
@@ -70,11 +73,13 @@ class ControlState:
                 changed.pop(identity, None)
             else:
                 changed[identity] = record
-        return self if changed is None else ControlState(changed)
+            if identity[0] not in _NEWS:
+                orders = object()
+        return self if changed is None else ControlState(changed, orders)
 
     def asks_the_same(self, other: "ControlState") -> bool:
         """Whether lanes have the same orders; who works and what is wrong may differ."""
-        if self.records is other.records:
+        if self.orders is other.orders:
             return True
         mine, others = _orders(self.records), _orders(other.records)
         return len(mine) == len(others) and all(

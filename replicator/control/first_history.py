@@ -25,16 +25,15 @@ def first_histories(
     admin: ClusterAdmin,
     wanted: Iterable[WantedTopic],
     topics: Mapping[str, TopicFacts],
-    control: ControlState,
 ) -> dict[Key, int]:
-    """Bytes on disk of partitions with records, of topics that were never copied yet.
+    """Bytes on disk of partitions with records, of topics that ``may_begin_in_bulk``.
 
-    Only of flows that may begin with a bulk copy; 0 where brokers do not tell sizes.
+    0 where brokers do not tell sizes.
 
     Raises:
         ClusterError: the source does not answer.
     """
-    asked = [one for one in wanted if may_begin_in_bulk(one, control) and one.topic in topics]
+    asked = [one for one in wanted if one.topic in topics]
     keys = [(one.topic, n) for one in asked for n in range(topics[one.topic].partitions)]
     if not keys:
         return {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from replicator.clock import Clock
 from replicator.control.checkpoint_moves import plan_moves
 from replicator.control.control_state import ControlState
-from replicator.control.first_history import first_histories
+from replicator.control.first_history import first_histories, may_begin_in_bulk
 from replicator.control.known_facts import KnownFacts
 from replicator.control.lane_change import read_checkpoints
 from replicator.control.layout import decide_layout
@@ -53,14 +53,17 @@ class Observer:
     _target_sizes: TopicSizes = field(init=False)
     _described_at: tuple[int, int] = (0, 0)
     _wanted: tuple[Mapping[str, int], tuple[WantedTopic, ...]] | None = None
+    _work: "_Work | None" = None
     _source_facts: KnownFacts = field(default_factory=KnownFacts)
     _target_facts: KnownFacts = field(default_factory=KnownFacts)
-    _sources: dict[str, TopicDescription] = field(default_factory=dict)
-    _copies: dict[str, TopicDescription] = field(default_factory=dict)
+    _sources: "_Descriptions" = field(init=False)
+    _copies: "_Descriptions" = field(init=False)
 
     def __post_init__(self) -> None:
         self._source_sizes = TopicSizes(self.source_admin, client_id=self.client_id)
         self._target_sizes = TopicSizes(self.target_admin, client_id=self.client_id)
+        self._sources = _Descriptions(self.source_admin)
+        self._copies = _Descriptions(self.target_admin)
 
     def close(self) -> None:
         """Gives its own connections back; the admin clients are their owner's."""
@@ -87,6 +90,9 @@ class Observer:
         if self._wanted is None or self._wanted[0] is not source_sizes:
             self._wanted = source_sizes, wanted_topics(self.pair, source_sizes, aliases)
         wanted = self._wanted[1]
+        work = self._work
+        if work is None or not work.rests_on(wanted, control, target_sizes):
+            self._work = work = _Work(wanted, control, target_sizes)
         seen = (self._source_sizes.revision, self._target_sizes.revision)
         every = full and (
             all_settings or seen != self._described_at or self._rounds % RIGHTS_ROUNDS == 0
@@ -94,20 +100,20 @@ class Observer:
         self._rounds += 1
         if full or not self._brokers:
             self._brokers = len(self.target_admin.describe_cluster().brokers)
-        asked = [one for one in wanted if full or _is_new(one, control, target_sizes)]
+        asked = wanted if full else work.new
         snapshot = PairSnapshot(
             at_ms=round(self.clock.now() * 1000),
             aliases=aliases,
             source_names=frozenset(source_sizes),
             source_topics=self._source_facts.of(
                 self.source_admin,
-                self._described_sources({one.topic for one in wanted}, source_sizes, full=every),
+                self._sources.read(work.topics, source_sizes, every=every),
                 {one.topic for one in asked},
             ),
             target_names=frozenset(target_sizes),
             target_topics=self._target_facts.of(
                 self.target_admin,
-                self._described_copies({one.target for one in wanted}, target_sizes, full=every),
+                self._copies.read(work.copies, target_sizes, every=every),
                 {one.target for one in asked} & target_sizes.keys(),
             ),
             target_brokers=self._brokers,
@@ -117,29 +123,14 @@ class Observer:
         )
         if every:
             self._described_at = seen
-        histories = first_histories(
-            self.pair.source, self.source_admin, wanted, snapshot.source_topics, control
-        )
-        if histories:
+        if work.in_bulk:
+            histories = first_histories(
+                self.pair.source, self.source_admin, work.in_bulk, snapshot.source_topics
+            )
             snapshot = replace(snapshot, histories=histories)
-        if any(control.topic(one.flow.source, one.flow.link, one.topic) is None for one in wanted):
+        if work.unrecorded:
             return self._with_checkpoints(snapshot, wanted, target_sizes)
         return snapshot
-
-    def _described_copies(
-        self, names: AbstractSet[str], sizes: Mapping[str, int], *, full: bool
-    ) -> dict[str, TopicDescription]:
-        there = names & sizes.keys()
-        stale = _stale(self._copies, there, sizes) if not full else there
-        self._copies = _renewed(self.target_admin, self._copies, there, stale)
-        return self._copies
-
-    def _described_sources(
-        self, names: AbstractSet[str], sizes: Mapping[str, int], *, full: bool
-    ) -> dict[str, TopicDescription]:
-        stale = names if full else _stale(self._sources, names, sizes)
-        self._sources = _renewed(self.source_admin, self._sources, names, stale)
-        return self._sources
 
     def _with_checkpoints(
         self,
@@ -167,34 +158,65 @@ class Observer:
         return replace(snapshot, misplaced=misplaced & links.keys(), checkpoints_exist=True)
 
 
-def _is_new(one: WantedTopic, control: ControlState, target_sizes: Mapping[str, int]) -> bool:
-    held = control.topic(one.flow.source, one.flow.link, one.topic)
-    return held is None or held.state != "active" or one.target not in target_sizes
+class _Work:
+    """What wanted topics ask of a round; holds as long as what it rests on is the same objects."""
+
+    def __init__(
+        self,
+        wanted: tuple[WantedTopic, ...],
+        control: ControlState,
+        target_sizes: Mapping[str, int],
+    ) -> None:
+        self._rests_on = (wanted, control.orders, target_sizes)
+        held = [control.topic(one.flow.source, one.flow.link, one.topic) for one in wanted]
+        self.topics = frozenset(one.topic for one in wanted)
+        self.copies = frozenset(one.target for one in wanted) & target_sizes.keys()
+        self.new = tuple(
+            one for one, record in zip(wanted, held, strict=True)
+            if record is None or record.state != "active" or one.target not in target_sizes
+        )  # fmt: skip
+        self.in_bulk = tuple(one for one in wanted if may_begin_in_bulk(one, control))
+        self.unrecorded = None in held
+
+    def rests_on(
+        self,
+        wanted: tuple[WantedTopic, ...],
+        control: ControlState,
+        target_sizes: Mapping[str, int],
+    ) -> bool:
+        """Whether it still holds."""
+        before = self._rests_on
+        return before[0] is wanted and before[1] is control.orders and before[2] is target_sizes
 
 
-def _stale(
-    known: Mapping[str, TopicDescription], names: AbstractSet[str], sizes: Mapping[str, int]
-) -> set[str]:
-    return {
-        name for name in names if name not in known or known[name].partitions != sizes.get(name)
-    }
+class _Descriptions:
+    """Topics of one cluster as they were described last; the same object while nothing is new.
 
-
-def _renewed(
-    admin: ClusterAdmin,
-    known: dict[str, TopicDescription],
-    names: AbstractSet[str],
-    stale: AbstractSet[str],
-) -> dict[str, TopicDescription]:
-    """What is known of the names, with the stale ones described anew; those that are gone are not.
-
-    The same object where nothing is new: who compares it with itself is done at once.
+    Who compares it with itself is done at once.
     """
-    if not stale and known.keys() == names:
-        return known
-    fresh = admin.describe_topics(sorted(stale)) if stale else {}
-    return {
-        name: topic
-        for name, topic in {**known, **fresh}.items()
-        if name in names and (name in fresh or name not in stale)
-    }
+
+    def __init__(self, admin: ClusterAdmin) -> None:
+        self._admin = admin
+        self._known: dict[str, TopicDescription] = {}
+        self._fits: tuple[AbstractSet[str], Mapping[str, int]] | None = None
+
+    def read(
+        self, names: AbstractSet[str], sizes: Mapping[str, int], *, every: bool
+    ) -> dict[str, TopicDescription]:
+        """Those of the names that are there; described anew where their size is another one."""
+        fits = self._fits
+        if not every and fits is not None and fits[0] is names and fits[1] is sizes:
+            return self._known
+        known = self._known
+        stale = names if every else {
+            name for name in names if name not in known or known[name].partitions != sizes.get(name)
+        }  # fmt: skip
+        if stale or known.keys() != names:
+            fresh = self._admin.describe_topics(sorted(stale)) if stale else {}
+            self._known = {
+                name: topic
+                for name, topic in {**known, **fresh}.items()
+                if name in names and (name in fresh or name not in stale)
+            }
+        self._fits = None if stale else (names, sizes)
+        return self._known

@@ -16,7 +16,7 @@ MIN_COMMIT_SECONDS = 0.02
 IDLE_POLL_SECONDS = 0.5
 """How long an idle lane sleeps in the client; bounds how late it notices a command."""
 
-REST_SECONDS = 2.0
+REST_SECONDS = 5.0
 """How long a lane rests that has read nothing for RESTED_SECONDS; records and commands end it."""
 
 RESTED_SECONDS = 10.0

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from confluent_kafka.admin import NewTopic
@@ -18,13 +18,18 @@ _APPEAR_SECONDS = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One contender."""
+    """One contender; ``cpu_percent`` is the mean of what each round took."""
 
     name: str
-    cpu_percent: float = 0.0
+    rounds: tuple[float, ...] = ()
     peak_rss_bytes: int = 0
     ready_seconds: float = 0.0
     failure: str = ""
+
+    @property
+    def cpu_percent(self) -> float:
+        """Of one core."""
+        return sum(self.rounds) / max(1, len(self.rounds))
 
 
 def measure(
@@ -32,17 +37,21 @@ def measure(
     source: LocalCluster,
     target: LocalCluster,
     contenders: Sequence[Contender],
+    rounds: int,
     settle_seconds: float,
     measure_seconds: float,
     say: Say,
 ) -> list[Result]:
-    """Creates the topics once, then runs one contender after the other."""
+    """Creates the topics once, then runs one contender after the other, so many times.
+
+    In turns, because the machine's own speed changes from minute to minute.
+    """
     topics = tuple(f"idle-{number:03d}" for number in range(TOPICS))
     wanted = [NewTopic(name, PARTITIONS, -1) for name in topics]
     for created in source.admin().create_topics(wanted, request_timeout=60).values():
         created.result(60)
-    results: list[Result] = []
-    for contender in contenders:
+    results = {contender.name: Result(contender.name) for contender in contenders}
+    for contender in [*contenders] * rounds:
         job = Job(source=source, target=target, topics=topics)
         running = contender.start(job)
         try:
@@ -58,17 +67,28 @@ def measure(
             time.sleep(measure_seconds)
             after = running.tree.usage()
             used = (after.cpu_seconds - before.cpu_seconds) / measure_seconds * 100
-            result = Result(contender.name, used, after.peak_rss_bytes, ready)
+            result = Result(contender.name, (used,), after.peak_rss_bytes, ready)
         except Exception as error:  # noqa: BLE001 # one contender that fails must not cost the others' figures
             result = Result(contender.name, failure=str(error))
         finally:
             running.stop()
             remove_traces(job)
-        results.append(result)
         say(_line(result))
+        results[contender.name] = _both(results[contender.name], result)
     for deleted in source.admin().delete_topics(list(topics), request_timeout=60).values():
         deleted.result(60)
-    return results
+    return list(results.values())
+
+
+def _both(before: Result, now: Result) -> Result:
+    """All rounds so far; of the rest the worst."""
+    return replace(
+        before,
+        rounds=(*before.rounds, *now.rounds),
+        peak_rss_bytes=max(before.peak_rss_bytes, now.peak_rss_bytes),
+        ready_seconds=max(before.ready_seconds, now.ready_seconds),
+        failure=before.failure or now.failure,
+    )
 
 
 def _all_made(job: Job) -> bool:

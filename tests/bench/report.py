@@ -126,17 +126,18 @@ def startup_section(results: Sequence[startup.Result]) -> str:
 def idle_section(results: Sequence[idle.Result]) -> str:
     """Idle cost."""
     rows = [
-        [each.name, "failed", "", ""]
+        [each.name, "failed", "", "", ""]
         if each.failure
         else [
             each.name,
             f"{each.cpu_percent:.2f} %",
+            ", ".join(f"{used:.2f} %" for used in each.rounds),
             _megabytes(each.peak_rss_bytes),
             f"{each.ready_seconds:.1f} s",
         ]
         for each in results
     ]
-    header = ["copier", "CPU of a core", "memory", "all target topics made after"]
+    header = ["copier", "CPU of a core", "each round", "memory", "all target topics made after"]
     return f"## {idle.TOPICS} idle topics of 4 partitions\n\n" + table(header, rows)
 
 

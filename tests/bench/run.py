@@ -122,7 +122,9 @@ class Bench:
             source=self.source,
             target=self.target,
             contenders=(EXACTLY_ONCE_AUTO, *(() if self.quick else (_MM2_DEFAULT,))),
-            settle_seconds=8 if self.quick else 30,
+            rounds=1 if self.quick else 2,
+            # Both look around more while their topics are new.
+            settle_seconds=8 if self.quick else 60,
             # A whole minute: half of one would count twice what is done once in each.
             measure_seconds=15 if self.quick else 60,
             say=_say,
