@@ -51,6 +51,7 @@ def test_a_producer_keeps_order_and_gives_nothing_up():
 
     assert config["enable.idempotence"] is True
     assert config["acks"] == "all"
+    assert config["max.in.flight.requests.per.connection"] == 1
     assert config["message.timeout.ms"] == 0
     assert "transactional.id" not in config
 
