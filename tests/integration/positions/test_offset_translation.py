@@ -167,11 +167,18 @@ def test_positions_stay_exact_where_both_logs_were_compacted(pair, replicating, 
             compacted, timeout_seconds=90, interval_seconds=1.0, describe="both logs compacted"
         ),
     )
-    log, _ = pair.log_of(pair.west)
-    own = copies(log, "east")
-    assert own
     wanted = [*range(0, 3_000, 97), 2_899, 2_900, 2_999, 3_000]
-    answers = translate(plan, "east", "west", pair.topic, *wanted)
+
+    def undisturbed():
+        """The target's log and the answers about it, where it was not compacted meanwhile."""
+        log, _ = pair.log_of(pair.west)
+        answers = translate(plan, "east", "west", pair.topic, *wanted)
+        return (copies(log, "east"), answers) if pair.log_of(pair.west)[0] == log else None
+
+    own, answers = wait_until(
+        undisturbed, timeout_seconds=60, describe="answers about a log that stayed as it was"
+    )
+    assert own
     for offset, answer in zip(wanted, answers, strict=True):
         unread = [at for at, source in own if source >= offset]
         if unread:
