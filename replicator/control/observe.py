@@ -11,17 +11,18 @@ from dataclasses import dataclass, field, replace
 from replicator.clock import Clock
 from replicator.control.checkpoint_moves import plan_moves
 from replicator.control.control_state import ControlState
-from replicator.control.first_history import first_histories, may_begin_in_bulk
+from replicator.control.descriptions import Descriptions
+from replicator.control.first_history import first_histories
 from replicator.control.known_facts import KnownFacts
 from replicator.control.lane_change import read_checkpoints
 from replicator.control.layout import decide_layout
 from replicator.control.snapshot import PairSnapshot
 from replicator.control.topic_sizes import TopicSizes
 from replicator.control.wanted import WantedTopic, wanted_topics
+from replicator.control.wanted_work import WantedWork
 from replicator.dataplane.events import Problem
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.topics import TopicDescription
 from replicator.kafka.wire_json import decode_key
 from replicator.topology.plan import PairPlan, Plan
 
@@ -53,17 +54,17 @@ class Observer:
     _target_sizes: TopicSizes = field(init=False)
     _described_at: tuple[int, int] = (0, 0)
     _wanted: tuple[Mapping[str, int], tuple[WantedTopic, ...]] | None = None
-    _work: "_Work | None" = None
+    _work: WantedWork | None = None
     _source_facts: KnownFacts = field(default_factory=KnownFacts)
     _target_facts: KnownFacts = field(default_factory=KnownFacts)
-    _sources: "_Descriptions" = field(init=False)
-    _copies: "_Descriptions" = field(init=False)
+    _sources: Descriptions = field(init=False)
+    _copies: Descriptions = field(init=False)
 
     def __post_init__(self) -> None:
         self._source_sizes = TopicSizes(self.source_admin, client_id=self.client_id)
         self._target_sizes = TopicSizes(self.target_admin, client_id=self.client_id)
-        self._sources = _Descriptions(self.source_admin)
-        self._copies = _Descriptions(self.target_admin)
+        self._sources = Descriptions(self.source_admin)
+        self._copies = Descriptions(self.target_admin)
 
     def close(self) -> None:
         """Gives its own connections back; the admin clients are their owner's."""
@@ -92,7 +93,7 @@ class Observer:
         wanted = self._wanted[1]
         work = self._work
         if work is None or not work.rests_on(wanted, control, target_sizes):
-            self._work = work = _Work(wanted, control, target_sizes)
+            self._work = work = WantedWork(wanted, control, target_sizes)
         seen = (self._source_sizes.revision, self._target_sizes.revision)
         every = full and (
             all_settings or seen != self._described_at or self._rounds % RIGHTS_ROUNDS == 0
@@ -156,67 +157,3 @@ class Observer:
         moves = plan_moves(stored, layout, links)
         misplaced = frozenset(str(decode_key(move.key).get("topic")) for move in moves)
         return replace(snapshot, misplaced=misplaced & links.keys(), checkpoints_exist=True)
-
-
-class _Work:
-    """What wanted topics ask of a round; holds as long as what it rests on is the same objects."""
-
-    def __init__(
-        self,
-        wanted: tuple[WantedTopic, ...],
-        control: ControlState,
-        target_sizes: Mapping[str, int],
-    ) -> None:
-        self._rests_on = (wanted, control.orders, target_sizes)
-        held = [control.topic(one.flow.source, one.flow.link, one.topic) for one in wanted]
-        self.topics = frozenset(one.topic for one in wanted)
-        self.copies = frozenset(one.target for one in wanted) & target_sizes.keys()
-        self.new = tuple(
-            one for one, record in zip(wanted, held, strict=True)
-            if record is None or record.state != "active" or one.target not in target_sizes
-        )  # fmt: skip
-        self.in_bulk = tuple(one for one in wanted if may_begin_in_bulk(one, control))
-        self.unrecorded = None in held
-
-    def rests_on(
-        self,
-        wanted: tuple[WantedTopic, ...],
-        control: ControlState,
-        target_sizes: Mapping[str, int],
-    ) -> bool:
-        """Whether it still holds."""
-        before = self._rests_on
-        return before[0] is wanted and before[1] is control.orders and before[2] is target_sizes
-
-
-class _Descriptions:
-    """Topics of one cluster as they were described last; the same object while nothing is new.
-
-    Who compares it with itself is done at once.
-    """
-
-    def __init__(self, admin: ClusterAdmin) -> None:
-        self._admin = admin
-        self._known: dict[str, TopicDescription] = {}
-        self._fits: tuple[AbstractSet[str], Mapping[str, int]] | None = None
-
-    def read(
-        self, names: AbstractSet[str], sizes: Mapping[str, int], *, every: bool
-    ) -> dict[str, TopicDescription]:
-        """Those of the names that are there; described anew where their size is another one."""
-        fits = self._fits
-        if not every and fits is not None and fits[0] is names and fits[1] is sizes:
-            return self._known
-        known = self._known
-        stale = names if every else {
-            name for name in names if name not in known or known[name].partitions != sizes.get(name)
-        }  # fmt: skip
-        if stale or known.keys() != names:
-            fresh = self._admin.describe_topics(sorted(stale)) if stale else {}
-            self._known = {
-                name: topic
-                for name, topic in {**known, **fresh}.items()
-                if name in names and (name in fresh or name not in stale)
-            }
-        self._fits = None if stale else (names, sizes)
-        return self._known

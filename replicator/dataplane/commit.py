@@ -30,7 +30,7 @@ class Committer(Protocol):
         ...
 
 
-class _CheckpointWriter:
+class CheckpointWriter:
     """Produces checkpoint records into the lane's partition of the checkpoints topic."""
 
     def __init__(
@@ -49,13 +49,18 @@ class _CheckpointWriter:
         self._clock = clock
 
     def write(self, routes: Iterable[Route], notes: Iterable[Stored]) -> int:
-        """Produces one record per route and note; returns the time they carry, in milliseconds."""
+        """Produces one record per route and note; returns the time they carry, in milliseconds.
+
+        Raises:
+            UnknownOutcomeError: the target took records and does not say where they are.
+        """
         at_ms = int(self._clock.now() * 1000)
         for route in routes:
             checkpoint = route.checkpoint(at_ms=at_ms)
             self._produce(checkpoint.key(), checkpoint.value())
         for key, value in notes:
             self._produce(key, value)
+        self._first_writes.settle()
         return at_ms
 
     def _produce(self, key: bytes, value: bytes | None) -> None:
@@ -84,17 +89,12 @@ class TransactionalCommitter:
         self,
         *,
         producer: Producer,
-        first_writes: FirstWrites,
-        topic: str,
-        lane: int,
+        writer: CheckpointWriter,
         clock: Clock,
         give_up: Callable[[], bool],
     ) -> None:
         self._producer = producer
-        self._first_writes = first_writes
-        self._writer = _CheckpointWriter(
-            producer=producer, first_writes=first_writes, topic=topic, lane=lane, clock=clock
-        )
+        self._writer = writer
         self._clock = clock
         self._give_up = give_up
         self.opened_at: float | None = None
@@ -116,7 +116,6 @@ class TransactionalCommitter:
         routes = tuple(routes)
         self.begin()
         at_ms = self._writer.write(routes, notes)
-        self._first_writes.settle()
         while True:
             try:
                 self._producer.commit_transaction(2.0)
@@ -147,17 +146,13 @@ class AcknowledgedCommitter:
         self,
         *,
         producer: Producer,
-        first_writes: FirstWrites,
-        topic: str,
-        lane: int,
+        writer: CheckpointWriter,
         clock: Clock,
         give_up: Callable[[], bool],
         failed: Callable[[], bool],
     ) -> None:
         self._producer = producer
-        self._writer = _CheckpointWriter(
-            producer=producer, first_writes=first_writes, topic=topic, lane=lane, clock=clock
-        )
+        self._writer = writer
         self._clock = clock
         self._give_up = give_up
         self._failed = failed

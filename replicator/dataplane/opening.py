@@ -5,7 +5,11 @@ from collections.abc import Callable, Mapping
 from replicator.clock import Clock
 from replicator.dataplane.careful import CarefulCopier
 from replicator.dataplane.clients import LaneClients, batch_bytes, lane_client_id
-from replicator.dataplane.commit import AcknowledgedCommitter, TransactionalCommitter
+from replicator.dataplane.commit import (
+    AcknowledgedCommitter,
+    CheckpointWriter,
+    TransactionalCommitter,
+)
 from replicator.dataplane.deliveries import RECORD_REFUSALS
 from replicator.dataplane.engine import Engine
 from replicator.dataplane.errand import Errand
@@ -139,18 +143,26 @@ def open_clients(
         ),
         give_up=give_up,
     )
-    topic = checkpoints_topic(spec.topology, spec.source.alias)
+    writer = CheckpointWriter(
+        producer=producer,
+        first_writes=first_writes,
+        topic=checkpoints_topic(spec.topology, spec.source.alias),
+        lane=spec.lane,
+        clock=clock,
+    )
     committer: TransactionalCommitter | AcknowledgedCommitter
     if transactional:
         committer = TransactionalCommitter(
-            producer=producer, first_writes=first_writes, topic=topic, lane=spec.lane, clock=clock,
-            give_up=give_up,
-        )  # fmt: skip
+            producer=producer, writer=writer, clock=clock, give_up=give_up
+        )
     else:
         committer = AcknowledgedCommitter(
-            producer=producer, first_writes=first_writes, topic=topic, lane=spec.lane, clock=clock,
-            give_up=give_up, failed=lambda: sessions[0].deliveries.failed,
-        )  # fmt: skip
+            producer=producer,
+            writer=writer,
+            clock=clock,
+            give_up=give_up,
+            failed=lambda: sessions[0].deliveries.failed,
+        )
     session = Session(
         consumer=consumer,
         producer=producer,

@@ -39,7 +39,8 @@ def test_200_idle_topics_cost_less_than_three_percent_of_a_core(clusters, scene)
     before = cpu_seconds(worker.group_pids())
     time.sleep(MEASURED_SECONDS)  # CPU time is of a span, not of an event
     used = cpu_seconds(worker.group_pids()) - before
-    assert 100 * used / MEASURED_SECONDS < MOST_PERCENT
+    assert {topic["source"] for topic in worker.status()["east->west"]["topics"]} == names
+    assert 0 < 100 * used / MEASURED_SECONDS < MOST_PERCENT
 
 
 def cpu_seconds(pids: set[int]) -> float:

@@ -4,7 +4,11 @@ from collections import deque
 
 import pytest
 
-from replicator.dataplane.commit import AcknowledgedCommitter, TransactionalCommitter
+from replicator.dataplane.commit import (
+    AcknowledgedCommitter,
+    CheckpointWriter,
+    TransactionalCommitter,
+)
 from replicator.dataplane.first_writes import FirstWrites
 from replicator.dataplane.route import Route
 from replicator.dataplane.spec import PartitionWork
@@ -48,22 +52,23 @@ def route() -> Route:
     return made
 
 
-def first_writes(producer: ScriptedProducer, *, transactional: bool) -> FirstWrites:
-    return FirstWrites(
+def writer(producer: ScriptedProducer, *, transactional: bool) -> CheckpointWriter:
+    watched = FirstWrites(
         producer,
         clock=ManualClock(),
         transactional=transactional,
         failed=lambda: False,
         give_up=lambda: False,
     )
+    return CheckpointWriter(
+        producer=producer, first_writes=watched, topic="c", lane=3, clock=ManualClock()
+    )
 
 
 def transactional(producer: ScriptedProducer, *, give_up: bool = False) -> TransactionalCommitter:
     return TransactionalCommitter(
         producer=producer,
-        first_writes=first_writes(producer, transactional=True),
-        topic="c",
-        lane=3,
+        writer=writer(producer, transactional=True),
         clock=ManualClock(),
         give_up=lambda: give_up,
     )
@@ -72,9 +77,7 @@ def transactional(producer: ScriptedProducer, *, give_up: bool = False) -> Trans
 def acknowledged(producer: ScriptedProducer, **answers: bool) -> AcknowledgedCommitter:
     return AcknowledgedCommitter(
         producer=producer,
-        first_writes=first_writes(producer, transactional=False),
-        topic="c",
-        lane=3,
+        writer=writer(producer, transactional=False),
         clock=ManualClock(),
         give_up=lambda: answers.get("give_up", False),
         failed=lambda: answers.get("failed", False),
