@@ -66,6 +66,12 @@ def test_an_open_transaction_holds_the_position_until_its_outcome_is_known(lab, 
     assert lab.values(topic) == [b"0", b"1", b"2", b"open-1", b"open-2", b"3", b"4", b"5"]
 
 
+def state(records):
+    """The value of each key that has one, as a compacted log states it."""
+    latest = {seen.key: seen.value for seen in records}
+    return {key: value for key, value in latest.items() if value is not None}
+
+
 def test_compacted_topics_with_holes_and_empty_partitions_are_followed_to_their_end(lab, writer):
     holes = {
         "cleanup.policy": "compact",
@@ -87,9 +93,16 @@ def test_compacted_topics_with_holes_and_empty_partitions_are_followed_to_their_
     lab.until(cleaned, "the source to compact")
     lab.copied(topic)
 
-    before, after = lab.on_source(topic), lab.on_target(topic)
-    latest = {seen.key: seen.value for seen in before}
-    assert {seen.key: seen.value for seen in after} == latest
+    # Cleaning goes on meanwhile and may take a tombstone that the lane has copied: what a
+    # compacted log states is the same with it and without.
+    source, target = state(lab.on_source(topic)), state(lab.on_target(topic))
+    assert target == source
+    assert target == {
+        b"k0": b"27",
+        b"k1": b"28",
+        b"k2": b"29",
+        b"roll": b"%d" % (next(written) - 1),
+    }
     checkpoints = lab.checkpoints()
     assert checkpoints[topic, 0].offset == lab.end(topic) > 32
     assert [checkpoints[topic, empty].offset for empty in (1, 2)] == [0, 0]
