@@ -9,8 +9,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from replicator.testing import LocalCluster, start_all
+
+# How long an example takes says how busy the machine is, and nothing of what it shows.
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("patient")
 
 BROKER_FOLDERS = {"integration", "acceptance", "spark"}
 

@@ -10,6 +10,7 @@ from replicator.testing.endpoints import Endpoint, RemoteCluster
 from replicator.testing.fault_proxy import FaultProxy
 from replicator.testing.group_reader import GroupReader
 from replicator.testing.manual_clock import ManualClock
+from replicator.testing.positions import commit_positions
 from replicator.testing.recorder import Recorder
 from replicator.testing.records import RecordStyle
 from replicator.testing.scan import scan
@@ -33,6 +34,7 @@ __all__ = [
     "SecuritySetup",
     "Writer",
     "check",
+    "commit_positions",
     "scan",
     "start_all",
     "wait_until",

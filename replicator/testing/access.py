@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from replicator.errors import BrokerRefusedError
+from replicator.testing.waiting import wait_until
 
 Operation = Literal[
     "ALL",
@@ -97,11 +98,34 @@ def create_acls(
             future.result(_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise BrokerRefusedError(f"ACL was refused: {error}", subject=str(acl)) from error
+    # The controller answers before the brokers obey.
+    wait_until(
+        lambda: set(acls) <= set(_acls(admin, user)),
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe=f"ACLs of {user} in force",
+    )
 
 
 def delete_acls(admin: AdminClient, *, user: str) -> int:
-    """Removes every ACL of a user; returns how many there were."""
-    everything = AclBindingFilter(
+    """Removes every ACL of a user and waits until none is left; returns how many there were."""
+    everything = _every_acl_of(user)
+    future = admin.delete_acls([everything], request_timeout=_TIMEOUT_SECONDS)[everything]
+    removed = len(future.result(_TIMEOUT_SECONDS))
+    wait_until(
+        lambda: not _acls(admin, user),
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe=f"ACLs of {user} gone",
+    )
+    return removed
+
+
+def _acls(admin: AdminClient, user: str) -> list[AclBinding]:
+    asked = admin.describe_acls(_every_acl_of(user), request_timeout=_TIMEOUT_SECONDS)
+    return list(asked.result(_TIMEOUT_SECONDS))
+
+
+def _every_acl_of(user: str) -> AclBindingFilter:
+    return AclBindingFilter(
         ResourceType.ANY,
         None,  # type: ignore[arg-type]  # None is "any"; the annotation leaves it out
         ResourcePatternType.ANY,
@@ -110,5 +134,3 @@ def delete_acls(admin: AdminClient, *, user: str) -> int:
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
-    future = admin.delete_acls([everything], request_timeout=_TIMEOUT_SECONDS)[everything]
-    return len(future.result(_TIMEOUT_SECONDS))

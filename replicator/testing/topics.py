@@ -3,8 +3,8 @@
 import contextlib
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from replicator.errors import BrokerRefusedError
 from replicator.testing.waiting import wait_until
@@ -25,21 +25,40 @@ def create_topic(
 ) -> None:
     """Creates a topic with the cluster's default replication factor and waits for its leaders.
 
+    Metadata names a leader before that broker knows of it and accepts writes; a writer's first
+    requests would be refused, and what it writes next may be stored before them.
+
     Raises:
         BrokerRefusedError: it exists, or the broker said no.
     """
     wanted = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(config))
+    wait_until(
+        lambda: _created(admin, wanted),
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe=f"enough live brokers for {name}",
+    )
+    wait_until(
+        lambda: (
+            _partitions_with_leader(admin, name) == partitions
+            and _leaders_answer(admin, name, partitions)
+        ),
+        timeout_seconds=_TIMEOUT_SECONDS,
+        describe=f"leaders for all partitions of {name}",
+    )
+
+
+def _created(admin: AdminClient, wanted: NewTopic) -> bool:
+    """Creates it; not where brokers do not count as alive: a busy machine makes one late for a moment."""
+    name = wanted.topic
     try:
         admin.create_topics([wanted], request_timeout=_TIMEOUT_SECONDS)[name].result(
             _TIMEOUT_SECONDS
         )
     except KafkaException as error:
+        if error.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR:
+            return False
         raise BrokerRefusedError(f"topic was not created: {error}", subject=name) from error
-    wait_until(
-        lambda: _partitions_with_leader(admin, name) == partitions,
-        timeout_seconds=_TIMEOUT_SECONDS,
-        describe=f"leaders for all partitions of {name}",
-    )
+    return True
 
 
 def delete_topic(admin: AdminClient, *, name: str) -> None:
@@ -65,3 +84,12 @@ def _partitions_with_leader(admin: AdminClient, name: str) -> int:
         if found is not None and found.error is None:
             return sum(each.leader >= 0 for each in found.partitions.values())
     return 0
+
+
+def _leaders_answer(admin: AdminClient, name: str, partitions: int) -> bool:
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the library's gap
+    asked = {TopicPartition(name, number): latest for number in range(partitions)}
+    answers = admin.list_offsets(asked, request_timeout=_TIMEOUT_SECONDS)
+    with contextlib.suppress(KafkaException):
+        return all(answer.result(_TIMEOUT_SECONDS).offset == 0 for answer in answers.values())
+    return False

@@ -36,7 +36,7 @@ def test_lane_processes_end_with_their_worker(east, west, scene):
     worker.kill()
     wait_until(
         lambda: not worker.lane_pids(),
-        timeout_seconds=5.0,
+        timeout_seconds=10.0,
         describe=lambda: f"lane processes {worker.lane_pids()} to end with their worker",
     )
     scene.worker()

@@ -144,11 +144,14 @@ def test_plan_shows_rights_apply_adds_them_and_readers_may_read_the_copies(
 
     code, done = run("apply", "-f", path, "--yes")
     assert (code, done["problems"]) == (0, [])
-    assert held_by(west, "ann") == {
+    wanted = {
         ("PREFIXED", f"{unique}.", "READ", "ALLOW"),
         ("LITERAL", orders, "DESCRIBE_CONFIGS", "ALLOW"),
         ("LITERAL", secret, "READ", "DENY"),
     }
+    wait_until(
+        lambda: held_by(west, "ann") == wanted, timeout_seconds=30, describe="the rights on west"
+    )
     wait_until(lambda: may_read(as_ann, orders), timeout_seconds=20, describe="the right")
     assert not may_read(as_ann, secret)
     assert may_write(east, "ann", orders)
@@ -210,9 +213,15 @@ def test_without_an_authorizer_it_is_one_problem_with_a_remedy_and_records_go_on
         output=log,
     )  # fmt: skip
     try:
-        wait_until(lambda: '"url"' in log.read_text(), timeout_seconds=60, describe="the HTTP face")
+        wait_until(
+            lambda: '"url"' in log.read_text().rpartition("\n")[0],
+            timeout_seconds=60,
+            describe="the HTTP face",
+        )
         url = next(
-            line["url"] for line in map(json.loads, log.read_text().splitlines()) if "url" in line
+            json.loads(line)["url"]
+            for line in log.read_text().splitlines()
+            if '"url"' in line and line.endswith("}")
         )
 
         def status():

@@ -1,5 +1,7 @@
 """The followed control topic on a real broker: never older than the question, never guessed at."""
 
+import threading
+
 import pytest
 
 from replicator.control.bootstrap import read_control
@@ -47,10 +49,20 @@ def test_a_read_holds_everything_that_was_written_before_it(followed):
     assert heard
 
 
-def test_a_topic_made_anew_is_read_from_its_start(followed, west, unique):
+def test_a_topic_made_anew_is_read_from_its_start(followed, west, unique, monkeypatch):
     admin, writer, follower, _ = followed
     writer.write([paused(f"t{number}").encode() for number in range(5)])
     assert len(follower.read(admin).pauses("east->west")) == 5
+    still = threading.Event()
+
+    def stand_still(_):
+        still.set()
+        follower._closing.wait(0.1)
+        return []
+
+    # Once it has followed the new topic as far as the old one went, only a whole read can tell.
+    monkeypatch.setattr(follower._tail, "poll", stand_still)
+    assert still.wait(30)
     name = control_topic(unique)
     assert admin.delete_topics([name]) == {name: None}
     wait_until(

@@ -69,12 +69,21 @@ class Desk:
         return asyncio.run(self.controller.run_once(all_settings=True))
 
     def control(self):
-        return read_control(self.plan.topology, self.pair.target, client_id="test")
+        return read_control(self.plan.topology, self.pair.target, client_id="test", settled=True)
 
     def checkpoints(self):
         name = checkpoints_topic(self.plan.topology, "east")
         size = self.target.describe_topics([name])[name].partitions
         return read_checkpoints(self.pair, name, range(size), client_id="test")
+
+    def retention(self, admin, topic):
+        return admin.topic_configs([topic])[topic]["retention.ms"].value
+
+    def until_retention(self, topic, value):
+        wait_until(
+            lambda: self.retention(self.target, topic) == value,
+            timeout_seconds=30, describe=f"{value} ms of retention on the target",
+        )  # fmt: skip
 
     def close(self):
         self.controller.close()
@@ -152,6 +161,14 @@ def test_topics_are_created_and_recorded_and_a_second_round_does_nothing(east, w
     assert desks(desk.plan).once().settled  # nor does another controller find anything
 
 
+def _works_on(done, topic, partitions):
+    return (
+        done
+        if done.control.topic("east", "orders", topic).working_partitions == partitions
+        else None
+    )
+
+
 def test_growth_and_settings_follow_the_source(east, west, unique, desks):
     east.create_topic(f"{unique}.a", partitions=2)
     desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
@@ -160,18 +177,20 @@ def test_growth_and_settings_follow_the_source(east, west, unique, desks):
     assert desk.source.create_partitions({f"{unique}.a": 5}) == {f"{unique}.a": None}
     desk.source.alter_topic_configs({f"{unique}.a": {"retention.ms": "7200000"}})
     wait_until(
-        lambda: desk.source.topic_partitions().get(f"{unique}.a") == 5,
-        timeout_seconds=30, describe="growth at the source",
+        lambda: desk.source.topic_partitions().get(f"{unique}.a") == 5
+        and desk.retention(desk.source, f"{unique}.a") == "7200000",
+        timeout_seconds=30, describe="growth and the setting at the source",
     )  # fmt: skip
-    done = desk.once()
+    done = wait_until(  # a round may look before brokers know what it has just made
+        lambda: _works_on(desk.once(), f"{unique}.a", 5),
+        timeout_seconds=30, describe="growth that is recorded",
+    )  # fmt: skip
     assert desk.target.topic_partitions()[f"{unique}.a"] == 5
-    assert done.control.topic("east", "orders", f"{unique}.a").working_partitions == 5
-    settings = desk.target.topic_configs([f"{unique}.a"])[f"{unique}.a"]
-    assert settings["retention.ms"].value == "7200000"
+    desk.until_retention(f"{unique}.a", "7200000")
     desk.target.alter_topic_configs({f"{unique}.a": {"retention.ms": "1"}})
+    desk.until_retention(f"{unique}.a", "1")
     desk.once()
-    settings = desk.target.topic_configs([f"{unique}.a"])[f"{unique}.a"]
-    assert settings["retention.ms"].value == "7200000"
+    desk.until_retention(f"{unique}.a", "7200000")
     assert done.control.layout("east").total == 2  # `auto` stays what it was at first
 
 
@@ -196,6 +215,10 @@ def test_fewer_partitions_on_the_target_are_refused_and_other_topics_go_on(
     assert states == {f"{unique}.a": "refused", f"{unique}.b": "active"}
     assert done.control.problems("east", "orders").problems[0].subject == f"{unique}.a"
     desk.target.create_partitions({f"{unique}.a": 4})
+    wait_until(
+        lambda: desk.target.topic_partitions().get(f"{unique}.a") == 4,
+        timeout_seconds=30, describe="growth at the target",
+    )  # fmt: skip
     again = desk.once()
     assert again.decision.problems["orders"] == ()
     assert again.control.topic("east", "orders", f"{unique}.a").state == "active"

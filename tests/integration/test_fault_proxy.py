@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException, Producer
 from replicator.testing import FaultProxy, wait_until
 from replicator.testing.ports import free_ports
 
-SILENCE_SECONDS = 0.3
+SILENCE_SECONDS = 1.0
 
 
 @pytest.fixture

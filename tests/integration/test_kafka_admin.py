@@ -96,7 +96,7 @@ def test_a_recreated_topic_has_another_id(admin, make, unique):
 
     deleted = admin.delete_topics([unique, f"{unique}.missing"])
     wait_until(
-        lambda: unique not in admin.topic_partitions(), timeout_seconds=10, describe="it to be gone"
+        lambda: unique not in admin.topic_partitions(), timeout_seconds=30, describe="it to be gone"
     )
     make(unique, 1)
 
@@ -117,10 +117,16 @@ def test_settings_change_one_by_one_and_can_be_taken_back(admin, make, unique):
 
     assert changed[unique] is None
     assert isinstance(changed[f"{unique}.missing"], NotFoundError)
-    configs = admin.topic_configs([unique, f"{unique}.missing"])
-    assert list(configs) == [unique]
-    own = {name for name, setting in configs[unique].items() if not setting.is_default}
-    assert own == {"segment.bytes"}
+    assert list(admin.topic_configs([unique, f"{unique}.missing"])) == [unique]
+
+    def own():
+        found = admin.topic_configs([unique])[unique]
+        return {name for name, setting in found.items() if not setting.is_default}
+
+    wait_until(
+        lambda: own() == {"segment.bytes"}, timeout_seconds=30, describe="the settings to be known"
+    )
+    configs = admin.topic_configs([unique])
     assert configs[unique]["retention.ms"].value == "604800000"
 
 
@@ -130,7 +136,7 @@ def test_topics_grow_but_never_shrink(admin, make, unique):
     assert admin.create_partitions({unique: 4}) == {unique: None}
     wait_until(
         lambda: admin.topic_partitions()[unique] == 4,
-        timeout_seconds=5,
+        timeout_seconds=30,
         describe="growth to be known",
     )
     assert isinstance(admin.create_partitions({unique: 2})[unique], BrokerRefusedError)
@@ -217,7 +223,7 @@ def test_a_cluster_that_is_not_there_is_unreachable_in_time(call):
         pytest.raises(UnreachableError) as raised,
     ):
         call(admin)
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 8
     assert raised.value.subject in {"cluster:nowhere", "group:g"}
     assert "bootstrapServers" in raised.value.remedy
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
+from replicator.demo.reading import all_committed
 from replicator.errors import InputError
 from replicator.testing import (
     GroupReader,
@@ -20,6 +21,7 @@ from replicator.testing import (
     scan,
     wait_until,
 )
+from replicator.topology.plan import ClusterPlan
 
 QUIET = {"log_level": 0}
 
@@ -39,7 +41,7 @@ def receive(cluster, topic, count, *, user=None):
     settings = {"group.id": f"{topic}-reader", "auto.offset.reset": "earliest"}
     consumer = Consumer({**cluster.client_settings(user), **QUIET, **settings})
     consumer.subscribe([topic])
-    values = [message.value() for message in consumer.consume(count, 15)]
+    values = [message.value() for message in consumer.consume(count, 60)]
     consumer.close()
     return values
 
@@ -61,7 +63,7 @@ def test_features_are_those_of_a_cluster_in_production(east, unique):
     consumer = Consumer({**east.client_settings(), **QUIET, **settings})
     consumer.subscribe([unique])
     send(east, unique, b"1")
-    assert [message.value() for message in consumer.consume(1, 15)] == [b"1"]
+    assert [message.value() for message in consumer.consume(1, 60)] == [b"1"]
     consumer.close()
 
 
@@ -109,7 +111,11 @@ def test_three_brokers_lose_one_and_keep_writing(clusters, unique):
     cluster.kill(1)
     assert send(cluster, unique, *[b"x"] * 30, timeout_seconds=40) == []
     cluster.restart(1)
-    assert len(cluster.admin().list_topics(timeout=10).brokers) == 3
+    wait_until(
+        lambda: len(cluster.admin().list_topics(timeout=10).brokers) == 3,
+        timeout_seconds=30,
+        describe="three brokers that every broker knows of",
+    )
 
 
 SETUPS = {
@@ -186,7 +192,7 @@ def test_brokers_die_with_a_parent_that_is_killed():
         assert Path(f"/proc/{broker}").exists()
         parent.kill()
     wait_until(
-        lambda: _is_gone(broker), timeout_seconds=10, describe=f"broker process {broker} to be gone"
+        lambda: _is_gone(broker), timeout_seconds=30, describe=f"broker process {broker} to be gone"
     )
 
 
@@ -229,6 +235,12 @@ def test_a_workload_through_a_kill_is_recorded_truthfully(clusters, unique):
     whole.wait_acked(100)
     plain.stop()
     whole.stop()
+    plan = ClusterPlan("shaken", tuple(cluster.bootstrap_servers))
+    wait_until(
+        lambda: all_committed(plan, [unique]),
+        timeout_seconds=30,
+        describe="the markers of the last transaction",
+    )
     scan(cluster, [unique], history=history)
     reader.wait_delivered(plain.acked)
     reader.stop()

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from replicator.cli.main import run_command
 from replicator.control.bootstrap import read_control
@@ -11,6 +11,7 @@ from replicator.control.layout import lane_in
 from replicator.dataplane.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.log_writer import LogWriter
+from replicator.testing import commit_positions
 from replicator.topology.load import require_plan
 
 
@@ -63,19 +64,14 @@ def as_json(answer):
     return json.loads(text)
 
 
-def stand(cluster, group, topic):
-    """Gives a group a position."""
-    consumer = Consumer({**cluster.client_settings(), "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
-    consumer.close()
-
-
 def checkpoint(file, *stored):
     """Writes checkpoints as the lanes would, into their lanes' partitions."""
     plan = require_plan(file)
     pair = plan.pairs[0]
     block = (
-        read_control(plan.topology, pair.target, client_id="test").layout("east").block("orders")
+        read_control(plan.topology, pair.target, client_id="test", settled=True)
+        .layout("east")
+        .block("orders")
     )
     name = checkpoints_topic(plan.topology, "east")
     with LogWriter(pair.target, name, client_id="test") as writer:
@@ -87,7 +83,7 @@ def checkpoint(file, *stored):
 def test_plan_shows_everything_and_writes_nothing_then_apply_does_it(run, file, east, west, unique):
     east.create_topic(f"{unique}.a", partitions=2, config={"retention.ms": "3600000"})
     fill(east, f"{unique}.a", 100)
-    stand(east, f"{unique}-billing", f"{unique}.a")
+    commit_positions(east, f"{unique}-billing", {(f"{unique}.a", 0): 1})
     for _ in range(2):  # nothing was written: the second look sees the same
         code, text, _ = run("plan", "-f", file, "-o", "json", "--detailed-exitcode")
         assert code == 4

@@ -45,7 +45,8 @@ def file(tmp_path, east, west, unique, run):
             }
         )
     )  # fmt: skip
-    east.create_topic(f"{unique}.a")
+    # What is replayed keeps its time of long ago; the copy's topic gets the same setting.
+    east.create_topic(f"{unique}.a", config={"retention.ms": "-1"})
     assert run("apply", "-f", path, "--yes")[0] == 0
     return path
 

@@ -86,7 +86,7 @@ def test_every_prefix_comes_to_its_end_once_facts_are_good(progress):
         assert action.do == ("stop" if promoted(progress) else "take-back")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.sampled_from(sorted(SEQUENCES)),
     st.lists(st.sampled_from(LOOKS), max_size=60),

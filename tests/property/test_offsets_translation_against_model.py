@@ -258,7 +258,7 @@ def test_a_trimmed_target_is_never_translated_past_what_it_lost(steps, data):
     st.lists(st.tuples(st.integers(1, 30_000), st.integers(0, 3)), min_size=20, max_size=60),
     st.data(),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_straight_lines_of_a_million_records_need_three_looks_at_most(chunks, data):
     """Chunks are transactions: that many records, then markers; no step is far from the others."""
     starts, source, target = [], 0, 0

@@ -256,7 +256,6 @@ def test_checkpoints_end_in_their_new_lane_once_with_nothing_lost(before, after,
     assert plan_moves(stored, new, links) == ()
 
 
-@settings(deadline=None)
 @given(pairs(), st.lists(st.tuples(topics, st.integers(0, 2)), min_size=1, max_size=4), st.data())
 def test_a_remembered_decision_is_the_one_that_would_be_taken_anew(pair, sources, data):
     remembers = Settled()

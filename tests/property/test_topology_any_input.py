@@ -32,7 +32,7 @@ def test_anything_like_yaml_is_a_plan_or_has_problems(text):
     judged(text)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, len(LINES) - 1), max_size=4),
     st.sampled_from(["", "  x: 1", "null", "    - a", "  kafka: []", "spec: 5", "links:", "- - -"]),
@@ -51,7 +51,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.sampled_from(
         [

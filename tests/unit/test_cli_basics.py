@@ -45,7 +45,7 @@ def verb(monkeypatch):
     def add(action):
         build = command.build_app
 
-        def with_verb():
+        def with_verb(_asked):
             app = build()
             app.command("act")(action)
             return app
@@ -221,7 +221,7 @@ def test_a_real_interrupt_ends_with_130():
         "import sys, time; from replicator.cli import main;\n"
         "build = main.build_app\n"
         "def act():\n    print('ready', flush=True); time.sleep(60)\n"
-        "def with_verb():\n    app = build(); app.command('act')(act); return app\n"
+        "def with_verb(_):\n    app = build(); app.command('act')(act); return app\n"
         "main.build_app = with_verb; sys.argv = ['replicator', 'act']; main.main()"
     )
     with subprocess.Popen(
@@ -238,14 +238,16 @@ def test_a_real_interrupt_ends_with_130():
 
 
 def test_a_reader_that_goes_away_is_no_traceback():
+    reader, writer = os.pipe()
+    os.close(reader)
     with subprocess.Popen(
         [sys.executable, "-m", "replicator", "schema"],
-        stdout=subprocess.PIPE,
+        stdout=writer,
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
     ) as process:
-        process.stdout.close()
+        os.close(writer)
         assert process.wait(timeout=30) == 1
         assert process.stderr.read() == ""
 

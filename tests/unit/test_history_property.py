@@ -18,7 +18,7 @@ histories = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(histories)
 def test_clean_is_clean(options):
     report = check(clean_history(**options), naming=NAMINGS[options["shape"]])
@@ -26,7 +26,7 @@ def test_clean_is_clean(options):
     assert report.findings == ()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(histories, st.data())
 def test_any_acknowledged_copy_that_is_taken_away_is_missed(options, data):
     history = clean_history(**options)
@@ -43,7 +43,7 @@ def test_any_acknowledged_copy_that_is_taken_away_is_missed(options, data):
     assert names in (("lost",), ("unseen tail",))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(histories)
 def test_events_survive_the_file_format(options):
     for event in clean_history(**options):

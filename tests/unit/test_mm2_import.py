@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.cli.main import run_command
@@ -390,7 +390,6 @@ SIMPLE = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(deadline=None)
 @given(SIMPLE, st.text("aB7-_.", min_size=1, max_size=8))
 def test_a_translated_expression_takes_the_same_names(expression, name):
     pattern, why = translate(expression)
@@ -414,7 +413,6 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(KEYS, VALUES), max_size=25),
     st.sampled_from(["", SMALL, SMALL.replace("east", "US_East")]),

@@ -45,9 +45,13 @@ def test_a_child_that_fails_says_why_and_is_tried_again_later(child, tmp_path):
         "sys.stderr.write('No Java. Install it.\\n')\n"
         "sys.exit(1)\n"
     )
-    problem = settled(counted)
+    problem = wait_until(  # its end may be seen before its words are
+        lambda: (said := counted.keep(wanted=True)) and "No Java" in said.message and said,
+        timeout_seconds=20,
+        describe="the reason of a child that failed",
+    )
     runs = tmp_path / "runs"
-    assert "No Java. Install it" in problem.message
+    assert "Install it" in problem.message
     assert "bulk-sync --flow 'east->west'" in problem.remedy
     assert runs.read_text().split() == [str(tmp_path / "t.yaml"), "east->west"]
     assert counted.keep(wanted=True) is not None

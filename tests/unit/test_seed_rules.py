@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from crc32c import crc32c
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.control.actions import WriteRecord
@@ -307,7 +307,6 @@ def route_at(position):
     return route
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=3), st.none() | st.binary(max_size=5))),
        st.integers(1, 7))  # fmt: skip
 def test_the_tally_is_the_same_however_records_come_in_batches(records, batch):

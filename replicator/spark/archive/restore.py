@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from replicator.clock import SystemClock
-from replicator.errors import InputError, RefusedError, UnreachableError
+from replicator.errors import InputError, RefusedError, ReplicatorError, UnreachableError
 from replicator.identifiers import restores_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
@@ -231,6 +231,9 @@ def _topic_ids(admin: ClusterAdmin, names: Mapping[str, str]) -> dict[str, str]:
 def _refuse_held(admin: ClusterAdmin, order: RestoreOrder, new: list[tuple[str, int]]) -> None:
     keys = [(order.names[topic], number) for topic, number in new]
     starts, ends = admin.offsets(keys, "earliest"), admin.offsets(keys, "latest")
+    for answer in (*starts.values(), *ends.values()):
+        if isinstance(answer, ReplicatorError):
+            raise answer
     held = [f"{topic}/{number}" for topic, number in keys
             if starts[topic, number] != ends[topic, number]]  # fmt: skip
     if held:

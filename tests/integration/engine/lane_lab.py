@@ -11,24 +11,18 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
+from running_lane import PATIENCE_SECONDS, RunningLane
 
-from replicator.clock import SystemClock
 from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
-from replicator.dataplane.events import PartitionStats
-from replicator.dataplane.lane import Lane
-from replicator.dataplane.messages import Gap, LaneStopped, LogLine
 from replicator.dataplane.quarantine import QUARANTINE_HEADER
-from replicator.dataplane.rest_room import RestRoom
 from replicator.dataplane.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.dataplane.takeover import read_lane_records
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic, quarantine_topic
 from replicator.kafka.wire_json import decode_value
-from replicator.offsets.index import LaneIndex
 from replicator.policy.values import StartFrom, Throttle
 from replicator.testing import LocalCluster, wait_until
 from replicator.topology.plan import ClusterPlan
 
-PATIENCE_SECONDS = 30.0
 SETTINGS = LaneSettings(
     delivery="exactly-once",
     commit_interval_seconds=0.2,
@@ -68,69 +62,6 @@ class Seen:
     def content(self) -> tuple[Any, ...]:
         """What has to be the same on both sides."""
         return self.partition, self.key, self.value, self.timestamp_ms, self.own_headers
-
-
-class RunningLane:
-    """A lane's thread with everything it said."""
-
-    def __init__(self, spec: LaneSpec) -> None:
-        self.said: list[LaneStopped | Gap | LogLine] = []
-        self.room = RestRoom()
-        self.lane = Lane(
-            spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock(),
-            open_index=LaneIndex, room=self.room,
-        )  # fmt: skip
-        self.lane.start()
-
-    @property
-    def spec(self) -> LaneSpec:
-        return self.lane.spec
-
-    @property
-    def stats(self):
-        return self.lane.stats
-
-    @property
-    def gaps(self) -> list[Gap]:
-        return [each for each in self.said if isinstance(each, Gap)]
-
-    @property
-    def log(self) -> list[LogLine]:
-        return [each for each in self.said if isinstance(each, LogLine)]
-
-    @property
-    def ended(self) -> LaneStopped | None:
-        return next((each for each in self.said if isinstance(each, LaneStopped)), None)
-
-    def partition(self, topic: str, partition: int = 0) -> PartitionStats | None:
-        """The figures of one partition; ``None`` while the lane does not work on it."""
-        for each in self.lane.stats.partitions:
-            if (each.topic, each.partition) == (topic, partition):
-                return each
-        return None
-
-    def problem(self, topic: str, partition: int = 0) -> str:
-        """The problem of one partition, empty when there is none."""
-        found = self.partition(topic, partition)
-        return "" if found is None else found.problem
-
-    def update(self, **changes: Any) -> None:
-        """Goes on with a changed spec; returns when the lane has taken it."""
-        spec = replace(self.lane.spec, **changes)
-        self.lane.update(spec)
-        wait_until(
-            lambda: self.lane.spec is spec and not self.lane._commands,
-            timeout_seconds=PATIENCE_SECONDS,
-            describe=lambda: f"the lane to take its new spec: {self.stats}",
-        )
-
-    def stop(self) -> LaneStopped:
-        """Stops in order."""
-        self.lane.stop(1)
-        self.lane.join(PATIENCE_SECONDS)
-        assert not self.lane.is_alive(), "the lane did not end"
-        assert self.ended is not None
-        return self.ended
 
 
 class LaneLab:
@@ -252,7 +183,7 @@ class LaneLab:
     def read(
         self, cluster: LocalCluster, topic: str, *, isolation: str = "read_committed"
     ) -> list[Seen]:
-        """Everything in a topic now, by partition and offset."""
+        """Everything in a topic now, by partition and offset; waits for transactions to be decided."""
         consumer = Consumer(
             {
                 **cluster.client_settings(),
@@ -269,6 +200,7 @@ class LaneLab:
             open_ = set(metadata.partitions)
             consumer.assign([TopicPartition(topic, number, 0) for number in open_])
             found: list[Seen] = []
+            ends: dict[int, int] = {}
             deadline = time.monotonic() + PATIENCE_SECONDS
             while open_:
                 assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
@@ -277,7 +209,11 @@ class LaneLab:
                     if error is None:
                         found.append(_seen(message))
                     elif error.code() == KafkaError._PARTITION_EOF:
-                        open_.discard(message.partition())
+                        # A transaction is decided a moment before its markers stand everywhere.
+                        number = message.partition()
+                        ends.setdefault(number, _high_watermark(consumer, topic, number))
+                        if message.offset() >= ends[number]:
+                            open_.discard(number)
                     else:
                         raise AssertionError(error)
         finally:
@@ -349,6 +285,12 @@ class LaneLab:
                 f"{describe}; {running.stats if running else ''} {running.log if running else ''}"
             ),
         )
+
+
+def _high_watermark(consumer: Consumer, topic: str, partition: int) -> int:
+    """Where a partition ended at its last fetch, open transactions included."""
+    place = TopicPartition(topic, partition)
+    return consumer.get_watermark_offsets(place, timeout=PATIENCE_SECONDS, cached=True)[1]
 
 
 def _seen(message) -> Seen:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 _PRODUCE = 0
 _FLEXIBLE = 9
 _NOT_LEADER_OR_FOLLOWER = 6
-_WAIT_SECONDS = 1.0
+_WAIT_SECONDS = 5.0
 
 
 class _Place(NamedTuple):
@@ -27,7 +27,7 @@ class LateLeader:
     """Stands at ``port`` before the broker at ``target_port``.
 
     The first write of every partition of ``topics`` is refused as soon as a second one for the same
-    partition is on its way to the broker (or none comes within a second).
+    partition is on its way to the broker (or none comes within five seconds).
     """
 
     def __init__(self, *, port: int, target_port: int, topics: set[str]) -> None:

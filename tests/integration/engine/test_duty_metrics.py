@@ -1,8 +1,9 @@
 """What the controller's duties count is told by the worker that runs it."""
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from lane_lab import LaneLab
+
+from replicator.testing import commit_positions
 
 
 @pytest.fixture
@@ -13,9 +14,7 @@ def stand(worker, east, west):
     lab.numbered(topic, range(10))
 
     def commit(offset):
-        consumer = Consumer({**east.client_settings(), "group.id": worker.name})
-        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-        consumer.close()
+        commit_positions(east, worker.name, {(topic, 0): offset})
 
     commit(5)
     worker.cluster(east)

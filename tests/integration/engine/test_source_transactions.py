@@ -10,7 +10,12 @@ BOTH = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 def writer(lab):
     """A transactional writer on the source."""
     producer = Producer(
-        {**lab.source.client_settings(), "transactional.id": lab.name, "linger.ms": 0}
+        {
+            **lab.source.client_settings(),
+            "transactional.id": lab.name,
+            "linger.ms": 0,
+            "transaction.timeout.ms": 300_000,  # one is held open by a test
+        }
     )
     producer.init_transactions(30)
     return producer

@@ -12,7 +12,7 @@ from replicator.testing import LocalCluster, wait_until
 from replicator.testing.child_processes import ChildProcess, start_child
 
 START_SECONDS = 90.0
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class WorkerLab:

@@ -9,7 +9,7 @@ from worker_lab import WorkerLab
 
 from replicator.kafka.compacted_log import read_compacted
 from replicator.mm2.formats import Checkpoint, decode_checkpoint, decode_offset_sync
-from replicator.testing import LocalCluster
+from replicator.testing import LocalCluster, commit_positions
 from replicator.testing.java_tools import compile_java, console_consumer, run_java
 from replicator.topology.plan import ClusterPlan
 
@@ -56,7 +56,9 @@ class Chain:
         producer.produce("heartbeats", b"{}", b"sensor-1")
         assert producer.flush(30) == 0
         self.write(RECORDS)
-        self.commit(self.east, {("orders", 0): 100, ("orders", 1): RECORDS}, metadata='a "note"')
+        commit_positions(
+            self.east, GROUP, {("orders", 0): 100, ("orders", 1): RECORDS}, metadata='a "note"'
+        )
         self.worker.start()
         self.arrived(RECORDS)
 
@@ -83,23 +85,6 @@ class Chain:
             return len(enough) == len(positions) == 2 * PARTITIONS and lags == [0, 0]
 
         self.worker.until(there, f"{count} records in each partition on north")
-
-    def commit(
-        self,
-        cluster: LocalCluster,
-        positions: dict[tuple[str, int], int],
-        *,
-        group: str = GROUP,
-        metadata: str = "",
-    ) -> None:
-        """Sets positions of a group, as a consumer that stopped there left them."""
-        consumer = Consumer({**cluster.client_settings(), "group.id": group})
-        wanted = [
-            TopicPartition(topic, number, offset, metadata=metadata)
-            for (topic, number), offset in positions.items()
-        ]
-        consumer.commit(offsets=wanted, asynchronous=False)
-        consumer.close()
 
     def translated(self, flow: str, topic: str, partition: int, offset: int) -> int:
         """Our own translation of a position, which has to be exact."""

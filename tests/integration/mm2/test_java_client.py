@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, TopicPartition
 from mm2_chain import GROUP, IDENTITY, RECORDS
 
 from replicator.mm2.formats import Checkpoint
+from replicator.testing import commit_positions
 
 pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="needs a Java compiler")
 
@@ -21,7 +22,7 @@ def test_the_client_gets_our_exact_translation_and_counts_one_hop(chain):
 
     def checkpoints_there():
         told.update(chain.ask(chain.west, "east"))
-        return told["offsets"] == wanted
+        return told["offsets"] == wanted and len(told["heartbeats"]) == 2
 
     chain.worker.until(checkpoints_there, f"{wanted} from the Java client")
     assert told["again"] == wanted
@@ -35,7 +36,7 @@ def test_the_client_gets_our_exact_translation_and_counts_one_hop(chain):
 
 def test_under_the_identity_policy_a_chain_counts_two_hops(chain):
     group = "onward"
-    chain.commit(chain.west, {("east.orders", 0): 50}, group=group)
+    commit_positions(chain.west, group, {("east.orders", 0): 50})
     wanted = {"east.orders-0": [chain.translated("west->north", "east.orders", 0, 50), ""]}
     settings = (f"replication.policy.class={IDENTITY}", "source.cluster.alias=west")
     told = {}
@@ -57,12 +58,13 @@ def test_the_console_formatters_print_what_we_wrote(chain):
         r"Heartbeat\{sourceClusterAlias=(\w+), targetClusterAlias=(\w+), timestamp=(\d+)\}"
     )
     # As MirrorMaker 2 has it: a connector beats on its target, so what comes over is the way back's.
-    for cluster, topic, ends in (
-        (chain.west, "heartbeats", {("east", "west"), ("north", "west")}),
-        (chain.west, "east.heartbeats", {("west", "east")}),
-        (chain.north, "west.east.heartbeats", {("west", "east")}),
+    # Two write into the first one, of which one may have begun some seconds before the other.
+    for cluster, topic, count, ends in (
+        (chain.west, "heartbeats", 40, {("east", "west"), ("north", "west")}),
+        (chain.west, "east.heartbeats", 8, {("west", "east")}),
+        (chain.north, "west.east.heartbeats", 8, {("west", "east")}),
     ):
-        lines = chain.printed(cluster, topic, "HeartbeatFormatter", 8)
+        lines = chain.printed(cluster, topic, "HeartbeatFormatter", count)
         found = [beat.fullmatch(line) for line in lines]
         assert all(found), lines
         assert {match.groups()[:2] for match in found} == ends
@@ -98,10 +100,10 @@ def test_offset_syncs_name_the_same_record_on_both_sides(chain):
 def test_a_group_that_moves_is_followed_forward_and_back_and_over_a_restart(chain):
     seen = chain.syncs()
     for offset in (120, 30):
-        chain.commit(chain.east, {("orders", 0): offset})
+        commit_positions(chain.east, GROUP, {("orders", 0): offset})
         followed(chain, offset)
     chain.worker.stop()
-    chain.commit(chain.east, {("orders", 0): 140})
+    commit_positions(chain.east, GROUP, {("orders", 0): 140})
     chain.write(50)
     chain.worker.start()
     chain.arrived(RECORDS + 50)

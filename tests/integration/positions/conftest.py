@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from replicator.cli.main import run_command
@@ -94,6 +94,7 @@ class Pair:
             message = consumer.poll(20)
             assert message is not None, "the log ends in time"
             if message.error() is not None:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
                 end = message.offset()
                 break
             hops = dict(message.headers() or []).get("replicator-hops")
@@ -106,18 +107,6 @@ class Pair:
         """Next offset of a partition, markers included."""
         place = TopicPartition(topic or self.topic, partition)
         return cluster.admin().list_offsets({place: OffsetSpec.latest()})[place].result(20).offset
-
-    def commit(self, cluster, group, positions, *, metadata=""):
-        """Sets positions of a group, as a consumer that stopped there left them."""
-        consumer = Consumer({**cluster.client_settings(), "group.id": group})
-        consumer.commit(
-            offsets=[
-                TopicPartition(topic, number, offset, metadata=metadata)
-                for (topic, number), offset in positions.items()
-            ],
-            asynchronous=False,
-        )
-        consumer.close()
 
     def committed(self, cluster, group, topic=None, partition=0):
         consumer = Consumer({**cluster.client_settings(), "group.id": group})

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer
 from replicator.clock import SystemClock
 from replicator.offsets.group_sync import GroupSync
 from replicator.offsets.translator import Translator
+from replicator.testing import commit_positions
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_a_group_that_moves_over_skips_nothing_and_reads_nothing_again(
     own = copies(pair.log_of(pair.west)[0])
     group = f"{pair.name}-billing"
     sync = syncing(plan)
-    pair.commit(pair.east, group, {(pair.topic, 0): 120}, metadata="my note")
+    commit_positions(pair.east, group, {(pair.topic, 0): 120}, metadata="my note")
     code, text, errors = run("groups", "-f", pair.file, "-o", "json")
     assert code == 0, errors
     assert json.loads(text)["groups"][0]["state"] == "pending"
@@ -61,7 +62,7 @@ def test_a_group_that_moves_over_skips_nothing_and_reads_nothing_again(
     assert (found.state, found.partitions[0].grade) == ("synced", "exact")
     truth = next(at for at, source in own if source >= 120)
     assert pair.committed(pair.west, group) == (truth, "my note")
-    pair.commit(pair.east, group, {(pair.topic, 0): 230})
+    commit_positions(pair.east, group, {(pair.topic, 0): 230})
     assert sync("east->west")[group].partitions[0].outcome.action == "commit"
     moved = next(at for at, source in own if source >= 230)
     assert pair.committed(pair.west, group)[0] == moved
@@ -81,10 +82,10 @@ def test_positions_are_never_taken_back_unless_the_policy_says_so(pair, replicat
     own = {source: at for at, source in copies(pair.log_of(pair.west)[0])}
     follow, never = syncing(plan), syncing(group_plan(pair))
     group = f"{pair.name}-billing"
-    pair.commit(pair.east, group, {(pair.topic, 0): 80})
+    commit_positions(pair.east, group, {(pair.topic, 0): 80})
     for sync in (follow, never):
         sync("east->west")
-    pair.commit(pair.east, group, {(pair.topic, 0): 30})
+    commit_positions(pair.east, group, {(pair.topic, 0): 30})
     refused = never("east->west")[group]
     assert refused.state == "refused"
     assert "rewind is 'never'" in refused.partitions[0].refused
@@ -101,7 +102,7 @@ def test_an_active_group_is_left_alone_and_a_deleted_one_is_named(pair, replicat
     active, gone = f"{pair.name}-active", f"{pair.name}-gone"
     sync = syncing(plan)
     for group in (active, gone):
-        pair.commit(pair.east, group, {(pair.topic, 0): 20})
+        commit_positions(pair.east, group, {(pair.topic, 0): 20})
     consumer = Consumer(
         {**pair.west.client_settings(), "group.id": active, "auto.offset.reset": "earliest",
          "enable.auto.commit": False}
@@ -127,7 +128,7 @@ def test_both_directions_settle_without_an_echo(pair, replicating, syncing):
     replicating(expect={(pair.west, pair.topic, 0): 60, (pair.east, pair.topic, 0): 60})
     sync = syncing(plan)
     group = f"{pair.name}-billing"
-    pair.commit(pair.east, group, {(pair.topic, 0): 45})
+    commit_positions(pair.east, group, {(pair.topic, 0): 45})
     sync("east->west")
     there = pair.committed(pair.west, group)[0]
     for _ in range(3):
@@ -136,7 +137,7 @@ def test_both_directions_settle_without_an_echo(pair, replicating, syncing):
     assert pair.committed(pair.east, group)[0] == 45
     assert pair.committed(pair.west, group)[0] == there
     _, end = pair.log_of(pair.west)
-    pair.commit(pair.west, group, {(pair.topic, 0): end})  # it moved, and read everything
+    commit_positions(pair.west, group, {(pair.topic, 0): end})  # it moved, and read everything
     sync("west->east")
     east = pair.committed(pair.east, group)[0]
     assert east > 45
@@ -158,8 +159,8 @@ def test_a_group_on_prefixed_copies_goes_to_the_original_and_the_other_way_round
     own = copies(pair.log_of(pair.west, copy)[0])
     sync = syncing(plan)
     home, away = f"{pair.name}-home", f"{pair.name}-away"
-    pair.commit(pair.east, home, {(pair.topic, 0): 33})
-    pair.commit(pair.west, away, {(copy, 0): own[70][0]})
+    commit_positions(pair.east, home, {(pair.topic, 0): 33})
+    commit_positions(pair.west, away, {(copy, 0): own[70][0]})
     sync("east->west")
     sync("west->east")
     assert pair.committed(pair.west, home, copy)[0] == own[33][0]

@@ -44,7 +44,7 @@ def test_history_is_taken_from_running_lanes_and_given_back_while_writers_write(
     writer.stop()
     scene.writer(east, rate=400)
     # A budget keeps the lanes from finishing history before Spark takes it from them.
-    scene._links[0]["throttle"] = {"recordsPerSecond": 4_000}
+    scene._links[0]["throttle"] = {"recordsPerSecond": 1_000}
     scene.worker()
     wait_until(
         lambda: sum(scene.positions(FLOW).values()) > 1_000,
@@ -66,6 +66,8 @@ def test_history_is_taken_from_running_lanes_and_given_back_while_writers_write(
     assert not outcome.stopped
     assert all(each["checksum"] for each in outcome.manifest["ranges"])
     assert outcome.manifest["records"] >= 0.8 * found.records
+    scene._links[0].pop("throttle")
+    scene.topology()
     scene.copying(FLOW)
     report = scene.settled()
     assert report.counts["acknowledged"] > 50_000

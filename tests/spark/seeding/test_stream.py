@@ -53,7 +53,11 @@ def test_a_flow_moves_from_workers_to_spark_and_back_without_loss_or_repetition(
     )
     scene.copying(FLOW)
     stream.stop()
-    assert scene.asked().status()[FLOW]["state"] == "stopped"
+    wait_until(
+        lambda: scene.asked().status()[FLOW]["state"] == "stopped",
+        timeout_seconds=30,
+        describe=lambda: f"a flow that nothing runs: {scene.asked().status()}",
+    )
     scene._links[0]["runtime"] = "workers"
     scene.topology()
     scene.copying(FLOW)

@@ -36,7 +36,6 @@ def operation(url, method, path):
 def send_all(strategy, *, url, headers, extra_checks=()):
     @settings(
         max_examples=40,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

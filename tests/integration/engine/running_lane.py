@@ -1,0 +1,78 @@
+"""One real lane in this process, with everything it said."""
+
+from dataclasses import replace
+from typing import Any
+
+from replicator.clock import SystemClock
+from replicator.dataplane.events import PartitionStats
+from replicator.dataplane.lane import Lane
+from replicator.dataplane.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.rest_room import RestRoom
+from replicator.dataplane.spec import LaneSpec
+from replicator.offsets.index import LaneIndex
+from replicator.testing import wait_until
+
+PATIENCE_SECONDS = 90.0
+
+
+class RunningLane:
+    """A lane's thread with everything it said."""
+
+    def __init__(self, spec: LaneSpec) -> None:
+        self.said: list[LaneStopped | Gap | LogLine] = []
+        self.room = RestRoom()
+        self.lane = Lane(
+            spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock(),
+            open_index=LaneIndex, room=self.room,
+        )  # fmt: skip
+        self.lane.start()
+
+    @property
+    def spec(self) -> LaneSpec:
+        return self.lane.spec
+
+    @property
+    def stats(self):
+        return self.lane.stats
+
+    @property
+    def gaps(self) -> list[Gap]:
+        return [each for each in self.said if isinstance(each, Gap)]
+
+    @property
+    def log(self) -> list[LogLine]:
+        return [each for each in self.said if isinstance(each, LogLine)]
+
+    @property
+    def ended(self) -> LaneStopped | None:
+        return next((each for each in self.said if isinstance(each, LaneStopped)), None)
+
+    def partition(self, topic: str, partition: int = 0) -> PartitionStats | None:
+        """The figures of one partition; ``None`` while the lane does not work on it."""
+        for each in self.lane.stats.partitions:
+            if (each.topic, each.partition) == (topic, partition):
+                return each
+        return None
+
+    def problem(self, topic: str, partition: int = 0) -> str:
+        """The problem of one partition, empty when there is none."""
+        found = self.partition(topic, partition)
+        return "" if found is None else found.problem
+
+    def update(self, **changes: Any) -> None:
+        """Goes on with a changed spec; returns when the lane has taken it."""
+        spec = replace(self.lane.spec, **changes)
+        self.lane.update(spec)
+        wait_until(
+            lambda: self.lane.spec is spec and not self.lane._commands,
+            timeout_seconds=PATIENCE_SECONDS,
+            describe=lambda: f"the lane to take its new spec: {self.stats}",
+        )
+
+    def stop(self) -> LaneStopped:
+        """Stops in order."""
+        self.lane.stop(1)
+        self.lane.join(PATIENCE_SECONDS)
+        assert not self.lane.is_alive(), "the lane did not end"
+        assert self.ended is not None
+        return self.ended
