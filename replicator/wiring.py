@@ -63,9 +63,10 @@ class Worker:
         options: WorkerOptions,
         children: Sequence[LaneChild],
         *,
+        processes: int,
         clock: Clock | None = None,
     ) -> None:
-        """``children`` are its lane processes, which end with it."""
+        """``children`` are lane processes, which end with it; it may have ``processes`` of them."""
         self.options = options
         self.clock = clock or SystemClock()
         self._file_plan: Plan = require_plan(options.topology_file)
@@ -87,7 +88,9 @@ class Worker:
             http="",
             instance_id=options.worker_id,
         )
-        self.pool = LanePool(children, on_event=self._on_event, on_stats=self._on_stats)
+        self.pool = LanePool(
+            children, processes=processes, on_event=self._on_event, on_stats=self._on_stats
+        )
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
         self._adopting = threading.Lock()
         self._roles = self._role_watch()

@@ -108,10 +108,11 @@ def run(
 
     Workers find each other through their target cluster: start as many as you like, anywhere.
     """  # fmt: skip
-    from replicator.dataplane.lane_child import early_processes, lane_processes, start_children
+    from replicator.dataplane.lane_child import early_processes, lane_processes, start_child
 
     wanted = lane_processes(processes)
-    children = start_children(early_processes(wanted))  # before anything that is slow to import
+    # Before anything that is slow to import.
+    children = [start_child() for _ in range(early_processes(wanted))]
     from replicator.cli.worker_options import checked_options
     from replicator.observability.logging import configure_logging
     from replicator.wiring import Worker
@@ -129,7 +130,7 @@ def run(
     stop = StopRequest()
     signal.signal(signal.SIGTERM, stop.on_signal)
     signal.signal(signal.SIGINT, stop.on_signal)
-    worker = Worker(options, (*children, *start_children(wanted - len(children))))
+    worker = Worker(options, children, processes=wanted)
     worker.start(http=bound.url)
     with ExitStack() as stack:
         # Lanes first: the HTTP face costs a second of imports on the same cores.
@@ -138,6 +139,7 @@ def run(
         from replicator.wiring_http import WorkerProvider
 
         stack.enter_context(http_in_thread(WorkerProvider(worker), bound=bound, token=token))
+        worker.pool.expect(wanted)  # lanes that come later find their processes ready
         # What was imported never becomes garbage: to look at it again takes a tenth of a second.
         gc.freeze()
         stop.wait()

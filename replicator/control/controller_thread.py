@@ -8,7 +8,6 @@ from collections.abc import Callable
 from replicator.clock import Clock
 from replicator.control.control_follower import ControlFollower
 from replicator.control.controller import PairController
-from replicator.control.duties import duties_of
 from replicator.control.duty import DutyDesk, DutyRunner
 from replicator.dataplane.events import Problem
 from replicator.kafka.admin import ClusterAdmin
@@ -119,7 +118,10 @@ class ControllerThread(threading.Thread):
         )
         async with asyncio.TaskGroup() as group:
             rounds = group.create_task(controller.run())
+            # Duties are slow to import, and lanes need them for nothing.
             await controller.begun.wait()
+            from replicator.control.duties import duties_of
+
             self._runners = tuple(
                 DutyRunner(duty, flow=self._pair.id, clock=self._clock) for duty in duties_of(desk)
             )

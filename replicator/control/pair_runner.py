@@ -246,6 +246,7 @@ class PairRunner(threading.Thread):
     def _assigned(self, lanes: Lanes) -> None:
         self._joined = True
         self._lanes.add(lanes)
+        self._pool.expect(len(lanes))
         log.info("lanes assigned", flow=self._pair.id, lanes=sorted(lanes))
         self._events.put(None)
 

@@ -1,7 +1,7 @@
 """Starting lane processes. Imports nothing slow: they are to start with the worker, not after it.
 
-A lane process imports for two thirds of a second, and a worker for longer. Started first, they do so
-side by side.
+A lane process imports for half a second, and a worker for a whole one. Started first, they do so side
+by side, but for one core that the worker needs; what is left out then starts with the first lane for it.
 """
 
 import os
@@ -9,8 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 LANE_ENTRY = "replicator.lane_main"
@@ -25,15 +23,23 @@ class LaneChild:
     connection: socket.socket
 
 
-def start_child(entry_module: str) -> LaneChild:
-    """Starts one."""
+def start_child(entry_module: str = LANE_ENTRY) -> LaneChild:
+    """Starts one; from any thread.
+
+    Ctrl-C goes to the whole terminal group, and must not end one that is still importing: it is born
+    with these signals blocked.
+    """
     ours, theirs = socket.socketpair()
-    process = subprocess.Popen(
-        [sys.executable, "-m", entry_module, str(theirs.fileno())],
-        pass_fds=[theirs.fileno()],
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", entry_module, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
     return LaneChild(process, ours)
 
@@ -46,17 +52,3 @@ def lane_processes(asked: int) -> int:
 def early_processes(wanted: int) -> int:
     """How many of them to start first: one core is the worker's, which has more to import."""
     return min(wanted, max(1, (os.cpu_count() or 1) - 1))
-
-
-def start_children(count: int) -> Sequence[LaneChild]:
-    """Starts lane processes; for the main thread.
-
-    Ctrl-C goes to the whole terminal group, and must not end one that is still importing.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
-    try:
-        return [start_child(LANE_ENTRY) for _ in range(count)]
-    finally:
-        if main:
-            signal.signal(signal.SIGINT, before)

@@ -1,7 +1,7 @@
 """A lane process: hosts lanes, speaks JSON lines with its worker, ends when the worker ends.
 
-Started by the pool with one end of a socket pair (its entry point is ``replicator.lane_main``). It
-is a process of its own because the client library holds the interpreter's lock: speed comes from
+Started by the pool with one end of a socket pair (its entry point is ``replicator.lane_main``), deaf to
+Ctrl-C and SIGTERM: the worker decides when lanes drain. It is a process of its own because the client library holds the interpreter's lock: speed comes from
 processes. However the worker ends, the socket closes, and then this process ends at once: what was
 not committed is taken back by the next owner.
 """
@@ -9,10 +9,8 @@ not committed is taken back by the next owner.
 import contextlib
 import gc
 import os
-import signal
 import socket
 import threading
-from types import FrameType
 
 from replicator.clock import SystemClock
 from replicator.dataplane.events import LaneStats
@@ -148,10 +146,6 @@ def _same_life(old: LaneSpec, new: LaneSpec) -> bool:
     )
 
 
-def _ignore(_signal: int, _frame: FrameType | None) -> None:
-    """Ctrl-C goes to the whole terminal group; the worker decides when lanes drain."""
-
-
 def run_lane_process(descriptor: int, *, may_start: MayStart, open_index: OpenIndex) -> None:
     """Serves the worker at the other end of the inherited socket; never returns."""
     # The hot path makes short-lived objects only: looking at the imported world again and again
@@ -159,8 +153,6 @@ def run_lane_process(descriptor: int, *, may_start: MayStart, open_index: OpenIn
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
-    signal.signal(signal.SIGINT, _ignore)
-    signal.signal(signal.SIGTERM, _ignore)
     with contextlib.suppress(OSError):  # a worker killed before it read our last words resets
         connection = socket.socket(fileno=descriptor)
         LaneProcess(connection, may_start=may_start, open_index=open_index).serve()

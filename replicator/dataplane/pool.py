@@ -4,10 +4,11 @@ import contextlib
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterable
 
 from replicator.dataplane.events import LaneStats
-from replicator.dataplane.lane_child import LANE_ENTRY, LaneChild, start_child
+from replicator.dataplane.lane_child import LaneChild, start_child
 from replicator.dataplane.messages import (
     Gap,
     LaneStopped,
@@ -25,24 +26,35 @@ LaneKey = tuple[str, int]
 """Pair as people write it, and lane number."""
 
 
+YOUNG_SECONDS = 10.0
+"""A process that dies younger than this was likely ended by something that lasts: no memory left, a
+broken installation."""
+
+MAX_PAUSE_SECONDS = 30.0
+
+
 class LanePool:
     """Lane processes and the lanes in them; thread-safe.
 
-    A process that dies is replaced at once and ``on_event`` gets a LaneStopped for each of its
-    lanes: whoever wanted them starts them again.
+    A process that dies is replaced and ``on_event`` gets a LaneStopped for each of its lanes: whoever
+    wanted them starts them again. That is at once, unless one after the other dies young.
     """
 
     def __init__(
         self,
         children: Iterable[LaneChild],
         *,
+        processes: int,
         on_event: Callable[[LaneStopped | Gap | LogLine], None],
         on_stats: Callable[[], None] = lambda: None,
     ) -> None:
+        """``processes``: how many there may be; those beyond the children start once lanes need them."""
+        self._most = processes
+        self._young_deaths = 0
         self._on_event = on_event
         self._on_stats = on_stats
         self._lock = threading.RLock()
-        self._closed = False
+        self._closed = threading.Event()
         self._token = 0
         self._waiting: dict[int, threading.Event] = {}
         self._where: dict[LaneKey, _Process] = {}
@@ -52,14 +64,23 @@ class LanePool:
         """Starts the lane in the emptiest process, or updates it where it runs."""
         key = (spec.pair, spec.lane)
         with self._lock:
-            if self._closed:
+            if self._closed.is_set():
                 return
             process = self._where.get(key)
             if process is None:
                 process = min(self._processes, key=lambda item: len(item.lanes))
+                if process.lanes and len(self._processes) < self._most:
+                    process = self._begin()
                 process.lanes[key] = None
                 self._where[key] = process
             process.send(StartLane(spec))
+
+    def expect(self, lanes: int) -> None:
+        """So many lanes more are about to start: their processes begin now."""
+        with self._lock:
+            wanted = min(self._most, len(self._where) + lanes)
+            while len(self._processes) < wanted and not self._closed.is_set():
+                self._begin()
 
     def stop(self, keys: list[LaneKey], *, timeout_seconds: float) -> list[LaneKey]:
         """Drains lanes together and waits; lanes that did not end in time are returned.
@@ -112,7 +133,7 @@ class LanePool:
     def close(self) -> None:
         """Ends the processes; lanes should have been stopped before."""
         with self._lock:
-            self._closed = True
+            self._closed.set()
         for process in self._processes:
             process.close()
 
@@ -139,17 +160,37 @@ class LanePool:
             if self._where.get(key) is process:
                 del self._where[key]
 
+    def _begin(self) -> "_Process":
+        process = _Process(start_child(), self._heard, self._lost)
+        self._processes.append(process)
+        return process
+
     def _lost(self, process: "_Process") -> None:
-        """A lane process died: replace it, and report its lanes as stopped."""
+        """In the thread of a process that died: replaces it, and reports its lanes as stopped."""
+        pause = self._pause_after(process)
+        if pause and not self._closed.is_set():
+            fields = {"exit_code": str(process.exit_code), "next_in_seconds": f"{pause:g}"}
+            self._on_event(LogLine("warning", "lane processes die young", fields))
+        if self._closed.wait(pause):
+            return
         with self._lock:
-            if self._closed:
+            if self._closed.is_set():
                 return
             lanes = list(process.lanes)
             self._processes.remove(process)
-            self._processes.append(_Process(start_child(LANE_ENTRY), self._heard, self._lost))
+            self._begin()
         for key in lanes:
             self._forget(process, key)
             self._on_event(LaneStopped(key[0], key[1], 0, fenced=False, reason="its process died"))
+
+    def _pause_after(self, process: "_Process") -> float:
+        """Seconds; none after the first one that dies young, as any accident may end one."""
+        with self._lock:
+            young = process.age_seconds < YOUNG_SECONDS
+            self._young_deaths = self._young_deaths + 1 if young else 0
+            if self._young_deaths < 2:
+                return 0.0
+            return min(MAX_PAUSE_SECONDS, 0.5 * 2.0 ** min(self._young_deaths, 10))
 
 
 class _Process:
@@ -166,8 +207,19 @@ class _Process:
         self._lost = lost
         self._socket, self._child = child.connection, child.process
         self._sending = threading.Lock()
+        self._began = time.monotonic()
         self.pid = self._child.pid
         threading.Thread(target=self._read, name=f"lane-process-{self.pid}", daemon=True).start()
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago it was taken into the pool."""
+        return time.monotonic() - self._began
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._child.poll()
 
     def send(self, command: StartLane | StopLane | Rotate) -> None:
         """Sends a command; a process that is gone is noticed by the reader."""
@@ -190,7 +242,7 @@ class _Process:
 
     def _read(self) -> None:
         try:
-            with self._socket.makefile("rb") as lines:
+            with self._socket, self._socket.makefile("rb") as lines:
                 for line in lines:
                     self._heard(self, decode_event(line))
         except (OSError, ValueError):

@@ -1,0 +1,69 @@
+"""Lane processes: begun when lanes need them, replaced when they die, slowly where they die at once."""
+
+import pytest
+
+from replicator.dataplane.lane_child import start_child
+from replicator.dataplane.messages import LogLine
+from replicator.dataplane.pool import LanePool
+from replicator.testing import wait_until
+
+STAYS = "import socket, sys\nsocket.socket(fileno=int(sys.argv[1])).recv(1)\n"
+"""Ends, as a lane process does, with the socket to its worker."""
+
+
+@pytest.fixture
+def pools(tmp_path, monkeypatch):
+    """Pools whose processes run the program of the test; each of their starts is counted."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    # Only what the processes run is another program: they are real ones.
+    monkeypatch.setattr("replicator.dataplane.pool.start_child", lambda: start_child("stand_in"))
+    opened = []
+
+    def make(program, *, children=1, processes=1):
+        runs = tmp_path / "runs"
+        runs.touch()
+        counting = f"open({str(runs)!r}, 'a').write('x')\n"
+        (tmp_path / "stand_in.py").write_text(counting + program)
+        said = []
+        started = [start_child("stand_in") for _ in range(children)]
+        pool = LanePool(started, processes=processes, on_event=said.append)
+        opened.append(pool)
+        return pool, said, lambda: len(runs.read_text())
+
+    yield make
+    for pool in opened:
+        pool.close()
+
+
+def test_processes_begin_when_lanes_are_expected_and_never_more_than_allowed(pools):
+    pool, _, _ = pools(STAYS, processes=3)
+    for lanes, processes in ((0, 1), (1, 1), (2, 2), (9, 3), (1, 3)):
+        pool.expect(lanes)
+        assert len(set(pool.pids())) == processes
+
+
+def test_a_process_that_is_killed_is_replaced_at_once(pools):
+    pool, said, _ = pools(STAYS, children=2, processes=2)
+    (first, second) = pool._processes
+    first._child.kill()
+    wait_until(
+        lambda: first.pid not in pool.pids() and len(pool.pids()) == 2,
+        timeout_seconds=30,
+        describe="another process",
+    )
+    assert second.pid in pool.pids()
+    assert said == []
+
+
+def test_processes_that_die_at_once_are_tried_again_with_patience_and_told(pools):
+    pool, said, runs = pools("import sys\nsys.exit(7)\n")
+    wait_until(
+        lambda: len(said) == 2, timeout_seconds=60, describe=lambda: f"two words, not {said}"
+    )
+    assert runs() == 3  # the first is followed at once, the others only after a pause
+    assert [line.fields for line in said if isinstance(line, LogLine)] == [
+        {"exit_code": "7", "next_in_seconds": "2"},
+        {"exit_code": "7", "next_in_seconds": "4"},
+    ]
+    pool.close()
+    assert runs() == 3
