@@ -60,7 +60,7 @@ test-slow: $(STAMP) ## Long fault runs
 bench: $(STAMP) ## The whole benchmark against MirrorMaker 2; writes docs/benchmarks.md
 	$(BIN)/python tests/bench/run.py --out docs/benchmarks.md
 
-bench-quick: $(STAMP) ## The same, in about six minutes, printed only
+bench-quick: $(STAMP) ## The same, in about ten minutes, printed only
 	$(BIN)/python tests/bench/run.py --quick
 
 fmt: $(STAMP) ## Format and mend what can be mended

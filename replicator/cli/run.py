@@ -139,7 +139,6 @@ def run(
         from replicator.wiring_http import WorkerProvider
 
         stack.enter_context(http_in_thread(WorkerProvider(worker), bound=bound, token=token))
-        worker.pool.expect(wanted)  # lanes that come later find their processes ready
         # What was imported never becomes garbage: to look at it again takes a tenth of a second.
         gc.freeze()
         stop.wait()

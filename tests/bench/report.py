@@ -113,13 +113,18 @@ def _latency_cells(each: latency.Result) -> list[str]:
 def startup_section(results: Sequence[startup.Result]) -> str:
     """Starts and take-overs."""
     rows = [
-        [each.what, each.name, "failed" if each.failure else f"{each.seconds:.2f} s"]
+        [
+            each.what,
+            each.name,
+            "failed" if each.failure else f"{each.seconds:.2f} s",
+            f"{min(each.measured):.2f} to {max(each.measured):.2f} s" if each.measured else "",
+        ]
         for each in results
     ]
     return (
         "## Starting, restarting, taking over\n\nFrom process start (or from the signal) to a committed "
         "record on the target. Caught up: no record read for 2 s was older than 0.5 s.\n\n"
-        + table(["what", "copier", "seconds"], rows)
+        + table(["what", "copier", "median", "least to most"], rows)
     )
 
 

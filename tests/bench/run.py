@@ -110,6 +110,7 @@ class Bench:
             contenders=(EXACTLY_ONCE, *others),
             restarted=(NAMED, *others),
             workers=(EXACTLY_ONCE_AUTO,),
+            rounds=3,
             say=_say,
         )
         return _join(
@@ -174,7 +175,7 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Measures the product against MirrorMaker 2.")
-    parser.add_argument("--quick", action="store_true", help="about six minutes, noisier")
+    parser.add_argument("--quick", action="store_true", help="about ten minutes, noisier")
     parser.add_argument("--only", default=",".join(_SECTIONS), help="sections, comma-separated")
     parser.add_argument("--out", type=Path, help="markdown file; default: print only")
     return parser

@@ -3,8 +3,9 @@
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from statistics import median
 from typing import Self
 
 from contender import Contender, Job, Running
@@ -29,12 +30,17 @@ _LANES_ASSIGNED = re.compile(r'"lanes assigned".*"lanes": \[\d')
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One figure of one contender."""
+    """One figure of one contender, measured some times."""
 
     name: str
     what: str
-    seconds: float = 0.0
+    measured: tuple[float, ...] = ()
     failure: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The median."""
+        return median(self.measured) if self.measured else 0.0
 
 
 def measure(
@@ -44,38 +50,45 @@ def measure(
     contenders: Sequence[Contender],
     restarted: Sequence[Contender],
     workers: Sequence[Contender],
+    rounds: int,
     say: Say,
 ) -> list[Result]:
-    """All figures; ``restarted`` are those that come back after SIGKILL, ``workers`` those of which two can share the lanes."""
-    results: list[Result] = []
+    """All figures, each so many times: one start differs from the next by a half and more.
+
+    ``restarted`` are those that come back after SIGKILL, ``workers`` those of which two can share the lanes.
+    """
+    results: dict[tuple[str, str], Result] = {}
 
     def note(name: str, what: str, action: Callable[[], float]) -> None:
+        result = results.get((name, what), Result(name, what))
         try:
-            result = Result(name, what, seconds=action())
+            result = replace(result, measured=(*result.measured, action()))
+            shown = f"{result.measured[-1]:.2f} s"
         except Exception as error:  # noqa: BLE001 # one figure that fails must not cost the others
-            result = Result(name, what, failure=str(error))
-        results.append(result)
-        shown = f"FAILED\n{result.failure}" if result.failure else f"{result.seconds:.2f} s"
+            result = replace(result, failure=str(error))
+            shown = f"FAILED\n{result.failure}"
+        results[name, what] = result
         say(f"  {what:<48} {name:<52} {shown}")
 
-    for contender in contenders:
-        cold, warm = _starts(source, target, contender)
-        note(contender.name, "first record after a cold start", cold)
-        note(contender.name, "first new record after a clean restart", warm)
-    for contender in restarted:
-        note(
-            contender.name,
-            "SIGKILL, restart, caught up at 20 k rec/s",
-            partial(_killed, source, target, contender),
-        )
-    for contender in workers:
-        for signal_name in ("SIGKILL", "SIGTERM"):
+    for _ in range(rounds):
+        for contender in contenders:
+            cold, warm = _starts(source, target, contender)
+            note(contender.name, "first record after a cold start", cold)
+            note(contender.name, "first new record after a clean restart", warm)
+        for contender in restarted:
             note(
                 contender.name,
-                f"one of two workers: {signal_name}, its lanes move again",
-                partial(_taken_over, source, target, contender, signal_name),
+                "SIGKILL, restart, caught up at 20 k rec/s",
+                partial(_killed, source, target, contender),
             )
-    return results
+        for contender in workers:
+            for signal_name in ("SIGKILL", "SIGTERM"):
+                note(
+                    contender.name,
+                    f"one of two workers: {signal_name}, its lanes move again",
+                    partial(_taken_over, source, target, contender, signal_name),
+                )
+    return list(results.values())
 
 
 def _starts(
