@@ -73,7 +73,7 @@ def run(
         ),
     ] = None,
     processes: Annotated[
-        int, typer.Option(min=0, max=64, help="Lane processes; 0 is one per core.")
+        int, typer.Option(min=0, max=64, help="Most lane processes; 0 is one per core.")
     ] = 0,
     http: Annotated[
         str | None,

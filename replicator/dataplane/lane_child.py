@@ -45,7 +45,7 @@ def start_child(entry_module: str = LANE_ENTRY) -> LaneChild:
 
 
 def lane_processes(asked: int) -> int:
-    """How many lane processes a worker has: one per core where 0 is asked for."""
+    """How many lane processes a worker may have: one per core where 0 is asked for."""
     return asked or os.cpu_count() or 1
 
 

@@ -1,9 +1,9 @@
 """A lane process: hosts lanes, speaks JSON lines with its worker, ends when the worker ends.
 
-Started by the pool with one end of a socket pair (its entry point is ``replicator.lane_main``), deaf to
-Ctrl-C and SIGTERM: the worker decides when lanes drain. It is a process of its own because the client library holds the interpreter's lock: speed comes from
-processes. However the worker ends, the socket closes, and then this process ends at once: what was
-not committed is taken back by the next owner.
+Started with one end of a socket pair (its entry point is ``replicator.lane_main``), deaf to Ctrl-C and
+SIGTERM: the worker decides when lanes drain. It is a process of its own because the client library
+holds the interpreter's lock: speed comes from processes. However the worker ends, the socket closes,
+and then this process ends at once: what was not committed is taken back by the next owner.
 """
 
 import contextlib

@@ -107,16 +107,16 @@ def create_acls(
 
 
 def delete_acls(admin: AdminClient, *, user: str) -> int:
-    """Removes every ACL of a user and waits until none is left; returns how many there were."""
+    """Removes every ACL of a user and waits until they are gone; returns how many there were."""
     everything = _every_acl_of(user)
     future = admin.delete_acls([everything], request_timeout=_TIMEOUT_SECONDS)[everything]
-    removed = len(future.result(_TIMEOUT_SECONDS))
+    removed = set(future.result(_TIMEOUT_SECONDS))
     wait_until(
-        lambda: not _acls(admin, user),
+        lambda: removed.isdisjoint(_acls(admin, user)),
         timeout_seconds=_TIMEOUT_SECONDS,
         describe=f"ACLs of {user} gone",
     )
-    return removed
+    return len(removed)
 
 
 def _acls(admin: AdminClient, user: str) -> list[AclBinding]:

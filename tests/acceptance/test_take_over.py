@@ -89,8 +89,8 @@ def taken_over_within(scene, seconds, leave):
         except NotInTimeError:
             if not left:
                 raise
-            continue
-        break
+        else:
+            break
     wait_until(
         lambda: scene.lanes(staying, FLOW) == ALL_LANES,
         timeout_seconds=30.0,

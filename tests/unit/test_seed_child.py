@@ -28,15 +28,6 @@ def child(tmp_path, monkeypatch):
         each.close()
 
 
-def settled(child):
-    """Asks until the child's end was noticed."""
-    return wait_until(
-        lambda: child.keep(wanted=True),
-        timeout_seconds=20,
-        describe="the end of a child to be noticed",
-    )
-
-
 def test_a_child_that_fails_says_why_and_is_tried_again_later(child, tmp_path):
     counted, clock = child(
         "import pathlib, sys\n"
