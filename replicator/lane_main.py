@@ -2,10 +2,10 @@
 
 import sys
 
-from replicator.control.control_state import ControlState
-from replicator.control.desired import lane_may_start
-from replicator.dataplane.lane_process import run_lane_process
-from replicator.dataplane.spec import LaneSpec
+from replicator.control.lanes.desired import lane_may_start
+from replicator.control.store.state import ControlState
+from replicator.dataplane.process.lane_process import run_lane_process
+from replicator.dataplane.transport.spec import LaneSpec
 from replicator.identifiers import control_topic
 from replicator.kafka.compacted_log import read_compacted
 from replicator.offsets.index import LaneIndex

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 import structlog
 
 from replicator.clock import Clock, SystemClock
-from replicator.control.gap_journal import GapJournal
-from replicator.control.pair_runner import PairRunner
-from replicator.control.pair_view import PairView, WorkerIdentity
-from replicator.control.role_figures import link_figures
-from replicator.control.role_watch import RoleWatch
-from replicator.control.seed_child import SeedChild
-from replicator.control.topology_watch import TopologyWatch
-from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS
-from replicator.dataplane.lane_child import LaneChild
-from replicator.dataplane.messages import Gap, LaneStopped, LogLine
-from replicator.dataplane.pool import LanePool
+from replicator.control.backfill.spark_process import SeedChild
+from replicator.control.roles.figures import link_figures
+from replicator.control.roles.watch import RoleWatch
+from replicator.control.store.gap_journal import GapJournal
+from replicator.control.worker.pair_runner import PairRunner
+from replicator.control.worker.pair_view import PairView, WorkerIdentity
+from replicator.control.worker.topology_watch import TopologyWatch
+from replicator.dataplane.process.process_pool import LanePool
+from replicator.dataplane.process.spawn import LaneChild
+from replicator.dataplane.transport.lane_stats import LATENCY_BOUNDS_SECONDS
+from replicator.dataplane.transport.messages import Gap, LaneStopped, LogLine
 from replicator.errors import InputError
 from replicator.identifiers import FlowId, worker_client_id
 from replicator.observability.figures import LinkFigures
@@ -33,11 +33,11 @@ from replicator.topology.plan import PairPlan, Plan
 from replicator.topology.roles import orient
 
 if TYPE_CHECKING:
-    from replicator.failover.automatic import AutomaticFailover
+    from replicator.failover.run.automatic import AutomaticFailover
 
 log = structlog.get_logger("worker")
 
-SEED_ENTRY = "replicator.spark.seed_child"
+SEED_ENTRY = "replicator.spark.copy.backfill_process"
 BEAT_LIMIT_SECONDS = 60.0
 ROLES_SECONDS = 3.0
 """How long a start waits for the word of clusters on roles; what comes later is obeyed as it comes."""
@@ -159,7 +159,7 @@ class Worker:
         if all(link.procedure.automatic is None for link in self._file_plan.links):
             self._witnesses = ()
             return
-        from replicator.failover.automatic import witnessed  # slow to import, seldom wanted
+        from replicator.failover.run.automatic import witnessed  # slow to import, seldom wanted
 
         self._witnesses = witnessed(
             self._file_plan,

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from replicator.api.kept_answer import KeptAnswer
 from replicator.api.provider import JsonObject, PauseTarget
 from replicator.api.topology_view import topology_view
-from replicator.control.group_survey import survey_groups
-from replicator.control.pair_view import PairView
-from replicator.control.pause import pause_flow, resume_flow
-from replicator.control.status import collect_status
-from replicator.control.unowned import unowned_lanes
-from replicator.control.worker_record import lane_problems
-from replicator.dataplane.events import LaneStats, Problem
-from replicator.failover import past
+from replicator.control.operator.pause import pause_flow, resume_flow
+from replicator.control.status.collect import collect_status
+from replicator.control.status.groups import survey_groups
+from replicator.control.status.unowned_lanes import unowned_lanes
+from replicator.control.store.worker_record import lane_problems
+from replicator.control.worker.pair_view import PairView
+from replicator.dataplane.transport.lane_stats import LaneStats, Problem
+from replicator.failover.run import past
 from replicator.observability.figures import FlowFigures, MetricsSnapshot
 from replicator.observability.health import (
     CanaryHealth,

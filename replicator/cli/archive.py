@@ -63,8 +63,8 @@ def archive(
     """
     from replicator.clock import SystemClock
     from replicator.spark.archive.write import Archiver, Source
-    from replicator.spark.continuous import continuously
-    from replicator.spark.session import spark_session
+    from replicator.spark.copy.continuous import continuously
+    from replicator.spark.session.session import spark_session
     from replicator.topology.load import require_plan, topology_path
 
     path = topology_path(file)
@@ -134,7 +134,7 @@ def restore(
     from replicator.spark.archive.restore import Wanted
     from replicator.spark.archive.restore import restore as restore_records
     from replicator.spark.archive.restoring import Selection
-    from replicator.spark.session import spark_session
+    from replicator.spark.session.session import spark_session
     from replicator.topology.load import require_plan, topology_path
 
     plan = require_plan(topology_path(file))

@@ -57,10 +57,10 @@ def audit(
     import contextlib
 
     from replicator.clock import SystemClock
-    from replicator.control.role_reading import in_force
+    from replicator.control.roles.read import in_force
     from replicator.spark.audit.run import Auditor, Wanted
-    from replicator.spark.continuous import continuously
-    from replicator.spark.session import spark_session
+    from replicator.spark.copy.continuous import continuously
+    from replicator.spark.session.session import spark_session
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))

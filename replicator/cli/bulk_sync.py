@@ -19,9 +19,9 @@ from replicator.cli.spark_options import (
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from replicator.spark.bulk_plan import BulkPlan
-    from replicator.spark.bulk_sync import BulkOutcome
-    from replicator.spark.settings import SparkSettings
+    from replicator.spark.copy.bulk_plan import BulkPlan
+    from replicator.spark.copy.bulk_sync import BulkOutcome
+    from replicator.spark.session.settings import SparkSettings
     from replicator.topology.plan import PairPlan, Plan
 
 FAILED = 1
@@ -65,10 +65,10 @@ def bulk_sync(
 
     Interrupted at any point, run it again: it goes on where it was.
     """
-    from replicator.control.pause import find_pair
-    from replicator.control.role_reading import in_force
+    from replicator.control.operator.pause import find_pair
+    from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging
-    from replicator.spark.bulk_plan import survey, unfinished
+    from replicator.spark.copy.bulk_plan import survey, unfinished
     from replicator.topology.load import require_plan, topology_path
 
     configure_logging()
@@ -120,8 +120,8 @@ def applied_first(plan: "Plan", pair: "PairPlan") -> None:
         RefusedError: something stands in its way.
     """
     from replicator.clock import SystemClock
-    from replicator.control.applying import apply_pair
-    from replicator.control.pause import require_control
+    from replicator.control.operator.apply import apply_pair
+    from replicator.control.operator.pause import require_control
     from replicator.errors import InputError, RefusedError
 
     try:
@@ -142,9 +142,9 @@ def _copied(
 ) -> "BulkOutcome":
     from replicator.cli.pause import operator
     from replicator.clock import SystemClock
-    from replicator.spark.bulk_sync import run_bulk
-    from replicator.spark.java import require_spark
-    from replicator.spark.session import spark_session
+    from replicator.spark.copy.bulk_sync import run_bulk
+    from replicator.spark.session.java import require_spark
+    from replicator.spark.session.session import spark_session
 
     require_spark()  # said before anything is taken from the workers
     with spark_session(settings, name=f"replicator bulk-sync {found.pair.id}") as session:
@@ -155,8 +155,8 @@ def _copied(
 
 def _release(plan: "Plan", pair: "PairPlan", topics: list[str], output: Output) -> None:
     from replicator.clock import SystemClock
-    from replicator.control.seeding import hand_back, read_settled_control
-    from replicator.spark.bulk_plan import unfinished
+    from replicator.control.backfill.handover import hand_back, read_settled_control
+    from replicator.spark.copy.bulk_plan import unfinished
 
     seeds = unfinished(read_settled_control(plan, pair), pair, topics)
     hand_back(plan, pair, seeds, clock=SystemClock())

@@ -19,7 +19,7 @@ from replicator.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from replicator.drill.chain import Stored
+    from replicator.drill.report.checksum_chain import Stored
     from replicator.topology.plan import Plan
 
 FAILED = 1
@@ -86,7 +86,7 @@ def run(
     at once.
     """
     from replicator.clock import SystemClock
-    from replicator.drill.load import require_drill
+    from replicator.drill.file.load import require_drill
     from replicator.drill.runner import Place, run_in_sandbox, run_on_link
 
     plan, original = _topology(file, needed=not sandbox)
@@ -116,7 +116,7 @@ def validate(
 
     Every problem is shown at once, with its place. Exit code 2 when the file is wrong.
     """
-    from replicator.drill.load import load_drill
+    from replicator.drill.file.load import load_drill
 
     loaded = load_drill(drill_file, plan=_topology(file, needed=False)[0])
     if output is Output.TEXT:
@@ -143,7 +143,7 @@ def validate(
 
 def list_reports(*, reports: ReportsOption = None, output: OutputOption = Output.TEXT) -> None:
     """List the reports of a directory, oldest first."""
-    from replicator.drill.chain import read_all
+    from replicator.drill.report.checksum_chain import read_all
 
     found = [stored.report for stored in read_all(_directory(reports))]
     entries = [{name: each.get(name) for name in _LISTED} for each in found]
@@ -159,7 +159,7 @@ def report(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show one report; the page for people stands beside it as HTML."""
-    from replicator.drill.chain import find
+    from replicator.drill.report.checksum_chain import find
 
     stored = find(_directory(reports), wanted)
     render(stored.report, output, text=_text(stored))
@@ -170,9 +170,9 @@ def verify(*, reports: ReportsOption = None, output: OutputOption = Output.TEXT)
 
     Exit code 4 when one was.
     """
-    from replicator.drill.chain import read_all
-    from replicator.drill.chain import verify as verify_chain
-    from replicator.drill.page import draw_page
+    from replicator.drill.report.checksum_chain import read_all
+    from replicator.drill.report.checksum_chain import verify as verify_chain
+    from replicator.drill.report.page import draw_page
 
     directory = _directory(reports)
     breaches = verify_chain(directory, draw=draw_page)
@@ -196,7 +196,7 @@ def schema() -> None:
     import json
     import sys
 
-    from replicator.drill.load import drill_schema
+    from replicator.drill.file.load import drill_schema
 
     sys.stdout.write(json.dumps(drill_schema(), indent=2) + "\n")
 

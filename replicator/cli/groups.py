@@ -32,9 +32,9 @@ def groups(
     Asks the clusters themselves, so it works with no worker running.
     """
     from replicator.clock import SystemClock
-    from replicator.control.group_survey import survey_groups
-    from replicator.control.pause import find_pair
-    from replicator.control.role_reading import in_force
+    from replicator.control.operator.pause import find_pair
+    from replicator.control.roles.read import in_force
+    from replicator.control.status.groups import survey_groups
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))

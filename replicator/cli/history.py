@@ -29,7 +29,7 @@ def history(
 
     Reads the control topics themselves, so it works with no worker running.
     """
-    from replicator.failover import past
+    from replicator.failover.run import past
     from replicator.topology.load import require_plan, topology_path
 
     result = past.history(require_plan(topology_path(file)), link)

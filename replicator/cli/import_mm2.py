@@ -13,7 +13,7 @@ from replicator.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from replicator.control.adoption import Survey
+    from replicator.control.operator.mm2_adoption import Survey
     from replicator.mm2.import_map import Imported
     from replicator.mm2.verdicts import Verdict
     from replicator.topology.plan import Plan
@@ -99,8 +99,8 @@ def _adopt(
     file: Path, imported: "Imported", topology: Path | None, *, output: Output, yes: bool
 ) -> None:
     from replicator.clock import SystemClock
-    from replicator.control.adoption import matching_pairs, survey
-    from replicator.control.adoption_write import adopt
+    from replicator.control.operator.mm2_adoption import matching_pairs, survey
+    from replicator.control.operator.mm2_adoption_write import adopt
 
     if imported.problems:
         raise InputError(imported.problems[0], subject=str(file))

@@ -46,9 +46,9 @@ def translate(
 
     With --reverse the topic may be given by its name on either side.
     """
-    from replicator.control.pause import find_pair
-    from replicator.control.role_reading import in_force
-    from replicator.control.translating import open_translator
+    from replicator.control.operator.pause import find_pair
+    from replicator.control.roles.read import in_force
+    from replicator.control.status.translator import open_translator
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))
@@ -85,8 +85,8 @@ def trace(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show the whole path of one record over all clusters."""
-    from replicator.control.role_reading import in_force
-    from replicator.control.translating import open_translator
+    from replicator.control.roles.read import in_force
+    from replicator.control.status.translator import open_translator
     from replicator.offsets.trace import Tracer
     from replicator.topology.load import require_plan, topology_path
 

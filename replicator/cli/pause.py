@@ -32,8 +32,8 @@ def pause(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Stop copying a flow, a topic or a partition until it is resumed."""
-    from replicator.control.pause import pause_flow
-    from replicator.control.role_reading import in_force
+    from replicator.control.operator.pause import pause_flow
+    from replicator.control.roles.read import in_force
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))
@@ -54,8 +54,8 @@ def resume(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Go on copying what was paused, or what stopped on lost source data."""
-    from replicator.control.pause import resume_flow
-    from replicator.control.role_reading import in_force
+    from replicator.control.operator.pause import resume_flow
+    from replicator.control.roles.read import in_force
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))

@@ -12,7 +12,7 @@ from replicator.cli.output import confirm, render, say
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from replicator.control.planning import Forecast
+    from replicator.control.operator.plan import Forecast
 
 DIFFERENCES = 4
 FAILED = 1
@@ -36,8 +36,8 @@ def plan(
 ) -> None:
     """Compare the topology with the live clusters; nothing is written."""
     from replicator.clock import SystemClock
-    from replicator.control.planning import forecast
-    from replicator.control.role_reading import in_force
+    from replicator.control.operator.plan import forecast
+    from replicator.control.roles.read import in_force
     from replicator.topology.load import require_plan, topology_path
 
     wanted = in_force(require_plan(topology_path(file)))
@@ -54,9 +54,9 @@ def apply(
 ) -> None:
     """Do what `plan` showed: topics, partitions, settings, control topics."""
     from replicator.clock import SystemClock
-    from replicator.control.applying import apply_plan, refuse_blocked
-    from replicator.control.planning import forecast
-    from replicator.control.role_reading import in_force
+    from replicator.control.operator.apply import apply_plan, refuse_blocked
+    from replicator.control.operator.plan import forecast
+    from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging
     from replicator.topology.load import require_plan, topology_path
 

@@ -14,7 +14,7 @@ from replicator.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from replicator.control.quarantine_log import Quarantined
+    from replicator.control.operator.quarantine import Quarantined
     from replicator.topology.plan import PairPlan, Plan
 
 FlowFilter = Annotated[
@@ -47,7 +47,7 @@ def list_records(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List the records that wait in quarantine."""
-    from replicator.control.quarantine_actions import list_quarantine
+    from replicator.control.operator.quarantine_actions import list_quarantine
 
     plan, pairs = _pairs(file, flow)
     result = list_quarantine(plan, pairs, settled=settled)
@@ -62,7 +62,7 @@ def show(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show one record with its origin, error, key, value and headers."""
-    from replicator.control.quarantine_actions import show_quarantined
+    from replicator.control.operator.quarantine_actions import show_quarantined
 
     plan, pairs = _pairs(file, flow)
     render(show_quarantined(plan, pairs, record_id), output)
@@ -78,7 +78,7 @@ def replay(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Write records to their target topics, with their origin; they come after newer ones."""
-    from replicator.control import quarantine_actions
+    from replicator.control.operator import quarantine_actions
 
     def act(plan: "Plan", pair: "PairPlan", entries: "list[Quarantined]") -> dict[str, object]:
         return quarantine_actions.replay(plan, pair, entries, by=operator())
@@ -96,7 +96,7 @@ def discard(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Give records up; the decision is kept on record."""
-    from replicator.control import quarantine_actions
+    from replicator.control.operator import quarantine_actions
 
     def act(plan: "Plan", pair: "PairPlan", entries: "list[Quarantined]") -> dict[str, object]:
         return quarantine_actions.discard(plan, pair, entries, by=operator())
@@ -115,7 +115,7 @@ def _deal(
     file: Path | None,
     output: Output,
 ) -> None:
-    from replicator.control.quarantine_log import find_quarantined, read_quarantine
+    from replicator.control.operator.quarantine import find_quarantined, read_quarantine
 
     if bool(ids) == every:
         raise InputError("say which records", remedy="Give ids, or --all for every one that waits.")
@@ -139,8 +139,8 @@ def _deal(
 
 
 def _pairs(file: Path | None, flow: str | None) -> "tuple[Plan, list[PairPlan]]":
-    from replicator.control.pause import find_pair
-    from replicator.control.role_reading import in_force
+    from replicator.control.operator.pause import find_pair
+    from replicator.control.roles.read import in_force
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))

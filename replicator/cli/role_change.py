@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from replicator.failover.report import Loss, TransitionReport
-    from replicator.failover.request import Question, StepEvent, TransitionRequest
+    from replicator.failover.rules.report import Loss, TransitionReport
+    from replicator.failover.rules.request import Question, StepEvent, TransitionRequest
 
 REFUSED = 3
 
@@ -25,8 +25,8 @@ def carry_out(
 ) -> None:
     """Runs a transition and prints its report; exits with 3 where it was refused or taken back."""
     from replicator.clock import SystemClock
-    from replicator.failover.journal import TakenOverError
-    from replicator.failover.runner import run_transition
+    from replicator.failover.run.runner import run_transition
+    from replicator.failover.steps.journal import TakenOverError
     from replicator.observability.logging import configure_logging
     from replicator.topology.load import require_plan, topology_path
 

@@ -93,7 +93,7 @@ def switchover(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Turn a link around as planned: fence, drain, verify, promote. No record is lost."""
-    from replicator.failover.request import TransitionRequest
+    from replicator.failover.rules.request import TransitionRequest
 
     request = TransitionRequest(
         kind="switchover", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
@@ -123,7 +123,7 @@ def failover(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Promote the passive side while the active one may be lost; says what is lost first."""
-    from replicator.failover.request import TransitionRequest
+    from replicator.failover.rules.request import TransitionRequest
 
     request = TransitionRequest(
         kind="failover", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
@@ -161,7 +161,7 @@ def failback(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Bring the lost side back: salvage its tail, mirror to it, and switch over to it."""
-    from replicator.failover.request import TransitionRequest
+    from replicator.failover.rules.request import TransitionRequest
 
     request = TransitionRequest(
         kind="failback", link=link, to=to, source=source, by=operator(), dry_run=dry_run,

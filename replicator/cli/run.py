@@ -108,7 +108,7 @@ def run(
 
     Workers find each other through their target cluster: start as many as you like, anywhere.
     """  # fmt: skip
-    from replicator.dataplane.lane_child import early_processes, lane_processes, start_child
+    from replicator.dataplane.process.spawn import early_processes, lane_processes, start_child
 
     wanted = lane_processes(processes)
     # Before anything that is slow to import.

@@ -9,7 +9,7 @@ import typer
 from replicator.errors import InputError
 
 if TYPE_CHECKING:
-    from replicator.spark.settings import SparkSettings
+    from replicator.spark.session.settings import SparkSettings
 
 MasterOption = Annotated[
     str | None,
@@ -54,7 +54,7 @@ def spark_settings(
     """
     import sys
 
-    from replicator.spark.settings import SparkSettings, parse_conf
+    from replicator.spark.session.settings import SparkSettings, parse_conf
 
     return SparkSettings(
         master=master,

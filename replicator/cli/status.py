@@ -45,9 +45,9 @@ def status(
 
     Reads the clusters and control topics themselves, so it works with no worker running.
     """
-    from replicator.control.pause import find_pair
-    from replicator.control.role_reading import in_force
-    from replicator.control.status import collect_status
+    from replicator.control.operator.pause import find_pair
+    from replicator.control.roles.read import in_force
+    from replicator.control.status.collect import collect_status
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))
@@ -69,7 +69,7 @@ def _watch(
     from rich.live import Live
 
     from replicator.clock import SystemClock
-    from replicator.control.status import collect_status
+    from replicator.control.status.collect import collect_status
 
     clock = SystemClock()
     if output is Output.JSON:

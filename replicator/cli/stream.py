@@ -44,8 +44,8 @@ def stream(
     from replicator.cli.bulk_sync import applied_first
     from replicator.cli.pause import operator
     from replicator.clock import SystemClock
-    from replicator.control.pause import find_pair
-    from replicator.control.role_reading import in_force
+    from replicator.control.operator.pause import find_pair
+    from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging
     from replicator.topology.load import require_plan, topology_path
 
@@ -53,16 +53,16 @@ def stream(
     plan = in_force(require_plan(path))
     pair = find_pair(plan, flow)
     if release:
-        from replicator.spark.stream import release_streams
+        from replicator.spark.copy.stream import release_streams
 
         held = release_streams(plan, pair, clock=SystemClock())
         say(f"Given back: {len(held)} partitions." if held else "No stream holds anything.")
         return
-    from replicator.spark.java import require_spark
-    from replicator.spark.session import spark_session
+    from replicator.spark.session.java import require_spark
+    from replicator.spark.session.session import spark_session
 
     require_spark()
-    from replicator.spark.stream import FlowStream, require_spark_runtime
+    from replicator.spark.copy.stream import FlowStream, require_spark_runtime
 
     require_spark_runtime(pair)
     configure_logging()

@@ -25,8 +25,8 @@ def topics(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """List the replicated topics with their names on both sides."""
-    from replicator.control.role_reading import in_force
-    from replicator.control.topic_list import list_topics
+    from replicator.control.roles.read import in_force
+    from replicator.control.status.topics import list_topics
     from replicator.topology.load import require_plan, topology_path
 
     result = list_topics(in_force(require_plan(topology_path(file))), flow=flow)

@@ -51,8 +51,8 @@ def verify(
     Lag is no difference: only what the checkpoints account for is compared. Ends with 4 when the
     sides differ.
     """
-    from replicator.control.role_reading import in_force
-    from replicator.spark.session import spark_session
+    from replicator.control.roles.read import in_force
+    from replicator.spark.session.session import spark_session
     from replicator.spark.verify.run import Wanted, verify_flow
     from replicator.topology.load import require_plan, topology_path
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from replicator.clock import Clock
-from replicator.dataplane.membership import SESSION_SECONDS
+from replicator.dataplane.process.membership import SESSION_SECONDS
 from replicator.demo.reading import find_copied_record
 from replicator.demo.sample import Place, Sample, moved_since, rates, take_sample
 from replicator.demo.scenario import Scenario
 from replicator.demo.screen import Screen
 from replicator.demo.words import explain_record
 from replicator.errors import ReplicatorError
-from replicator.testing.worker_process import WorkerProcess
+from replicator.testing.kit.worker_process import WorkerProcess
 from replicator.topology.plan import Plan
 
 LOOK_SECONDS = 0.5

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from replicator.clock import Clock
-from replicator.control.checkpoint_moves import lane_of_link
-from replicator.control.status import collect_facts
-from replicator.control.status_facts import PairFacts
-from replicator.control.status_report import status_report
+from replicator.control.lanes.checkpoint_moves import lane_of_link
+from replicator.control.status.collect import collect_facts
+from replicator.control.status.facts import PairFacts
+from replicator.control.status.report import status_report
 from replicator.topology.plan import PairPlan, Plan
 
 Place = tuple[str, str, int]

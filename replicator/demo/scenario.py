@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.demo.shapes import Shape
-from replicator.testing.history import Flow
-from replicator.testing.routes import Naming, identity, prefix
+from replicator.testing.checker.history import Flow
+from replicator.testing.checker.routes import Naming, identity, prefix
 
 TOPOLOGY = "demo"
 TOPIC = "orders"

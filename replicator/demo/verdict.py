@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from replicator.demo.scenario import TOPIC, Scenario
-from replicator.testing.anomalies import MEANINGS, Report
-from replicator.testing.checker import check
-from replicator.testing.history import Completed, Event, Seen, Sent
-from replicator.testing.routes import Routes
+from replicator.testing.checker.anomalies import MEANINGS, Report
+from replicator.testing.checker.check import check
+from replicator.testing.checker.history import Completed, Event, Seen, Sent
+from replicator.testing.checker.routes import Routes
 
 
 @dataclass(frozen=True, slots=True)

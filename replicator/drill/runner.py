@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from replicator.clock import Clock
-from replicator.control.drill_log import write_drill
-from replicator.control.role_reading import in_force
-from replicator.drill.chain import Stored, append
-from replicator.drill.figures import Seen, measure
-from replicator.drill.ground import Ground, Tell
-from replicator.drill.link_ground import LinkGround, refuse_what_cannot_be
-from replicator.drill.page import draw_page
-from replicator.drill.plan import Drill
-from replicator.drill.play import Play
-from replicator.drill.report import Run, digest, make_report
-from replicator.drill.sandbox import Sandbox
-from replicator.drill.settling import SETTLE_SECONDS, settle
-from replicator.drill.steps import StepLog
-from replicator.drill.traffic import Traffic
+from replicator.control.roles.read import in_force
+from replicator.control.store.drills import write_drill
+from replicator.drill.environment.environment import Ground, Tell
+from replicator.drill.environment.link_environment import LinkGround, refuse_what_cannot_be
+from replicator.drill.environment.sandbox import Sandbox
+from replicator.drill.execution.execution import Play
+from replicator.drill.execution.settling import SETTLE_SECONDS, settle
+from replicator.drill.execution.steps import StepLog
+from replicator.drill.execution.traffic import Traffic
+from replicator.drill.file.plan import Drill
+from replicator.drill.report.checksum_chain import Stored, append
+from replicator.drill.report.metrics import Seen, measure
+from replicator.drill.report.page import draw_page
+from replicator.drill.report.report import Run, digest, make_report
 from replicator.topology.plan import Plan
 
 HASTY_SECONDS = 20.0

@@ -3,20 +3,20 @@
 Needs the ``testing`` extra. Nothing of the product imports this room except ``demo`` and ``drill``.
 """
 
-from replicator.testing.anomalies import Anomaly, Finding, Report
-from replicator.testing.checker import check
-from replicator.testing.cluster import LocalCluster, start_all
-from replicator.testing.endpoints import Endpoint, RemoteCluster
-from replicator.testing.fault_proxy import FaultProxy
-from replicator.testing.group_reader import GroupReader
-from replicator.testing.manual_clock import ManualClock
-from replicator.testing.positions import commit_positions
-from replicator.testing.recorder import Recorder
-from replicator.testing.records import RecordStyle
-from replicator.testing.scan import scan
-from replicator.testing.security import SecuritySetup
-from replicator.testing.waiting import NotInTimeError, wait_until
-from replicator.testing.writer import Writer
+from replicator.testing.checker.anomalies import Anomaly, Finding, Report
+from replicator.testing.checker.check import check
+from replicator.testing.cluster.local_cluster import LocalCluster, start_all
+from replicator.testing.cluster.security import SecuritySetup
+from replicator.testing.faults.fault_proxy import FaultProxy
+from replicator.testing.kit.endpoints import Endpoint, RemoteCluster
+from replicator.testing.kit.manual_clock import ManualClock
+from replicator.testing.kit.waiting import NotInTimeError, wait_until
+from replicator.testing.workload.group_reader import GroupReader
+from replicator.testing.workload.positions import commit_positions
+from replicator.testing.workload.recorder import Recorder
+from replicator.testing.workload.records import RecordStyle
+from replicator.testing.workload.scan import scan
+from replicator.testing.workload.writer import Writer
 
 __all__ = [
     "Anomaly",

@@ -27,10 +27,10 @@ from replicator.testing import (
     scan,
     wait_until,
 )
-from replicator.testing.anomalies import Guarantee
-from replicator.testing.history import Event
-from replicator.testing.routes import Naming, identity
-from replicator.testing.waiting import NotInTimeError
+from replicator.testing.checker.anomalies import Guarantee
+from replicator.testing.checker.history import Event
+from replicator.testing.checker.routes import Naming, identity
+from replicator.testing.kit.waiting import NotInTimeError
 
 CATCH_UP_SECONDS = 90.0
 SCAN_SECONDS = 60.0

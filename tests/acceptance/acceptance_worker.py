@@ -14,7 +14,7 @@ from typing import Any
 from container import contained
 
 from replicator.testing import wait_until
-from replicator.testing.child_processes import ChildProcess, start_child
+from replicator.testing.kit.child_processes import ChildProcess, start_child
 
 START_SECONDS = 60.0
 HTTP_SECONDS = 30.0

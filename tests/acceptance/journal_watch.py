@@ -10,7 +10,7 @@ from acceptance_scene import Scene
 from confluent_kafka import Consumer, TopicPartition
 
 from replicator.testing import LocalCluster, wait_until
-from replicator.testing.child_processes import ChildProcess, start_child
+from replicator.testing.kit.child_processes import ChildProcess, start_child
 
 COMMAND_SECONDS = 120.0
 Step = tuple[str, str]

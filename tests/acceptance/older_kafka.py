@@ -12,10 +12,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from replicator.testing import wait_until
-from replicator.testing.child_processes import ChildProcess, start_child
-from replicator.testing.jars import cache_root, find_java, run_maven
-from replicator.testing.ports import free_ports
-from replicator.testing.topics import create_topic
+from replicator.testing.cluster.jars import cache_root, find_java, run_maven
+from replicator.testing.cluster.topics import create_topic
+from replicator.testing.kit.child_processes import ChildProcess, start_child
+from replicator.testing.kit.ports import free_ports
 
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -7,13 +7,13 @@ from typing import Any
 from acceptance_scene import Scene
 
 from replicator.clock import SystemClock
-from replicator.control.bootstrap import read_control
-from replicator.control.role_reading import read_roles
-from replicator.failover.report import TransitionReport
-from replicator.failover.request import StepEvent, TransitionRequest
-from replicator.failover.runner import run_transition
+from replicator.control.controller.bootstrap import read_control
+from replicator.control.roles.read import read_roles
+from replicator.failover.rules.report import TransitionReport
+from replicator.failover.rules.request import StepEvent, TransitionRequest
+from replicator.failover.run.runner import run_transition
 from replicator.testing import wait_until
-from replicator.testing.history import Role as RoleSeen
+from replicator.testing.checker.history import Role as RoleSeen
 from replicator.topology.load import require_plan
 from replicator.topology.roles import Role
 

@@ -5,10 +5,10 @@ import time
 import pytest
 from role_changes import LINK, Killed, divergent
 
-from replicator.failover.tail import read_export
+from replicator.failover.clusters.tail import read_export
 from replicator.testing import wait_until
-from replicator.testing.history import Measured, Promised, Salvaged
-from replicator.testing.records import record_id
+from replicator.testing.checker.history import Measured, Promised, Salvaged
+from replicator.testing.workload.records import record_id
 
 FLOW = "east->west"
 BACK = "west->east"

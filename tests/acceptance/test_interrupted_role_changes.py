@@ -9,10 +9,10 @@ import itertools
 import pytest
 from role_changes import LINK, Killed, Operator
 
-from replicator.control.role_reading import read_roles
+from replicator.control.roles.read import read_roles
 from replicator.errors import RefusedError
-from replicator.failover.journal import Journal
-from replicator.failover.locks import open_transition
+from replicator.failover.rules.locks import open_transition
+from replicator.failover.steps.journal import Journal
 from replicator.testing import wait_until
 
 pytestmark = pytest.mark.slow

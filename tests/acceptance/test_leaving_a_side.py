@@ -3,7 +3,7 @@
 import pytest
 from role_changes import LINK, Operator
 
-from replicator.control.status import collect_status
+from replicator.control.status.collect import collect_status
 from replicator.errors import InputError
 
 

@@ -8,7 +8,7 @@ from role_changes import LINK, Operator
 
 from replicator.cli.main import run_command
 from replicator.errors import InputError, RefusedError, ReplicatorError
-from replicator.failover.past import history
+from replicator.failover.run.past import history
 from replicator.testing import GroupReader, Recorder, wait_until
 
 FLOW = "east->west"

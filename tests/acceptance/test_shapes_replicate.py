@@ -1,6 +1,6 @@
 """Every shape of link, under load: each record is everywhere it belongs, exactly once, in order."""
 
-from replicator.testing.routes import prefix
+from replicator.testing.checker.routes import prefix
 
 MANY = 1_500
 

@@ -6,10 +6,10 @@ import threading
 import pytest
 from role_changes import Operator
 
-from replicator.control.writer import ControllerWriter
+from replicator.control.store.controller_writer import ControllerWriter
 from replicator.errors import ReplicatorError
-from replicator.failover import turning
-from replicator.failover.journal import TakenOverError
+from replicator.failover.clusters import reverse_flow as turning
+from replicator.failover.steps.journal import TakenOverError
 
 FLOW = "east->west"
 BACK = "west->east"

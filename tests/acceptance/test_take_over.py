@@ -4,7 +4,7 @@ import pytest
 from acceptance_worker import GRACE_SECONDS
 
 from replicator.testing import wait_until
-from replicator.testing.waiting import NotInTimeError
+from replicator.testing.kit.waiting import NotInTimeError
 
 FLOW = "east->west"
 ALL_LANES = {0, 1, 2, 3}

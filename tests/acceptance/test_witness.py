@@ -7,9 +7,9 @@ import pytest
 from acceptance_worker import WorkerProcess
 from role_changes import LINK, Operator
 
-from replicator.control.bootstrap import read_control
+from replicator.control.controller.bootstrap import read_control
 from replicator.testing import wait_until
-from replicator.testing.waiting import NotInTimeError
+from replicator.testing.kit.waiting import NotInTimeError
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -24,12 +24,12 @@ from load import PARTITIONS, count, fill
 from machine import command_line, facts
 
 from replicator.clock import SystemClock
-from replicator.control.applying import apply_plan
-from replicator.control.seeding import take_from_lanes
-from replicator.spark.bulk_plan import declarations, orders, survey
-from replicator.spark.copy_task import CopyOrder, CopyResult, copy_order
-from replicator.spark.session import spark_session
-from replicator.spark.settings import SparkSettings
+from replicator.control.backfill.handover import take_from_lanes
+from replicator.control.operator.apply import apply_plan
+from replicator.spark.copy.bulk_plan import declarations, orders, survey
+from replicator.spark.copy.task import CopyOrder, CopyResult, copy_order
+from replicator.spark.session.session import spark_session
+from replicator.spark.session.settings import SparkSettings
 from replicator.testing import LocalCluster, start_all
 from replicator.topology.load import require_plan
 
@@ -88,7 +88,7 @@ def outside(at_once: int) -> Copy:
 
 def _warm(_number: int) -> None:
     """What a process does once and not per task: plain ones have imported everything by now."""
-    importlib.import_module("replicator.spark.copy_task")
+    importlib.import_module("replicator.spark.copy.task")
     time.sleep(0.5)  # long enough that every process gets one of these
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from usage import ProcessTree
 
 from replicator.testing import LocalCluster
-from replicator.testing.child_processes import ChildProcess, start_child
+from replicator.testing.kit.child_processes import ChildProcess, start_child
 
 _LOG_LINES = 40
 _STOP_SECONDS = 30.0

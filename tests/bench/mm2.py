@@ -12,8 +12,8 @@ from typing import Literal
 
 from contender import Job, Running, launch
 
-from replicator.testing.jars import find_java, mirror_jars, package_file
-from replicator.testing.ports import free_ports
+from replicator.testing.cluster.jars import find_java, mirror_jars, package_file
+from replicator.testing.kit.ports import free_ports
 
 Tuning = Literal["default", "tuned"]
 Delivery = Literal["at-least-once", "exactly-once"]

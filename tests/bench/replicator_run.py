@@ -7,7 +7,7 @@ from typing import Literal
 
 from contender import Job, Running, launch
 
-from replicator.testing.ports import free_ports
+from replicator.testing.kit.ports import free_ports
 
 Delivery = Literal["at-least-once", "exactly-once"]
 EngineName = Literal["records", "batches"]

@@ -12,8 +12,8 @@ from chart_engine import ROOT
 from dockerfile import stages
 
 from replicator.testing import wait_until
-from replicator.testing.child_processes import start_child
-from replicator.testing.ports import free_ports
+from replicator.testing.kit.child_processes import start_child
+from replicator.testing.kit.ports import free_ports
 
 IMAGES = stages(ROOT / "deploy" / "Dockerfile")
 

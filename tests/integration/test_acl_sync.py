@@ -10,12 +10,12 @@ from confluent_kafka import Producer
 
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
-from replicator.control.control_state import EMPTY
-from replicator.control.duty import DutyDesk
-from replicator.control.duty_acls import acl_duty
+from replicator.control.store.state import EMPTY
+from replicator.control.tasks.acls import acl_duty
+from replicator.control.tasks.task import DutyDesk
 from replicator.errors import AuthorizerMissingError, NotAuthorizedError
 from replicator.testing import SecuritySetup, wait_until
-from replicator.testing.child_processes import start_child
+from replicator.testing.kit.child_processes import start_child
 from replicator.topology.load import require_plan
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.fetch_one import fetch_record

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from replicator.control.bootstrap import read_control
-from replicator.control.control_follower import ControlFollower
-from replicator.control.records import Pause
+from replicator.control.controller.bootstrap import read_control
+from replicator.control.store.follower import ControlFollower
+from replicator.control.store.records import Pause
 from replicator.errors import StoredFormatError
 from replicator.identifiers import control_topic
 from replicator.kafka.admin import ClusterAdmin

@@ -7,13 +7,13 @@ import pytest
 from confluent_kafka import Producer
 
 from replicator.clock import SystemClock
-from replicator.control.bootstrap import bootstrap_pair, read_control
-from replicator.control.controller import PairController
-from replicator.control.lane_change import read_checkpoints
-from replicator.control.layout import lane_in
-from replicator.control.records import Binding
-from replicator.control.writer import ControllerWriter, Placed
-from replicator.dataplane.checkpoint import Checkpoint
+from replicator.control.controller.bootstrap import bootstrap_pair, read_control
+from replicator.control.controller.controller import PairController
+from replicator.control.controller.lane_migration import read_checkpoints
+from replicator.control.lanes.layout import lane_in
+from replicator.control.store.controller_writer import ControllerWriter, Placed
+from replicator.control.store.records import Binding
+from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import AliasConflictError, FencedError, ReplicatorError
 from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
 from replicator.kafka.admin import ClusterAdmin

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from replicator.testing import FaultProxy, wait_until
-from replicator.testing.ports import free_ports
+from replicator.testing.kit.ports import free_ports
 
 SILENCE_SECONDS = 1.0
 

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from replicator.cli.main import run_command
-from replicator.dataplane.quarantine import quarantine_id
+from replicator.dataplane.copy.quarantine_record import quarantine_id
 from replicator.identifiers import quarantine_topic
 from replicator.topology.load import require_plan
 from replicator.wire.fetch_one import fetch_record, fetch_record_bytes

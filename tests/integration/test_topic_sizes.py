@@ -1,6 +1,6 @@
 """Topics are listed anew when something about them has changed, and only then."""
 
-from replicator.control.topic_sizes import WARY_LOOKS, TopicSizes
+from replicator.control.observe.topic_sizes import WARY_LOOKS, TopicSizes
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.topics import NewTopicSpec
 from replicator.testing import LocalCluster, wait_until

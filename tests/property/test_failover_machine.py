@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicator.failover.machine import (
+from replicator.failover.rules.machine import (
     STATE_AFTER,
     STATE_OF,
     Action,

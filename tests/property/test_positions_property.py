@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoint
-from replicator.dataplane.positions import SourceFacts, decide_start
+from replicator.dataplane.lane.start_position import SourceFacts, decide_start
+from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoint
 from replicator.policy.values import StartFrom
 
 offsets = st.integers(0, 100)

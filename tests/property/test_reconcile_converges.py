@@ -5,7 +5,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicator.control.actions import (
+from replicator.control.lanes.checkpoint_moves import plan_moves
+from replicator.control.lanes.desired import lane_specs
+from replicator.control.lanes.layout import lane_in
+from replicator.control.reconcile.actions import (
     AlterConfigs,
     ArrangeLanes,
     CreateTopic,
@@ -14,15 +17,12 @@ from replicator.control.actions import (
     GrowTopic,
     WriteRecord,
 )
-from replicator.control.checkpoint_moves import plan_moves
-from replicator.control.desired import lane_specs
-from replicator.control.layout import lane_in
-from replicator.control.reconcile import reconcile
-from replicator.control.records import Block, Layout, Pause
-from replicator.control.settled import Settled
-from replicator.control.snapshot import PairSnapshot, TopicFacts
-from replicator.dataplane.checkpoint import Checkpoint
-from replicator.dataplane.events import Problem
+from replicator.control.reconcile.decide import reconcile
+from replicator.control.reconcile.decision_cache import Settled
+from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
+from replicator.control.store.records import Block, Layout, Pause
+from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.dataplane.transport.lane_stats import Problem
 from replicator.policy.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, TopicSync
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan

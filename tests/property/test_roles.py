@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.control.control_state import EMPTY
-from replicator.control.desired import lane_may_start, obeyed
-from replicator.control.records import Layout, decode_record
-from replicator.control.role_records import RoleRecord
-from replicator.failover.role_moves import next_role, stands
+from replicator.control.lanes.desired import lane_may_start, obeyed
+from replicator.control.store.records import Layout, decode_record
+from replicator.control.store.role_records import RoleRecord
+from replicator.control.store.state import EMPTY
+from replicator.failover.rules.next_role import next_role, stands
 from replicator.topology.load import load_text
 from replicator.topology.roles import COPYING, Role, first_role, orient, role_in_force
 
@@ -87,8 +87,8 @@ def test_a_flow_ends_when_its_target_holds_a_newer_word_against_it(mine, theirs)
 
 
 def test_a_lane_that_starts_after_the_fence_reads_the_role_and_ends():
-    from replicator.control.desired import lane_settings
-    from replicator.dataplane.spec import LaneSpec
+    from replicator.control.lanes.desired import lane_settings
+    from replicator.dataplane.transport.spec import LaneSpec
 
     flow = LINK.flows[0]
     spec = LaneSpec(

@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.failover.witness import LEAST_LOOKS, Look, judge, keep, patience_seconds
+from replicator.failover.rules.witness_decision import (
+    LEAST_LOOKS,
+    Look,
+    judge,
+    keep,
+    patience_seconds,
+)
 from replicator.policy.procedure import Automatic
 
 RULE = Automatic(witness_cluster="central", after_seconds=30.0, interval_seconds=2.0)

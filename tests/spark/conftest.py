@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.spark.session import spark_session
-from replicator.spark.settings import SparkSettings
+from replicator.spark.session.session import spark_session
+from replicator.spark.session.settings import SparkSettings
 
 # Tests are imported one by one, without packages: what stands beside them has to be made known.
 sys.path.insert(0, str(Path(__file__).parent))

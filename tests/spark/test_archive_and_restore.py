@@ -14,8 +14,8 @@ from replicator.spark.archive.restore import Wanted, restore
 from replicator.spark.archive.restoring import Selection
 from replicator.spark.archive.store import commit, load_archive, sum_up, sweep
 from replicator.spark.archive.write import Archiver, Source
-from replicator.spark.files import Files
-from replicator.spark.record_batches import SCHEMA_DDL
+from replicator.spark.base.files import Files
+from replicator.spark.source.record_batches import SCHEMA_DDL
 from replicator.spark.verify.run import Wanted as Compared
 from replicator.spark.verify.run import verify_flow
 
@@ -34,7 +34,7 @@ def archiver(spark, pair, folder):
 
 def wipe(cluster, topic, *, partitions):
     """Deletes and makes the topic again."""
-    from replicator.testing.topics import delete_topic
+    from replicator.testing.cluster.topics import delete_topic
 
     delete_topic(cluster.admin(), name=topic)
     cluster.create_topic(topic, partitions=partitions)

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from replicator.errors import InputError, NotFoundError, ReplicatorError, SourceDataLostError
-from replicator.spark.failures import spark_failures
+from replicator.spark.base.failures import spark_failures
 
 NOW_MS = round(time.time() * 1000) - 3_600_000
 """Young enough that retention does not take the records of a test away."""

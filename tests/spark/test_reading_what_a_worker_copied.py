@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from copied_pair import NOW_MS, CopiedPair, plain, write
 
 from replicator.clock import SystemClock
-from replicator.control.status import collect_status
+from replicator.control.status.collect import collect_status
 from replicator.spark.audit.run import Auditor
 from replicator.spark.audit.run import Wanted as Audited
 from replicator.spark.verify.run import Wanted, verify_flow

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicator.control.acl_decision import decide_acls
-from replicator.control.wanted import wanted_topics
+from replicator.control.reconcile.acl_decision import decide_acls
+from replicator.control.reconcile.topic_selection import wanted_topics
 from replicator.policy.acl_rules import READING, AclBinding
 from replicator.policy.selection import matcher
 from replicator.policy.values import LinkPolicy, Naming, Selection

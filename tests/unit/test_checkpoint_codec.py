@@ -3,7 +3,11 @@
 import orjson
 import pytest
 
-from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoint, decode_checkpoints
+from replicator.dataplane.progress.checkpoint import (
+    Checkpoint,
+    decode_checkpoint,
+    decode_checkpoints,
+)
 from replicator.errors import StoredFormatError
 
 ONE = Checkpoint("orders", 3, 42, topic_id="A", records=7)

@@ -4,14 +4,14 @@ from collections import deque
 
 import pytest
 
-from replicator.dataplane.commit import (
+from replicator.dataplane.progress.commit import (
     AcknowledgedCommitter,
     CheckpointWriter,
     TransactionalCommitter,
 )
-from replicator.dataplane.first_writes import FirstWrites
-from replicator.dataplane.route import Route
-from replicator.dataplane.spec import PartitionWork
+from replicator.dataplane.progress.first_writes import FirstWrites
+from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException

@@ -4,13 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.control.actions import AlterConfigs, CreateTopic, DeleteTopic, GrowTopic
-from replicator.control.bindings import binding_conflicts, missing_bindings
-from replicator.control.control_state import EMPTY
-from replicator.control.desired import in_cycle, lane_may_start, lane_specs
-from replicator.control.layout import decide_layout
-from replicator.control.reconcile import reconcile
-from replicator.control.records import (
+from replicator.control.backfill.estimate import seed_estimate
+from replicator.control.lanes.desired import in_cycle, lane_may_start, lane_specs
+from replicator.control.lanes.layout import decide_layout
+from replicator.control.lanes.throttle_shares import decide_shares
+from replicator.control.reconcile.actions import AlterConfigs, CreateTopic, DeleteTopic, GrowTopic
+from replicator.control.reconcile.decide import reconcile
+from replicator.control.reconcile.permissions import rights_problems
+from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
+from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.store.bindings import binding_conflicts, missing_bindings
+from replicator.control.store.records import (
     Binding,
     Block,
     Gap,
@@ -22,13 +26,9 @@ from replicator.control.records import (
     TopicRecord,
     decode_record,
 )
-from replicator.control.rights import rights_problems
-from replicator.control.seed import seed_estimate
-from replicator.control.shares import decide_shares
-from replicator.control.snapshot import PairSnapshot, TopicFacts
-from replicator.control.wanted import wanted_topics
-from replicator.dataplane.checkpoint import Checkpoint
-from replicator.dataplane.events import Problem
+from replicator.control.store.state import EMPTY
+from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import StoredFormatError
 from replicator.kafka.wire_json import encode_key, encode_value
 from replicator.policy.topic_config import ConfigValue

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.dataplane.deliveries import Deliveries
+from replicator.dataplane.copy.delivery_errors import Deliveries
 from replicator.errors import RecordRefusedError
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException

@@ -10,7 +10,7 @@ from replicator.demo.screen import flow_lines
 from replicator.demo.shapes import Shape
 from replicator.demo.verdict import judge
 from replicator.demo.words import explain_record, numbers
-from replicator.testing.history import FINAL, Completed, Scanned, Seen, Sent
+from replicator.testing.checker.history import FINAL, Completed, Scanned, Seen, Sent
 from replicator.topology.load import load_text
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.control.easing import Easing
+from replicator.control.tasks.adaptive_interval import Easing
 
 PACE, SLOWEST = 2.0, 10.0
 

@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.control.control_state import ControlState
-from replicator.control.role_records import RoleRecord, TransitionRecord
+from replicator.control.store.role_records import RoleRecord, TransitionRecord
+from replicator.control.store.state import ControlState
 from replicator.errors import InputError, RefusedError
-from replicator.failover.directions import directions
-from replicator.failover.journal import TAKING_BACK, why_ended
-from replicator.failover.locks import (
+from replicator.failover.rules.directions import directions
+from replicator.failover.rules.locks import (
     Lock,
     open_transition,
     others_open,
     overtaken_transitions,
 )
-from replicator.failover.request import TransitionRequest
+from replicator.failover.rules.request import TransitionRequest
+from replicator.failover.steps.journal import TAKING_BACK, why_ended
 from replicator.topology.load import load_text
 from replicator.topology.roles import Role
 

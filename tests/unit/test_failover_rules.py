@@ -13,26 +13,26 @@ from replicator.cli import history as cli_history
 from replicator.cli import role_change
 from replicator.cli.options import Output
 from replicator.cli.output import render
-from replicator.control.duty_contact import contact
-from replicator.control.role_figures import link_figures
-from replicator.control.role_records import (
+from replicator.control.roles.figures import link_figures
+from replicator.control.store.role_records import (
     ContactRecord,
     FenceRecord,
     TopicContact,
     TransitionRecord,
 )
-from replicator.dataplane.checkpoint import Checkpoint
+from replicator.control.tasks.last_contact import contact
+from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import RefusedError
-from replicator.failover.client_properties import client_properties
-from replicator.failover.fencing import lower_fence
-from replicator.failover.hooks import run_hooks
-from replicator.failover.loss import loss_by_contact, loss_by_ends, unknown_loss
-from replicator.failover.programs import call_webhook, run_command
-from replicator.failover.report import Loss, TransitionReport
-from replicator.failover.sides import Sides, by_key, by_topic
-from replicator.failover.tail import TailRecord, export_tail, read_export
-from replicator.failover.watching import lag_of
-from replicator.failover.witness_words import witness_reaches
+from replicator.failover.clusters.fencing import lower_fence
+from replicator.failover.clusters.hooks import run_hooks
+from replicator.failover.clusters.lag import lag_of
+from replicator.failover.clusters.link_clusters import Sides, by_key, by_topic
+from replicator.failover.clusters.programs import call_webhook, run_command
+from replicator.failover.clusters.tail import TailRecord, export_tail, read_export
+from replicator.failover.clusters.witness_client import witness_reaches
+from replicator.failover.rules.client_properties import client_properties
+from replicator.failover.rules.loss import loss_by_contact, loss_by_ends, unknown_loss
+from replicator.failover.rules.report import Loss, TransitionReport
 from replicator.policy.procedure import Automatic, Fencing, Hook, Procedure
 from replicator.topology.load import load_text
 from replicator.topology.roles import Role

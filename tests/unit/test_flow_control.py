@@ -1,6 +1,6 @@
 """A lane's share of a budget: batches stay small enough for the rate to hold."""
 
-from replicator.dataplane.flow_control import FlowControl
+from replicator.dataplane.lane.lane_throttle import FlowControl
 from replicator.policy.values import Throttle
 
 

@@ -3,10 +3,11 @@
 import itertools
 
 import pytest
+from synthetic_history import GROUP, LINK, NAMINGS, TOPIC, clean_history
 
-from replicator.testing.anomalies import MEANINGS, Anomaly
-from replicator.testing.checker import check
-from replicator.testing.history import (
+from replicator.testing.checker.anomalies import MEANINGS, Anomaly
+from replicator.testing.checker.check import check
+from replicator.testing.checker.history import (
     Committed,
     Completed,
     Delivered,
@@ -21,8 +22,7 @@ from replicator.testing.history import (
     Sent,
     TransactionEnded,
 )
-from replicator.testing.routes import parse_hops
-from replicator.testing.synthetic import GROUP, LINK, NAMINGS, TOPIC, clean_history
+from replicator.testing.checker.routes import parse_hops
 
 SHAPES = ("active-passive", "active-active", "hub-and-spoke", "ring")
 

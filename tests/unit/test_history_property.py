@@ -2,10 +2,10 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from synthetic_history import NAMINGS, clean_history
 
-from replicator.testing.checker import check
-from replicator.testing.history import Completed, Seen, decode, encode
-from replicator.testing.synthetic import NAMINGS, clean_history
+from replicator.testing.checker.check import check
+from replicator.testing.checker.history import Completed, Seen, decode, encode
 
 histories = st.builds(
     dict,

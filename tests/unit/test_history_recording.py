@@ -4,14 +4,21 @@ import random
 from pathlib import Path
 
 import pytest
+from synthetic_history import clean_history
 
 from replicator.errors import StoredFormatError
-from replicator.testing.anomalies import MEANINGS
-from replicator.testing.checker import check
-from replicator.testing.history import Completed, Sent, decode, digest, digest_headers, read_events
-from replicator.testing.recorder import Recorder
-from replicator.testing.records import RecordStyle, new_record, record_id
-from replicator.testing.synthetic import clean_history
+from replicator.testing.checker.anomalies import MEANINGS
+from replicator.testing.checker.check import check
+from replicator.testing.checker.history import (
+    Completed,
+    Sent,
+    decode,
+    digest,
+    digest_headers,
+    read_events,
+)
+from replicator.testing.workload.recorder import Recorder
+from replicator.testing.workload.records import RecordStyle, new_record, record_id
 
 
 def test_a_recorded_file_is_judged_as_the_events_are(tmp_path):

@@ -1,11 +1,11 @@
 import pytest
 
 from replicator.cli.history import _text
-from replicator.control.control_state import EMPTY
-from replicator.control.drill_records import DrillRecord
-from replicator.control.records import FlowRates, WorkerRecord
-from replicator.control.status_report import _canary
-from replicator.control.worker_record import with_canaries
+from replicator.control.status.report import _canary
+from replicator.control.store.drill_records import DrillRecord
+from replicator.control.store.records import FlowRates, WorkerRecord
+from replicator.control.store.state import EMPTY
+from replicator.control.store.worker_record import with_canaries
 from replicator.observability.figures import DutyFigures
 
 DRILL = DrillRecord(

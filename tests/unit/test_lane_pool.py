@@ -2,9 +2,9 @@
 
 import pytest
 
-from replicator.dataplane.lane_child import start_child
-from replicator.dataplane.messages import LogLine
-from replicator.dataplane.pool import LanePool
+from replicator.dataplane.process.process_pool import LanePool
+from replicator.dataplane.process.spawn import start_child
+from replicator.dataplane.transport.messages import LogLine
 from replicator.testing import wait_until
 
 STAYS = "import socket, sys\nsocket.socket(fileno=int(sys.argv[1])).recv(1)\n"
@@ -16,7 +16,9 @@ def pools(tmp_path, monkeypatch):
     """Pools whose processes run the program of the test; each of their starts is counted."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     # Only what the processes run is another program: they are real ones.
-    monkeypatch.setattr("replicator.dataplane.pool.start_child", lambda: start_child("stand_in"))
+    monkeypatch.setattr(
+        "replicator.dataplane.process.process_pool.start_child", lambda: start_child("stand_in")
+    )
     opened = []
 
     def make(program, *, children=1, processes=1):

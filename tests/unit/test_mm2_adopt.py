@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from replicator.control.adoption import matching_pairs, way_back
+from replicator.control.operator.mm2_adoption import matching_pairs, way_back
 from replicator.errors import RefusedError, StoredFormatError
 from replicator.mm2.adopt import decode_progress
 from replicator.mm2.import_map import import_properties

@@ -3,10 +3,10 @@
 import pytest
 
 from replicator.clock import SystemClock
-from replicator.control.duties import duties_of
-from replicator.control.duty import DutyDesk
-from replicator.control.duty_mm2 import checkpoints_of, syncs_of
-from replicator.control.duty_mm2_heartbeats import heartbeat_duty
+from replicator.control.tasks.mm2_heartbeats import heartbeat_duty
+from replicator.control.tasks.mm2_offsets import checkpoints_of, syncs_of
+from replicator.control.tasks.registry import duties_of
+from replicator.control.tasks.task import DutyDesk
 from replicator.mm2.due import checkpoints_due, syncs_due
 from replicator.mm2.formats import Checkpoint, OffsetSync
 from replicator.mm2.names import (

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from replicator.dataplane.checkpoint import decode_checkpoint
+from replicator.dataplane.progress.checkpoint import decode_checkpoint
 from replicator.errors import StoredFormatError
 from replicator.offsets.index import (
     FIRST_SLOT,

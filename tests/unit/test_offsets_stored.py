@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.dataplane.checkpoint import Checkpoint
+from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import StoredFormatError
 from replicator.offsets.index import OffsetIndex, index_pairs
 from replicator.offsets.runs import Pair

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.dataplane.pacing import (
+from replicator.dataplane.progress.pacing import (
     IDLE_POLL_SECONDS,
     LAZY_COMMIT_SECONDS,
     MIN_COMMIT_SECONDS,

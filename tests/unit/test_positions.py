@@ -2,8 +2,8 @@
 
 import pytest
 
-from replicator.dataplane.checkpoint import Checkpoint
-from replicator.dataplane.positions import SourceFacts, StartDecision, decide_start
+from replicator.dataplane.lane.start_position import SourceFacts, StartDecision, decide_start
+from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.policy.values import StartFrom
 
 FACTS = SourceFacts(topic_id="A", earliest=10, latest=50)

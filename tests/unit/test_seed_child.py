@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.control.seed_child import SeedChild
+from replicator.control.backfill.spark_process import SeedChild
 from replicator.testing import ManualClock, wait_until
 
 

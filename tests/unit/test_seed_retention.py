@@ -2,10 +2,10 @@
 
 import pytest
 
-from replicator.control.control_state import EMPTY
-from replicator.control.records import Seed, TopicRecord
-from replicator.control.seed_retention import CLOCKS_MS, KEEP_MS, outlived
-from replicator.dataplane.checkpoint import Checkpoint
+from replicator.control.backfill.retention import CLOCKS_MS, KEEP_MS, outlived
+from replicator.control.store.records import Seed, TopicRecord
+from replicator.control.store.state import EMPTY
+from replicator.dataplane.progress.checkpoint import Checkpoint
 
 TOPIC = TopicRecord(
     source="east", link="link", topic="orders", target="orders", topic_id="a", partitions=3,

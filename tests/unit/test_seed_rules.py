@@ -8,12 +8,14 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.control.actions import WriteRecord
-from replicator.control.control_state import EMPTY
-from replicator.control.desired import lane_specs
-from replicator.control.first_history import CONTROLLER, asked_by_controller
-from replicator.control.reconcile import reconcile
-from replicator.control.records import (
+from replicator.control.backfill.ranges import HistoryFacts, plan_ranges, seed_record
+from replicator.control.backfill.stream_partitions import left_behind, to_be_taken
+from replicator.control.lanes.desired import lane_specs
+from replicator.control.reconcile.actions import WriteRecord
+from replicator.control.reconcile.decide import reconcile
+from replicator.control.reconcile.initial_backfill import CONTROLLER, asked_by_controller
+from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
+from replicator.control.store.records import (
     Block,
     FlowRates,
     Layout,
@@ -22,13 +24,11 @@ from replicator.control.records import (
     TopicRecord,
     WorkerRecord,
 )
-from replicator.control.seed_ranges import HistoryFacts, plan_ranges, seed_record
-from replicator.control.snapshot import PairSnapshot, TopicFacts
-from replicator.control.stream_hold import left_behind, to_be_taken
-from replicator.dataplane.checkpoint import Checkpoint
-from replicator.dataplane.errand import TALLY, TallyingEngine, ThinningEngine
-from replicator.dataplane.route import Route, route_table
-from replicator.dataplane.spec import PartitionWork, handed_over
+from replicator.control.store.state import EMPTY
+from replicator.dataplane.lane.bounded_copy import TALLY, TallyingEngine, ThinningEngine
+from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.dataplane.progress.partition_state import Route, route_table
+from replicator.dataplane.transport.spec import PartitionWork, handed_over
 from replicator.policy.values import BulkSync, LinkPolicy, Selection, StartFrom
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
 

@@ -40,7 +40,7 @@ from replicator.spark.audit.ledger import (
     encode_reached,
 )
 from replicator.spark.audit.run import audit_json
-from replicator.spark.ranges import Range
+from replicator.spark.base.ranges import Range
 
 FILE = ArchivedFile("data/a.parquet", "t", "2026-01-31", "07", 10)
 FIRST = Commit(

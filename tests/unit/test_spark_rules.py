@@ -10,12 +10,12 @@ from replicator.errors import InputError, NotFoundError
 from replicator.offsets.runs import Pair
 from replicator.policy.provenance import parse_hops
 from replicator.policy.values import LinkPolicy, Selection
-from replicator.spark.failures import TaskError, as_replicator_error, task_errors
-from replicator.spark.java import SparkUnavailableError, require_java
-from replicator.spark.ranges import Range, packed, parse_offsets, ranges_between, split
-from replicator.spark.scan import Scanned
-from replicator.spark.settings import SparkSettings, parse_conf, spark_conf
-from replicator.spark.stream_limits import limited
+from replicator.spark.base.failures import TaskError, as_replicator_error, task_errors
+from replicator.spark.base.ranges import Range, packed, parse_offsets, ranges_between, split
+from replicator.spark.session.java import SparkUnavailableError, require_java
+from replicator.spark.session.settings import SparkSettings, parse_conf, spark_conf
+from replicator.spark.source.scan import Scanned
+from replicator.spark.source.stream_limits import limited
 from replicator.spark.verify.cases import Facts, Rules, Side, belongs, make_case
 from replicator.spark.verify.digests import content_digest, without_last_hop
 from replicator.spark.verify.facts import others_belong

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.control.duty_split_brain import HEADER_ROOM_BYTES, _goes_on, _is_copy
+from replicator.control.tasks.split_brain import HEADER_ROOM_BYTES, _goes_on, _is_copy
 from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
 from replicator.topology.load import load_text
 

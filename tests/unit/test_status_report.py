@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.control.control_state import EMPTY
-from replicator.control.layout import lane_in
-from replicator.control.records import (
+from replicator.control.lanes.layout import lane_in
+from replicator.control.status.facts import GroupMember, PairFacts
+from replicator.control.status.report import flow_report, status_report
+from replicator.control.store.records import (
     Block,
     FlowRates,
     Gap,
@@ -19,10 +20,9 @@ from replicator.control.records import (
     TopicRecord,
     WorkerRecord,
 )
-from replicator.control.status_facts import GroupMember, PairFacts
-from replicator.control.status_report import flow_report, status_report
-from replicator.dataplane.checkpoint import Checkpoint
-from replicator.dataplane.events import Problem
+from replicator.control.store.state import EMPTY
+from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.dataplane.transport.lane_stats import Problem
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaError
 
-from replicator.control.aftermath import CREATED_SECONDS, REFUSAL_SECONDS, Aftermath
-from replicator.control.owned_lanes import OwnedLanes
-from replicator.dataplane.events import Problem
-from replicator.dataplane.side_problems import SideProblems
-from replicator.dataplane.spec import LaneSettings, LaneSpec
+from replicator.control.controller.recent_results import CREATED_SECONDS, REFUSAL_SECONDS, Aftermath
+from replicator.control.worker.owned_lanes import OwnedLanes
+from replicator.dataplane.lane.connection_problems import SideProblems
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
 from replicator.errors import TransientBrokerError
 from replicator.policy.values import StartFrom
-from replicator.testing.manual_clock import ManualClock
+from replicator.testing.kit.manual_clock import ManualClock
 from replicator.topology.plan import ClusterPlan
 
 REFUSED = Problem("UNAUTHORIZED", "topic:a", "may not create", "Grant it.")

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from replicator.errors import StoredFormatError
-from replicator.spark.ranges import Key
+from replicator.spark.base.ranges import Key
 
 VERSION = 1
 FOLDER = "_manifest"

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 from replicator.spark.archive.manifest import ArchivedFile
 from replicator.spark.archive.store import DATA, STAGING
-from replicator.spark.files import FileInfo, Files
+from replicator.spark.base.files import FileInfo, Files
 
 FOLDERS = ("topic", "date", "hour")
 NO_TIME = "none"

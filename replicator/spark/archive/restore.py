@@ -32,9 +32,9 @@ from replicator.spark.archive.restoring import (
     unknown_topics,
 )
 from replicator.spark.archive.store import require_archive
-from replicator.spark.failures import task_errors
-from replicator.spark.files import Files
-from replicator.spark.progress import progress
+from replicator.spark.base.failures import task_errors
+from replicator.spark.base.files import Files
+from replicator.spark.base.progress import progress
 from replicator.topology.plan import ClusterPlan
 
 TIMEOUT_SECONDS = 30.0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.spark.archive.manifest import Archive, Lost
-from replicator.spark.ranges import Key, Range
+from replicator.spark.base.ranges import Key, Range
 
 
 @dataclass(frozen=True, slots=True)

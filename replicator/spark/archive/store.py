@@ -16,7 +16,7 @@ from replicator.spark.archive.summary import (
     parse_summary,
     summary_name,
 )
-from replicator.spark.files import Files
+from replicator.spark.base.files import Files
 
 DATA = "data"
 STAGING = "_staging"

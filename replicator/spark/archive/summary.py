@@ -17,7 +17,7 @@ from replicator.spark.archive.manifest import (
     check_version,
     unreadable,
 )
-from replicator.spark.ranges import keyed_offsets, offsets_json
+from replicator.spark.base.ranges import keyed_offsets, offsets_json
 
 COMMITS = 200
 """After so many commits the next summary is due."""

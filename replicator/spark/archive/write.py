@@ -21,12 +21,12 @@ from replicator.spark.archive.parquet import read_files, with_folders, write_fil
 from replicator.spark.archive.rounds import Round, decide_round
 from replicator.spark.archive.store import commit, load_archive, open_archive, sum_up, sweep
 from replicator.spark.archive.summary import COMMITS
-from replicator.spark.data_source import FORMAT
-from replicator.spark.failures import spark_failures
-from replicator.spark.files import Files
-from replicator.spark.progress import progress
-from replicator.spark.ranges import Key, Range
-from replicator.spark.source_planning import read_bounds
+from replicator.spark.base.failures import spark_failures
+from replicator.spark.base.files import Files
+from replicator.spark.base.progress import progress
+from replicator.spark.base.ranges import Key, Range
+from replicator.spark.source.data_source import FORMAT
+from replicator.spark.source.planning import read_bounds
 from replicator.topology.plan import ClusterPlan
 
 CLIENT_ID = "replicator-archive"

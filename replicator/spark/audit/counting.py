@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from replicator.spark.audit.ledger import Bucket, Ledger, Reached
-from replicator.spark.ranges import Key
+from replicator.spark.base.ranges import Key
 from replicator.spark.verify.cases import Case
 from replicator.spark.verify.fingerprint import EXPECTED, OTHERS, SOURCE, TARGET
 from replicator.spark.verify.marks import marks_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from replicator.errors import StoredFormatError
 from replicator.kafka.wire_json import encode_key, encode_value
-from replicator.spark.ranges import Key
+from replicator.spark.base.ranges import Key
 
 VERSION = 1
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator.clock import Clock
-from replicator.control.pause import find_pair
+from replicator.control.operator.pause import find_pair
 from replicator.identifiers import audit_topic, audit_transactional_id
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import Entry, read_compacted
@@ -22,7 +22,7 @@ from replicator.spark.audit.ledger import (
     encode_bucket,
     encode_reached,
 )
-from replicator.spark.progress import progress
+from replicator.spark.base.progress import progress
 from replicator.spark.verify.cases import make_case
 from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.result import instant, moment

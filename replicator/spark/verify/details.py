@@ -7,10 +7,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
-from replicator.spark.failures import task_errors
-from replicator.spark.ranges import Range
-from replicator.spark.record_batches import SCHEMA, header_rows, timestamp_type
-from replicator.spark.scan import RangeScanner
+from replicator.spark.base.failures import task_errors
+from replicator.spark.base.ranges import Range
+from replicator.spark.source.record_batches import SCHEMA, header_rows, timestamp_type
+from replicator.spark.source.scan import RangeScanner
 from replicator.spark.verify.cases import Case
 from replicator.spark.verify.facts import CLIENT_ID
 from replicator.spark.verify.matching import ANOMALIES

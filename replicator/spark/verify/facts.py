@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from replicator.control.bootstrap import read_control
-from replicator.control.control_state import ControlState
-from replicator.control.quarantine_log import Quarantined, read_quarantine
-from replicator.control.records import GapTaken, TopicRecord
+from replicator.control.controller.bootstrap import read_control
+from replicator.control.operator.quarantine import Quarantined, read_quarantine
+from replicator.control.store.records import GapTaken, TopicRecord
+from replicator.control.store.state import ControlState
 from replicator.errors import InputError, NotFoundError, ReplicatorError
 from replicator.identifiers import is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
@@ -22,8 +22,8 @@ from replicator.offsets.stored import CheckpointsView, StoredLines
 from replicator.policy.naming import carries_source
 from replicator.policy.provenance import find_hops, parse_hops
 from replicator.policy.topic_config import ConfigValue
-from replicator.spark.ranges import Key, Range
-from replicator.spark.scan import RangeScanner
+from replicator.spark.base.ranges import Key, Range
+from replicator.spark.source.scan import RangeScanner
 from replicator.spark.verify.cases import Facts, Rules, Side
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 

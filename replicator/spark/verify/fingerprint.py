@@ -10,14 +10,19 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from replicator.dataplane.engine import Outcome
-from replicator.dataplane.rewrite import Rewriter, load_transforms
-from replicator.dataplane.source_message import UNREADABLE, Headers, ProducedHeaders, SourceMessage
+from replicator.dataplane.copy.engine_protocol import Outcome
+from replicator.dataplane.copy.rewrite import Rewriter, load_transforms
+from replicator.dataplane.copy.source_message import (
+    UNREADABLE,
+    Headers,
+    ProducedHeaders,
+    SourceMessage,
+)
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
 from replicator.policy.provenance import parse_hops
-from replicator.spark.ranges import Range
-from replicator.spark.scan import RangeScanner, Scanned
+from replicator.spark.base.ranges import Range
+from replicator.spark.source.scan import RangeScanner, Scanned
 from replicator.spark.verify.cases import Case, belongs, segment_of
 from replicator.spark.verify.digests import NO_TIME, content_digest, key_digest, without_last_hop
 from replicator.topology.plan import ClusterPlan

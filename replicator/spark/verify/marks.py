@@ -6,8 +6,8 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.spark.failures import task_errors
-from replicator.spark.ranges import PACKED_RECORDS
+from replicator.spark.base.failures import task_errors
+from replicator.spark.base.ranges import PACKED_RECORDS
 from replicator.spark.verify.cases import Case
 from replicator.spark.verify.fingerprint import DDL, SOURCE, TARGET, fingerprints
 from replicator.topology.plan import ClusterPlan, PairPlan

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from replicator.clock import Clock, SystemClock
-from replicator.control.pause import find_pair
+from replicator.control.operator.pause import find_pair
 from replicator.errors import InputError
-from replicator.spark.progress import progress
+from replicator.spark.base.progress import progress
 from replicator.spark.verify import matching
 from replicator.spark.verify.cases import Case, make_case
 from replicator.spark.verify.details import write_records

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from replicator.dataplane.rewrite import Record
+from replicator.dataplane.copy.rewrite import Record
 
 
 def shout(record: Record) -> Record:

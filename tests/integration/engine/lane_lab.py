@@ -13,10 +13,10 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from running_lane import PATIENCE_SECONDS, RunningLane
 
-from replicator.dataplane.checkpoint import Checkpoint, decode_checkpoints
-from replicator.dataplane.quarantine import QUARANTINE_HEADER
-from replicator.dataplane.spec import LaneSettings, LaneSpec, PartitionWork
-from replicator.dataplane.takeover import read_lane_records
+from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
+from replicator.dataplane.lane.takeover import read_lane_records
+from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
+from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic, quarantine_topic
 from replicator.kafka.wire_json import decode_value
 from replicator.policy.values import StartFrom, Throttle

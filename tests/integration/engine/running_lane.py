@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from replicator.clock import SystemClock
-from replicator.dataplane.events import PartitionStats
-from replicator.dataplane.lane import Lane
-from replicator.dataplane.messages import Gap, LaneStopped, LogLine
-from replicator.dataplane.rest_room import RestRoom
-from replicator.dataplane.spec import LaneSpec
+from replicator.dataplane.lane.idle_poller import RestRoom
+from replicator.dataplane.lane.lane import Lane
+from replicator.dataplane.transport.lane_stats import PartitionStats
+from replicator.dataplane.transport.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.transport.spec import LaneSpec
 from replicator.offsets.index import LaneIndex
 from replicator.testing import wait_until
 

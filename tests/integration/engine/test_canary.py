@@ -9,16 +9,16 @@ from confluent_kafka.admin import OffsetSpec
 from lane_lab import LaneLab
 
 from replicator.clock import SystemClock
-from replicator.control.bootstrap import bootstrap_pair, read_control
-from replicator.control.controller import PairController
-from replicator.control.duty import DutyDesk
-from replicator.control.duty_canary import (
+from replicator.control.controller.bootstrap import bootstrap_pair, read_control
+from replicator.control.controller.controller import PairController
+from replicator.control.operator.pause import pause_flow, resume_flow
+from replicator.control.tasks.canary import (
     CALM_INTERVAL_SECONDS,
     LOST_SECONDS,
     WATCHED_SECONDS,
     canary_duty,
 )
-from replicator.control.pause import pause_flow, resume_flow
+from replicator.control.tasks.task import DutyDesk
 from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.observability.figures import DutyFigures

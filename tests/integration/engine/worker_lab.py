@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from replicator.testing import LocalCluster, wait_until
-from replicator.testing.child_processes import ChildProcess, start_child
+from replicator.testing.kit.child_processes import ChildProcess, start_child
 
 START_SECONDS = 90.0
 PATIENCE_SECONDS = 120.0

@@ -14,10 +14,10 @@ from replicator.identifiers import ClusterAlias
 from replicator.kafka.admin import ClusterAdmin
 from replicator.mm2.adopt import Progress, read_progress
 from replicator.testing import LocalCluster
-from replicator.testing.child_processes import ChildProcess, start_child
-from replicator.testing.history import Seen
-from replicator.testing.jars import find_java, mirror_jars, package_file
-from replicator.testing.ports import free_ports
+from replicator.testing.checker.history import Seen
+from replicator.testing.cluster.jars import find_java, mirror_jars, package_file
+from replicator.testing.kit.child_processes import ChildProcess, start_child
+from replicator.testing.kit.ports import free_ports
 from replicator.topology.plan import ClusterPlan
 
 COMMAND_SECONDS = 90.0

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from java_tools import compile_java, console_consumer, run_java
 from worker_lab import WorkerLab
 
 from replicator.kafka.compacted_log import read_compacted
 from replicator.mm2.formats import Checkpoint, decode_checkpoint, decode_offset_sync
 from replicator.testing import LocalCluster, commit_positions
-from replicator.testing.java_tools import compile_java, console_consumer, run_java
 from replicator.topology.plan import ClusterPlan
 
 FORMATTERS = "org.apache.kafka.connect.mirror.formatters"

@@ -8,7 +8,7 @@ import pytest
 from adopt_scene import AdoptScene, exactly_once_settings, repeated
 
 from replicator.testing import Recorder, Writer, check, scan, wait_until
-from replicator.testing.routes import parse_hops, prefix
+from replicator.testing.checker.routes import parse_hops, prefix
 
 TOPICS = {"orders": 4, "payments": 2}
 PATIENCE_SECONDS = 150.0

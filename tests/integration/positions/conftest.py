@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from replicator.cli.main import run_command
-from replicator.control.status import collect_status
+from replicator.control.status.collect import collect_status
 from replicator.offsets.lines import crossings
 from replicator.offsets.translator import Translator
 from replicator.topology.load import require_plan

@@ -9,13 +9,13 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from replicator.clock import SystemClock
-from replicator.control.applying import apply_plan
-from replicator.control.control_state import ControlState
-from replicator.control.history import read_all_checkpoints
-from replicator.control.seeding import read_settled_control, take_from_lanes
+from replicator.control.backfill.facts import read_all_checkpoints
+from replicator.control.backfill.handover import read_settled_control, take_from_lanes
+from replicator.control.operator.apply import apply_plan
+from replicator.control.store.state import ControlState
 from replicator.identifiers import HOPS_HEADER
-from replicator.spark.bulk_plan import BulkPlan, declarations, orders, survey
-from replicator.spark.copy_task import CopyOrder
+from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders, survey
+from replicator.spark.copy.task import CopyOrder
 from replicator.testing import LocalCluster, wait_until
 from replicator.topology.load import require_plan
 from replicator.topology.plan import PairPlan, Plan

@@ -6,8 +6,8 @@ import pytest
 from seed_lab import SeedLab
 
 from replicator.clock import SystemClock
-from replicator.spark.bulk_plan import survey
-from replicator.spark.bulk_sync import run_bulk
+from replicator.spark.copy.bulk_plan import survey
+from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.testing import wait_until
 from replicator.topology.load import require_plan
 
@@ -130,7 +130,7 @@ def test_a_task_whose_python_worker_dies_is_done_again_where_it_was(spark, lab: 
 
         from pyspark import TaskContext
 
-        from replicator.spark.copy_task import copy_order
+        from replicator.spark.copy.task import copy_order
 
         context = TaskContext.get()
         if context is not None and context.attemptNumber() == 0:

@@ -7,16 +7,16 @@ import pytest
 from confluent_kafka import Producer
 from seed_lab import SeedLab
 
-from replicator.control.role_records import RoleRecord
-from replicator.control.seed_retention import KEEP_MS
-from replicator.control.seeding import forget_outlived, hand_back
-from replicator.dataplane.checkpoint import Checkpoint
+from replicator.control.backfill.handover import forget_outlived, hand_back
+from replicator.control.backfill.retention import KEEP_MS
+from replicator.control.store.role_records import RoleRecord
+from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.log_writer import LogWriter
 from replicator.policy.values import Throttle
-from replicator.spark.copy_task import copy_order
+from replicator.spark.copy.task import copy_order
 
 
 def test_a_range_is_copied_and_ends_with_its_last_checkpoint(lab: SeedLab):

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from replicator.control.history import read_all_checkpoints
-from replicator.control.seeding import read_settled_control
+from replicator.control.backfill.facts import read_all_checkpoints
+from replicator.control.backfill.handover import read_settled_control
 from replicator.testing import wait_until
-from replicator.testing.child_processes import start_child
+from replicator.testing.kit.child_processes import start_child
 from replicator.topology.load import require_plan
 
 FLOW = "east->west"

@@ -9,13 +9,13 @@ from role_changes import Operator
 
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
-from replicator.control.history import read_all_checkpoints
-from replicator.control.role_reading import in_force
-from replicator.control.seeding import read_settled_control, take_from_lanes
+from replicator.control.backfill.facts import read_all_checkpoints
+from replicator.control.backfill.handover import read_settled_control, take_from_lanes
+from replicator.control.roles.read import in_force
 from replicator.errors import ReplicatorError
-from replicator.spark.bulk_plan import declarations, orders, survey
-from replicator.spark.bulk_sync import run_bulk
-from replicator.spark.copy_task import copy_order
+from replicator.spark.copy.bulk_plan import declarations, orders, survey
+from replicator.spark.copy.bulk_sync import run_bulk
+from replicator.spark.copy.task import copy_order
 from replicator.testing import wait_until
 from replicator.topology.load import require_plan
 

@@ -3,7 +3,7 @@
 import threading
 
 from replicator.clock import SystemClock
-from replicator.spark.stream import FlowStream
+from replicator.spark.copy.stream import FlowStream
 from replicator.testing import wait_until
 
 FLOW = "east->west"

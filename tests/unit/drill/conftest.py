@@ -4,15 +4,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from replicator.drill.figures import Seen as SeenRun
-from replicator.drill.figures import measure
-from replicator.drill.load import load_drill_text
-from replicator.drill.play import Played
-from replicator.drill.report import Run, make_report
-from replicator.drill.settling import Settled
-from replicator.drill.steps import Step
-from replicator.testing.checker import check
-from replicator.testing.history import (
+from replicator.drill.execution.execution import Played
+from replicator.drill.execution.settling import Settled
+from replicator.drill.execution.steps import Step
+from replicator.drill.file.load import load_drill_text
+from replicator.drill.report.metrics import Seen as SeenRun
+from replicator.drill.report.metrics import measure
+from replicator.drill.report.report import Run, make_report
+from replicator.testing.checker.check import check
+from replicator.testing.checker.history import (
     Committed,
     Completed,
     Delivered,
@@ -22,8 +22,8 @@ from replicator.testing.history import (
     Seen,
     Sent,
 )
-from replicator.testing.routes import identity
-from replicator.testing.watcher import Arrival
+from replicator.testing.checker.routes import identity
+from replicator.testing.workload.watcher import Arrival
 
 DRILL = """\
 apiVersion: replicator/v1

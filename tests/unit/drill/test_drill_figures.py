@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.drill.aborting import Look, look_at, reasons_to_abort
-from replicator.drill.measure import Silence, longest_of, longest_silence, per_bucket
-from replicator.drill.plan import Abort
+from replicator.drill.file.abort_conditions import Look, look_at, reasons_to_abort
+from replicator.drill.file.plan import Abort
+from replicator.drill.report.measure import Silence, longest_of, longest_silence, per_bucket
 
 
 def test_an_interruption_is_the_longest_silence_that_ends_after_the_fault():

@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from replicator.drill.document import Kind
-from replicator.drill.load import load_drill, load_drill_text
-from replicator.drill.sandbox_topology import TOPIC, sandbox_clusters, sandbox_topology
+from replicator.drill.environment.sandbox_topology import TOPIC, sandbox_clusters, sandbox_topology
+from replicator.drill.file.document import Kind
+from replicator.drill.file.load import load_drill, load_drill_text
 from replicator.topology.load import load_plan, load_text
 
 ROOT = Path(__file__).parents[3]

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 import orjson
 import pytest
 
-from replicator.drill.chain import append, find, read_all, verify
-from replicator.drill.page import draw_page
+from replicator.drill.report.checksum_chain import append, find, read_all, verify
+from replicator.drill.report.page import draw_page
 from replicator.errors import InputError, StoredFormatError
 
 
@@ -43,7 +43,7 @@ def test_a_report_that_was_made_better_is_found(chain):
 
 
 def test_a_report_that_was_made_better_with_its_checksum_breaks_the_next_one(chain):
-    from replicator.drill.chain import checksum
+    from replicator.drill.report.checksum_chain import checksum
 
     stored = read_all(chain)[1]
     report = dict(stored.report, verdict="pass", rtoSeconds=0.1)

@@ -6,7 +6,7 @@ from replicator.observability.health import (
     ReadinessFacts,
     readiness,
 )
-from replicator.testing.manual_clock import ManualClock
+from replicator.testing.kit.manual_clock import ManualClock
 
 EAST = ClusterHealth("east", reachable=True)
 PAIR = PairHealth("east->west", joined=True, lanes_assigned=2, lanes_running=2)

@@ -3,7 +3,11 @@ import dataclasses
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from replicator.dataplane.events import LATENCY_BOUNDS_SECONDS, LaneStats, PartitionStats
+from replicator.dataplane.transport.lane_stats import (
+    LATENCY_BOUNDS_SECONDS,
+    LaneStats,
+    PartitionStats,
+)
 from replicator.observability.build import Build
 from replicator.observability.figures import (
     DutyFigures,

@@ -1,0 +1,187 @@
+"""How much history is still to be copied, and how long that will take; an estimate."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from replicator.control.backfill.facts import sizes_on_disk
+from replicator.control.controller.lane_migration import read_checkpoints
+from replicator.control.reconcile.snapshot import PairSnapshot
+from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.status.facts import Key
+from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
+from replicator.identifiers import checkpoints_topic, is_canary_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.client import TopicPartition, open_consumer
+from replicator.kafka.settings import consumer_config
+from replicator.policy.values import Throttle
+from replicator.topology.plan import ClusterPlan, PairPlan, Plan
+
+CLIENT_ID = "replicator-plan"
+RECORDS_PER_SECOND = 100_000
+BYTES_PER_SECOND = 50_000_000
+"""What one modest worker copies when nothing throttles it; the larger of the two times counts."""
+SAMPLE_RECORDS = 200
+SAMPLE_SECONDS = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class SeedEstimate:
+    """History of one topic that is not on the target yet."""
+
+    flow: str
+    topic: str
+    records: int
+    bytes: int
+    seconds: float
+
+    def as_json(self) -> dict[str, object]:
+        """The estimate under the field names of the contract."""
+        return {
+            "flow": self.flow,
+            "topic": self.topic,
+            "records": self.records,
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+        }
+
+
+def estimate_seed(
+    plan: Plan, pair: PairPlan, source: ClusterAdmin, snapshot: PairSnapshot
+) -> tuple[SeedEstimate, ...]:
+    """What each topic still has to copy; topics that are caught up are left out."""
+    name = checkpoints_topic(plan.topology, pair.source.alias)
+    checkpoints: dict[Key, Checkpoint] = {}
+    if name in snapshot.target_names:
+        size = _size(pair, name)
+        stored = read_checkpoints(pair, name, range(size), client_id=CLIENT_ID)
+        for records in stored.values():
+            checkpoints.update(decode_checkpoints(records))
+    wanted = [
+        one
+        for one in wanted_topics(pair, snapshot.source_names, snapshot.aliases)
+        if one.problem is None
+        and one.topic in snapshot.source_topics
+        and not is_canary_topic(one.topic)
+    ]
+    keys = [
+        (one.topic, number)
+        for one in wanted
+        for number in range(snapshot.source_topics[one.topic].partitions)
+    ]
+    starts = _known(source, keys, at="earliest")
+    ends = _known(source, keys, at="latest")
+    left: dict[str, int] = {}
+    behind: list[Key] = []
+    for one in wanted:
+        for number in range(snapshot.source_topics[one.topic].partitions):
+            key = (one.topic, number)
+            backlog = _backlog(one.flow.policy.start_from.kind, key, checkpoints, starts, ends)
+            left[one.topic] = left.get(one.topic, 0) + backlog
+            if backlog:
+                behind.append(key)
+    on_disk = _record_sizes_on_disk(pair.source, behind, starts, ends)
+    told = {topic for topic, _ in behind if topic in on_disk}
+    sampled = _record_sizes(pair.source, [key for key in behind if key[0] not in told], starts)
+    sizes = {**sampled, **on_disk}
+    return tuple(
+        seed_estimate(
+            flow=one.flow.id, topic=one.topic, records=left[one.topic],
+            size=round(left[one.topic] * sizes.get(one.topic, 0.0)),
+            throttle=one.flow.policy.throttle,
+        )
+        for one in wanted
+        if left.get(one.topic)
+    )  # fmt: skip
+
+
+def seed_estimate(
+    *, flow: str, topic: str, records: int, size: int, throttle: Throttle
+) -> SeedEstimate:
+    """The pure half: records and bytes against what may be copied per second."""
+    seconds = max(
+        records / (throttle.records_per_second or RECORDS_PER_SECOND),
+        size / (throttle.bytes_per_second or BYTES_PER_SECOND),
+    )
+    return SeedEstimate(flow, topic, records, size, round(seconds, 1))
+
+
+def _backlog(
+    start_from: str,
+    key: Key,
+    checkpoints: Mapping[Key, Checkpoint],
+    starts: Mapping[Key, int],
+    ends: Mapping[Key, int],
+) -> int:
+    start, end = starts.get(key, 0), ends.get(key, 0)
+    checkpoint = checkpoints.get(key)
+    if checkpoint is not None:
+        return max(0, end - max(checkpoint.offset, start))
+    return 0 if start_from == "latest" else max(0, end - start)
+
+
+def _size(pair: PairPlan, name: str) -> int:
+    with ClusterAdmin(pair.target, client_id=CLIENT_ID) as admin:
+        described = admin.describe_topics([name]).get(name)
+    return 0 if described is None else described.partitions
+
+
+def _known(
+    admin: ClusterAdmin, keys: list[Key], *, at: Literal["earliest", "latest"]
+) -> dict[Key, int]:
+    if not keys:
+        return {}
+    answers = admin.offsets(keys, at)
+    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}
+
+
+def _record_sizes_on_disk(
+    source: ClusterPlan, keys: list[Key], starts: Mapping[Key, int], ends: Mapping[Key, int]
+) -> dict[str, float]:
+    """Mean bytes per offset of each topic's log, where the brokers tell sizes."""
+    sizes = sizes_on_disk(source, {topic for topic, _ in keys})
+    offsets: dict[str, int] = {}
+    known: dict[str, int] = {}
+    for key in keys:
+        length = ends.get(key, 0) - starts.get(key, 0)
+        if length > 0 and sizes.get(key):
+            offsets[key[0]] = offsets.get(key[0], 0) + length
+            known[key[0]] = known.get(key[0], 0) + sizes[key]
+    return {topic: known[topic] / count for topic, count in offsets.items()}
+
+
+def _record_sizes(
+    source: ClusterPlan, keys: list[Key], starts: Mapping[Key, int]
+) -> dict[str, float]:
+    """Mean bytes per record of each topic, from its first records; bounded in time."""
+    if not keys:
+        return {}
+    consumer = open_consumer(
+        consumer_config(
+            source,
+            client_id=CLIENT_ID,
+            group_id=CLIENT_ID,
+            fetch_wait_seconds=0.05,
+            partition_fetch_bytes=64 * 1024,
+            queue_bytes=32 * 1024 * 1024,
+        )
+    )
+    seen: dict[str, list[int]] = {}
+    try:
+        consumer.assign([TopicPartition(*key, starts.get(key, 0)) for key in keys])
+        deadline = time.monotonic() + SAMPLE_SECONDS
+        left = set(keys)
+        while left and time.monotonic() < deadline:
+            for message in consumer.consume(SAMPLE_RECORDS, 0.1):
+                key = (message.topic() or "", message.partition() or 0)
+                if message.error() is not None:
+                    left.discard(key)
+                    continue
+                sizes = seen.setdefault(key[0], [])
+                sizes.append(len(message.key() or b"") + len(message.value() or b""))
+                if len(sizes) >= SAMPLE_RECORDS:
+                    left = {other for other in left if other[0] != key[0]}
+    finally:
+        consumer.close()
+    return {topic: sum(sizes) / len(sizes) for topic, sizes in seen.items()}

@@ -1,0 +1,53 @@
+"""Which finished seeds nobody needs any more: the pure rule.
+
+A ``done`` seed tells lanes to read the checkpoint that a task left, tells a later run of its job what
+is finished, and answers a task that is repeated. So it may go once the partition's lane has stored
+progress of its own well after it, no other range of its job is under way, and a day has passed. A
+partition in which nothing moves keeps its seed: one small record.
+"""
+
+from collections.abc import Mapping
+
+from replicator.control.backfill.ranges import Key
+from replicator.control.store.records import Seed
+from replicator.control.store.state import ControlState
+from replicator.dataplane.progress.checkpoint import Checkpoint
+
+KEEP_MS = 24 * 3_600_000
+CLOCKS_MS = 3_600_000
+"""By how much clocks of two hosts may differ: a checkpoint this much younger is the lane's own."""
+
+
+def finished(control: ControlState, source: str, *, now_ms: int) -> tuple[Seed, ...]:
+    """Seeds of ranges that ended long ago, of jobs that have nothing under way."""
+    seeds = control.seeds(source)
+    busy = {_job(seed) for seed in seeds if seed.state != "done"}
+    return tuple(
+        seed
+        for seed in seeds
+        if seed.state == "done" and now_ms - seed.at_ms >= KEEP_MS and _job(seed) not in busy
+    )
+
+
+def outlived(
+    control: ControlState, source: str, checkpoints: Mapping[Key, Checkpoint], *, now_ms: int
+) -> tuple[Seed, ...]:
+    """Those of them that may go."""
+    return tuple(
+        seed
+        for seed in finished(control, source, now_ms=now_ms)
+        if control.topic(source, seed.link, seed.topic) is None
+        or _moved_on(seed, checkpoints.get((seed.topic, seed.partition)))
+    )
+
+
+def _moved_on(seed: Seed, checkpoint: Checkpoint | None) -> bool:
+    return (
+        checkpoint is not None
+        and checkpoint.offset > seed.position
+        and checkpoint.at_ms >= seed.at_ms + CLOCKS_MS
+    )
+
+
+def _job(seed: Seed) -> str:
+    return seed.run.partition(".")[0]

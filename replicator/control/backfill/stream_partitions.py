@@ -1,0 +1,63 @@
+"""Partitions that a stream of Spark holds: which it should have, and when workers take them back."""
+
+from collections.abc import Iterable
+
+from replicator.control.status.facts import FRESH_SECONDS
+from replicator.control.store.records import Seed
+from replicator.control.store.state import ControlState
+from replicator.identifiers import is_canary_topic, is_stream
+from replicator.topology.plan import FlowPlan, PairPlan
+
+
+def held_by_streams(control: ControlState, source: str) -> tuple[Seed, ...]:
+    """Every partition of a source that some stream has."""
+    return tuple(
+        seed for seed in control.seeds(source) if seed.purpose == "stream" and seed.state != "done"
+    )
+
+
+def to_be_taken(
+    flows: Iterable[FlowPlan], control: ControlState, *, run: str, by: str, at_ms: int
+) -> tuple[Seed, ...]:
+    """Declarations of partitions that flows run by Spark have and this run does not hold yet."""
+    found: list[Seed] = []
+    for flow in flows:
+        if flow.policy.runtime != "spark":
+            continue
+        for record in control.topics(flow.source, flow.link):
+            if is_canary_topic(record.topic):
+                continue
+            for number in range(record.working_partitions):
+                held = control.seed(flow.source, flow.link, record.topic, number)
+                if held is not None and held.run == run and held.state == "seeding":
+                    continue
+                found.append(
+                    Seed(
+                        source=str(flow.source),
+                        link=str(flow.link),
+                        topic=record.topic,
+                        partition=number,
+                        state="seeding",
+                        purpose="stream",
+                        run=run,
+                        at_ms=at_ms,
+                        by=by,
+                    )
+                )
+    return tuple(found)
+
+
+def left_behind(pair: PairPlan, control: ControlState, *, now_ms: int) -> tuple[Seed, ...]:
+    """What a stream that is gone still holds of flows that workers are to run again."""
+    source = pair.source.alias
+    held = held_by_streams(control, source)
+    if not held:
+        return ()
+    workers = {str(flow.link) for flow in pair.flows if flow.policy.runtime == "workers"}
+    alive = {
+        rate.link
+        for worker in control.workers(source)
+        if is_stream(worker.id) and now_ms - worker.at_ms < FRESH_SECONDS * 1000
+        for rate in worker.flows
+    }
+    return tuple(seed for seed in held if seed.link in workers and seed.link not in alive)

@@ -1,0 +1,162 @@
+"""What must exist before a pair can be controlled: supported brokers, control topics, bindings.
+
+Safe to run at any time and by several at once: everything is looked at first and made only when it
+is missing.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from replicator.clock import Clock
+from replicator.control.lanes.layout import decide_layout
+from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.store.bindings import binding_conflicts, missing_bindings
+from replicator.control.store.state import EMPTY, ControlState
+from replicator.errors import AlreadyExistsError
+from replicator.identifiers import (
+    checkpoints_topic,
+    control_topic,
+    is_canary_topic,
+    quarantine_topic,
+)
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.topics import NewTopicSpec
+from replicator.topology.plan import ClusterPlan, PairPlan, Plan
+
+READ_SECONDS = 15.0
+QUARANTINE_CONFIGS = (
+    ("cleanup.policy", "delete"),
+    ("retention.ms", str(30 * 24 * 3600 * 1000)),
+    # A record is quarantined because it was too large elsewhere; here it must fit with its story.
+    ("max.message.bytes", str(64 * 1024 * 1024)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrapped:
+    """Cluster ids of a pair and the target's control topic as it was read."""
+
+    source_cluster_id: str
+    target_cluster_id: str
+    control: ControlState
+
+
+def bootstrap_pair(
+    *,
+    plan: Plan,
+    pair: PairPlan,
+    source_admin: ClusterAdmin,
+    target_admin: ClusterAdmin,
+    clock: Clock,
+    client_id: str,
+) -> Bootstrapped:
+    """Makes a pair ready: brokers checked, topics there, aliases bound on both clusters.
+
+    Raises:
+        UnsupportedBrokerError: a broker lacks what is needed.
+        AliasConflictError: an alias means another cluster, or two aliases are one.
+        ClusterError: a cluster does not answer, or refuses a control topic.
+    """
+    from replicator.wire.broker_versions import require_supported
+
+    sides = ((pair.source, source_admin), (pair.target, target_admin))
+    at_ms = round(clock.now() * 1000)
+    # Both clusters at once: a first start is mostly waiting for brokers.
+    with ThreadPoolExecutor(2, thread_name_prefix="bootstrap") as pool:
+        for _ in pool.map(require_supported, (pair.source, pair.target)):
+            pass
+        known = pool.map(lambda side: (str(side[0].alias), side[1].cluster_id()), sides)
+        ids = dict(known)
+        for conflict in binding_conflicts((), ids):
+            raise conflict
+        bound = pool.map(
+            lambda side: _bind(plan, side[0], side[1], ids, at_ms=at_ms, client_id=client_id),
+            sides,
+        )
+        _, control = tuple(bound)
+        layout = decide_layout(
+            pair, control.layout(pair.source.alias),
+            partitions=_partitions(plan, pair, source_admin),
+        ).layout  # fmt: skip
+        quarantine = pool.submit(_ensure_quarantine, plan, pair, target_admin)
+        # As many partitions as lanes from the start: members of a group see growth only when their
+        # metadata grows old.
+        ensure_compacted_topic(
+            target_admin,
+            checkpoints_topic(plan.topology, pair.source.alias),
+            partitions=layout.total,
+        )
+        quarantine.result()
+    return Bootstrapped(ids[pair.source.alias], ids[pair.target.alias], control)
+
+
+def read_control(
+    topology: str,
+    cluster: ClusterPlan,
+    *,
+    client_id: str,
+    timeout_seconds: float = READ_SECONDS,
+    settled: bool = False,
+) -> ControlState:
+    """The control topic of a cluster, read to its end; ``settled`` as ``read_compacted`` has it.
+
+    Raises:
+        ClusterError: the cluster does not answer, or has no control topic (``NotFoundError``).
+    """
+    read = read_compacted(
+        cluster,
+        control_topic(topology),
+        client_id=client_id,
+        timeout_seconds=timeout_seconds,
+        settled=settled,
+    )
+    return EMPTY.fold(read[0].items())
+
+
+def _bind(
+    plan: Plan,
+    cluster: ClusterPlan,
+    admin: ClusterAdmin,
+    ids: Mapping[str, str],
+    *,
+    at_ms: int,
+    client_id: str,
+) -> ControlState:
+    name = control_topic(plan.topology)
+    ensure_compacted_topic(admin, name, partitions=1)
+    state = read_control(plan.topology, cluster, client_id=client_id)
+    for conflict in binding_conflicts(state.bindings(), ids):
+        raise conflict
+    missing = missing_bindings(state.bindings(), ids, at_ms=at_ms)
+    if not missing:
+        return state
+    records = [binding.encode() for binding in missing]
+    with LogWriter(cluster, name, client_id=client_id) as writer:
+        writer.write(records)
+    return state.fold(records)
+
+
+def _partitions(plan: Plan, pair: PairPlan, source_admin: ClusterAdmin) -> dict[str, int]:
+    sizes = source_admin.topic_partitions()
+    partitions = {str(flow.link): 0 for flow in pair.flows}
+    for wanted in wanted_topics(pair, sizes, [cluster.alias for cluster in plan.clusters]):
+        if not is_canary_topic(wanted.topic):
+            partitions[wanted.flow.link] += sizes[wanted.topic]
+    return partitions
+
+
+def _ensure_quarantine(plan: Plan, pair: PairPlan, target_admin: ClusterAdmin) -> None:
+    name = quarantine_topic(plan.topology, pair.source.alias)
+    if name in target_admin.describe_topics([name]):
+        return
+    brokers = len(target_admin.describe_cluster().brokers)
+    spec = NewTopicSpec(
+        name=name, partitions=1, replication_factor=min(3, brokers), configs=QUARANTINE_CONFIGS
+    )
+    error = target_admin.create_topics([spec])[name]
+    if error is not None and not isinstance(error, AlreadyExistsError):
+        raise error

@@ -1,0 +1,352 @@
+"""The controller of one pair: observe, decide, do, again and again.
+
+Runs in the worker that owns lane 0. It survives clusters that do not answer and being replaced: an
+error becomes a problem of the pair, and the next round tries again. Only one controller writes at a
+time, because the last one to open the pen fences all others.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
+
+import structlog
+
+from replicator.blocking import finished
+from replicator.clock import Clock
+from replicator.control.controller.executor import Executor
+from replicator.control.controller.lane_migration import LaneChange
+from replicator.control.controller.recent_results import Aftermath
+from replicator.control.lanes.share_keeper import SHARE_SECONDS, ShareKeeper
+from replicator.control.observe.observer import Observer
+from replicator.control.reconcile.actions import (
+    ArrangeLanes,
+    ClusterAction,
+    EraseRecord,
+    WriteRecord,
+)
+from replicator.control.reconcile.decide import Decision
+from replicator.control.reconcile.decision_cache import Settled
+from replicator.control.reconcile.topic_decision import problem_part
+from replicator.control.store.base import Record
+from replicator.control.store.controller_writer import ControllerWriter, Placed
+from replicator.control.store.follower import ControlLog, WholeControl
+from replicator.control.store.records import ProblemRecord
+from replicator.control.store.state import ControlState
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.errors import FencedError, ReplicatorError, UnreachableError
+from replicator.identifiers import control_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.topology.plan import PairPlan, Plan
+
+MAX_ROUNDS = 3
+MAX_BACKOFF_SECONDS = 30.0
+UNSEEN_SECONDS = 0.2
+"""When the next round looks for a created topic that did not show in time."""
+
+SIGHT_LOOKS = 20
+SIGHT_SECONDS = 0.05
+"""How often, and how far apart, a round looks for the topics it created: a second in all."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+LOGGER = structlog.get_logger("replicator.control")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one round did and found."""
+
+    decision: Decision
+    actions: tuple[ClusterAction | ArrangeLanes | WriteRecord | EraseRecord, ...]
+    control: ControlState
+
+    @property
+    def settled(self) -> bool:
+        """Whether there was nothing to do."""
+        return not self.actions
+
+
+class PairController:
+    """Keeps the target of one pair as the plan wants it."""
+
+    def __init__(
+        self,
+        pair: PairPlan,
+        plan: Plan,
+        *,
+        source_admin: ClusterAdmin,
+        target_admin: ClusterAdmin,
+        clock: Clock,
+        client_id: str,
+        log: ControlLog | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+        step: Callable[[str], None] = lambda _: None,
+        noticed: Callable[[], tuple[Problem, ...]] = tuple,
+    ) -> None:
+        """``log`` is where it reads what holds; without one it reads the whole topic each time.
+
+        ``progress`` hears the reason of each action done; ``step`` each step of a lane change.
+
+        ``noticed`` gives what duties found wrong, to be shown with the rest.
+        """
+        self.pair = pair
+        self.problems: tuple[Problem, ...] = ()
+        self._plan = plan
+        self._clock = clock
+        self._client_id = client_id
+        self._log = log or WholeControl(plan.topology, pair.target, client_id=client_id)
+        self._progress = progress
+        self._step = step
+        self._noticed = noticed
+        self._target_admin = target_admin
+        self._admins = (source_admin, target_admin)
+        self._observer = Observer(plan, pair, source_admin, target_admin, clock, client_id)
+        self._settled = Settled()
+        self._executor = Executor(target_admin)
+        self._keeper = ShareKeeper(plan, pair, source_admin, client_id)
+        self._control_topic = control_topic(plan.topology)
+        self._writer: ControllerWriter | None = None
+        self._wake = asyncio.Event()
+        self._aftermath = Aftermath(clock)
+        self._writing = asyncio.Lock()
+        self.begun = asyncio.Event()
+        """Set once a round is done: from then on there is a pen to write with."""
+
+    def wake(self) -> None:
+        """Asks for a round now rather than at the next interval."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Rounds until cancelled; errors become ``problems`` and are tried again with back-off.
+
+        Whoever runs it closes the controller when everything that writes with it has ended.
+        """
+        interval = min(flow.policy.discovery_interval_seconds for flow in self.pair.flows)
+        failures = 0
+        while True:
+            try:
+                await self.run_once()
+            except ReplicatorError as error:
+                failures += 1
+                await self._failed(error)
+            else:
+                failures = 0
+                self.problems = ()
+                self.begun.set()
+                for admin in self._admins:
+                    admin.close_unused(2 * interval)
+            pause = min(interval * 2 ** min(failures, 6), max(interval, MAX_BACKOFF_SECONDS))
+            await self._rest(pause if failures else interval)
+            self._wake.clear()
+
+    async def store(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Writes records of duties into the control topic, as the controller.
+
+        The pen is never taken up for it: only a round that read the control topic afterwards may.
+
+        Raises:
+            ClusterError: nothing was written, or it is unknown; also before the first round.
+            FencedError: another controller took over.
+        """
+        writer = self._writer
+        if writer is None or writer.spent:
+            raise UnreachableError(
+                "the controller has not begun its round yet", subject=self.pair.id
+            )
+        placed = [Placed(self._control_topic, 0, key, value) for key, value in entries]
+        await self._alone(writer.write, placed)
+
+    async def _alone(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Runs a write to its end while no other one runs."""
+        async with self._writing:
+            return await finished(call, *arguments, **named)
+
+    async def share_once(self) -> tuple[Record, ...]:
+        """Splits throttles anew by what lanes still have to copy; returns the records written.
+
+        Raises:
+            ClusterError: a cluster does not answer.
+            FencedError: another controller took over.
+        """
+        writer = await self._pen()
+        control = await finished(self._read_control)
+        shares = await finished(self._keeper.shares, control)
+        placed = [Placed(self._control_topic, 0, *share.encode()) for share in shares]
+        await self._alone(writer.write, placed)
+        return shares
+
+    async def run_once(self, *, all_settings: bool = False) -> Done:
+        """One round: the pair is as it should be afterwards, as far as the clusters allow.
+
+        Raises:
+            ClusterError: a cluster does not answer; nothing is half done that the next round would
+                not finish.
+            FencedError: another controller took over; the next round takes it back.
+        """
+        actions: list[ClusterAction | ArrangeLanes | WriteRecord | EraseRecord] = []
+        writer = await self._pen()
+        control = await finished(self._read_control)
+        decision = await self._decide(control, all_settings=all_settings)
+        for _ in range(MAX_ROUNDS):
+            if not decision.cluster_actions:
+                break
+            outcome = await self._executor.execute(
+                decision.cluster_actions, progress=lambda action: self._progress(action.reason)
+            )
+            actions.extend(outcome.done)
+            self._aftermath.remember(created=outcome.created, refusals=outcome.refusals)
+            for done in outcome.done:
+                LOGGER.info("done", flow=self.pair.id, action=done.identity, reason=done.reason)
+            await finished(self._await_sight, frozenset(outcome.created))
+            decision = await self._decide(control, all_settings=True)
+        if self._aftermath.created:
+            self._soon()
+        for action in decision.actions:
+            if isinstance(action, ArrangeLanes):
+                control = await self._alone(self._arrange, writer, action, control)
+                actions.append(action)
+                self._progress(action.reason)
+        writes = [
+            action for action in decision.actions if isinstance(action, WriteRecord | EraseRecord)
+        ]
+        if writes:
+            control = await self._alone(self._write, writer, writes, control)
+            actions.extend(writes)
+            for write in writes:
+                self._progress(write.reason)
+                LOGGER.info("recorded", flow=self.pair.id, reason=write.reason)
+        return Done(decision, tuple(actions), control)
+
+    def _await_sight(self, names: frozenset[str]) -> None:
+        """A created topic shows after a moment; whoever waits for it does in one round what it asks."""
+        for _ in range(SIGHT_LOOKS):
+            if not names or names <= self._target_admin.topic_partitions().keys():
+                return
+            time.sleep(SIGHT_SECONDS)  # the brokers' time, not the one that decisions go by
+
+    async def _rest(self, seconds: float) -> None:
+        """Waits for the next round or a wake; splits throttles meanwhile where there are any."""
+        deadline = self._clock.monotonic() + seconds
+        while (left := deadline - self._clock.monotonic()) > 0 and not self._wake.is_set():
+            step = min(left, SHARE_SECONDS) if self._keeper.needed else left
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), step)
+            if self._keeper.needed:
+                try:
+                    await self.share_once()
+                except ReplicatorError as error:
+                    # The next round meets the same trouble and reports it.
+                    LOGGER.info("throttle not split", flow=self.pair.id, error=error.message)
+
+    def close(self) -> None:
+        """Puts the pen down, and gives its connections back."""
+        self._observer.close()
+        self._put_down()
+
+    def _put_down(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    async def _decide(self, control: ControlState, *, all_settings: bool) -> Decision:
+        snapshot = await finished(
+            self._observer.observe,
+            control,
+            refusals=self._aftermath.refusals,
+            just_created=self._aftermath.created,
+            all_settings=all_settings,
+        )
+        self._aftermath.seen(snapshot.target_names)
+        return self._settled.decide(self.pair, replace(snapshot, noticed=self._noticed()))
+
+    async def _pen(self) -> ControllerWriter:
+        if self._writer is not None and self._writer.spent:
+            self._put_down()
+        if self._writer is None:
+            self._writer = await finished(
+                ControllerWriter, self.pair, self._plan.topology, client_id=self._client_id
+            )
+        return self._writer
+
+    def _read_control(self) -> ControlState:
+        return self._log.read(self._target_admin)
+
+    def _arrange(
+        self, writer: ControllerWriter, action: ArrangeLanes, control: ControlState
+    ) -> ControlState:
+        LOGGER.info("lanes", flow=self.pair.id, reason=action.reason)
+        change = LaneChange(
+            self.pair,
+            self._plan.topology,
+            admin=self._target_admin,
+            writer=writer,
+            client_id=self._client_id,
+            step=self._step,
+        )
+        written = change.carry_out(action)
+        return control.fold(
+            [
+                *(record.tombstone() for record in action.erased),
+                *(record.encode() for record in written),
+            ]
+        )
+
+    def _write(
+        self,
+        writer: ControllerWriter,
+        actions: list[WriteRecord | EraseRecord],
+        control: ControlState,
+    ) -> ControlState:
+        log = [
+            action.record.encode() if isinstance(action, WriteRecord) else action.record.tombstone()
+            for action in actions
+        ]
+        writer.write([Placed(self._control_topic, 0, key, value) for key, value in log])
+        return control.fold(log)
+
+    async def _failed(self, error: ReplicatorError) -> None:
+        """Keeps the error as a problem, and tells the control topic where that still answers."""
+        if isinstance(error, FencedError):
+            LOGGER.info("another controller took over", flow=self.pair.id)
+            return
+        problem = Problem(
+            error.code,
+            error.subject or self.pair.id,
+            error.message,
+            error.remedy or "It is tried again by itself.",
+        )
+        self.problems = (problem,)
+        LOGGER.warning("not reconciled", flow=self.pair.id, error=error.paragraph())
+        if error.subject == f"cluster:{self.pair.target.alias}":
+            return
+        with contextlib.suppress(ReplicatorError):
+            await self._report(problem)
+
+    async def _report(self, problem: Problem) -> None:
+        writer = await self._pen()
+        control = await finished(self._read_control)
+        source = self.pair.source.alias
+        at_ms = round(self._clock.now() * 1000)
+        records: list[Record] = []
+        for flow in self.pair.flows:
+            held = control.problems(source, flow.link)
+            parts = held.problems if held is not None else ()
+            if all(part.code != problem.code for part in parts):
+                records.append(
+                    ProblemRecord(
+                        source=source,
+                        link=flow.link,
+                        problems=(*parts, problem_part(problem)),
+                        at_ms=at_ms,
+                    )
+                )
+        placed = [Placed(self._control_topic, 0, *record.encode()) for record in records]
+        await self._alone(writer.write, placed)
+
+    def _soon(self) -> None:
+        """A created topic is not visible yet: look again in a moment, not at the next interval."""
+        asyncio.get_running_loop().call_later(UNSEEN_SECONDS, self._wake.set)

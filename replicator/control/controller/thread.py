@@ -1,0 +1,130 @@
+"""The controller of a pair in a thread of its own, started and stopped with lane 0."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+from replicator.clock import Clock
+from replicator.control.controller.controller import PairController
+from replicator.control.store.follower import ControlFollower
+from replicator.control.tasks.task import DutyDesk, DutyRunner
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.kafka.admin import ClusterAdmin
+from replicator.observability.figures import DutyFigures
+from replicator.topology.plan import PairPlan, Plan
+
+STOP_SECONDS = 5.0
+
+
+class ControllerThread(threading.Thread):
+    """Owns an event loop and the controller's clients; public methods are thread-safe.
+
+    Attributes:
+        pair: what it steers.
+        figures: what the duties counted, by link.
+    """
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        pair: PairPlan,
+        follower: ControlFollower,
+        clock: Clock,
+        client_id: str,
+    ) -> None:
+        super().__init__(name=f"controller-{pair.id}", daemon=True)
+        self._plan = plan
+        self.pair = self._pair = pair
+        self._follower = follower
+        self._clock = clock
+        self._client_id = f"{client_id}-controller"
+        self._loop = asyncio.new_event_loop()
+        self._task: asyncio.Task[None] | None = None
+        self._controller: PairController | None = None
+        self._runners: tuple[DutyRunner, ...] = ()
+        self._stopping = False
+        self.figures = {flow.link: DutyFigures() for flow in pair.flows}
+
+    def run(self) -> None:
+        """Runs rounds until stopped."""
+        asyncio.set_event_loop(self._loop)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                self._loop.run_until_complete(self._work())
+        finally:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    def wake(self) -> None:
+        """Asks for a round now."""
+        self._post(lambda: self._controller.wake() if self._controller is not None else None)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps the controller from doing its work at present."""
+        controller = self._controller
+        return () if controller is None else controller.problems
+
+    def noticed(self) -> tuple[Problem, ...]:
+        """What its duties found wrong; records move on beside it."""
+        return tuple(problem for runner in self._runners for problem in runner.problems)
+
+    def stop(self) -> None:
+        """Ends the rounds; what one began is finished by whoever is the controller next."""
+        self._stopping = True
+        self._post(lambda: self._task.cancel() if self._task is not None else None)
+        if self.is_alive():
+            self.join(STOP_SECONDS)
+
+    def _post(self, call: Callable[[], object]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+            self._loop.call_soon_threadsafe(call)
+
+    async def _work(self) -> None:
+        self._task = asyncio.current_task()
+        if self._stopping:
+            return
+        with (
+            ClusterAdmin(self._pair.source, client_id=self._client_id) as source_admin,
+            ClusterAdmin(self._pair.target, client_id=self._client_id) as target_admin,
+        ):
+            self._controller = PairController(
+                self._pair,
+                self._plan,
+                source_admin=source_admin,
+                target_admin=target_admin,
+                clock=self._clock,
+                client_id=self._client_id,
+                log=self._follower,
+                noticed=self.noticed,
+            )
+            try:
+                await self._serve(self._controller, (source_admin, target_admin))
+            finally:
+                self._controller.close()
+
+    async def _serve(self, controller: PairController, admins: tuple[ClusterAdmin, ...]) -> None:
+        """The controller's rounds, and beside them its duties."""
+        desk = DutyDesk(
+            plan=self._plan,
+            pair=self._pair,
+            clock=self._clock,
+            client_id=self._client_id,
+            store=controller.store,
+            control=lambda: self._follower.state,
+            figures=self.figures,
+            admins=admins,
+        )
+        async with asyncio.TaskGroup() as group:
+            rounds = group.create_task(controller.run())
+            # Duties are slow to import, and lanes need them for nothing.
+            await controller.begun.wait()
+            from replicator.control.tasks.registry import duties_of
+
+            self._runners = tuple(
+                DutyRunner(duty, flow=self._pair.id, clock=self._clock) for duty in duties_of(desk)
+            )
+            for runner in self._runners:
+                group.create_task(runner.run())
+            await rounds

@@ -1,0 +1,222 @@
+"""Taking over from MirrorMaker 2: where each partition will start, and whether it may be done.
+
+Everything here only reads. What could make records be lost or copied twice is a refusal: a
+MirrorMaker 2 that still runs, copies under other names, checkpoints or workers of our own, and flows
+that would carry its copies back, because they say nothing of where they came from.
+"""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from replicator.control.controller.lane_migration import read_checkpoints
+from replicator.control.operator.mm2_adoption_starts import Start, find_starts
+from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
+from replicator.dataplane.progress.checkpoint import decode_checkpoints
+from replicator.errors import RefusedError
+from replicator.identifiers import checkpoints_topic, membership_group
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.connect_groups import describe_worker_group
+from replicator.mm2.adopt import Key, Progress, read_progress
+from replicator.mm2.import_map import MirroredFlow
+from replicator.policy.naming import carries_source, target_name
+from replicator.policy.selection import select_topics
+from replicator.topology.plan import FlowPlan, PairPlan, Plan
+
+CLIENT_ID = "replicator-adopt"
+WATCH_SECONDS = 2.0
+"""How long the ends of logs are watched for a MirrorMaker 2 that is in no group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """One flow that can be taken over."""
+
+    pair: PairPlan
+    mirrored: MirroredFlow
+    starts: tuple[Start, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """The flow under the field names of the contract."""
+        return {
+            "flow": self.pair.id,
+            "offsetsTopic": self.mirrored.offsets_topic,
+            "partitions": [start.as_json() for start in self.starts],
+        }
+
+
+def matching_pairs(
+    plan: Plan, mirrored: Sequence[MirroredFlow]
+) -> tuple[tuple[PairPlan, MirroredFlow], ...]:
+    """The pairs of the topology that MirrorMaker 2 copies.
+
+    Raises:
+        RefusedError: one of its flows is not in the topology, so it would just end.
+    """
+    pairs = {(str(pair.source.alias), str(pair.target.alias)): pair for pair in plan.pairs}
+    for flow in mirrored:
+        if (flow.source, flow.target) not in pairs:
+            raise RefusedError(
+                f"the topology has no flow '{flow.source}->{flow.target}', which MirrorMaker 2 copies",
+                remedy="Add it, or switch it off in the properties file. Aliases must be those that "
+                "import-mm2 gave.",
+            )
+    return tuple((pairs[flow.source, flow.target], flow) for flow in mirrored)
+
+
+def survey(
+    plan: Plan, pair: PairPlan, mirrored: MirroredFlow, *, watch_seconds: float = WATCH_SECONDS
+) -> Survey:
+    """Looks at one flow.
+
+    Raises:
+        RefusedError: it must not be taken over now, with what to do.
+        ClusterError: a cluster does not answer.
+    """
+    with (
+        ClusterAdmin(pair.source, client_id=CLIENT_ID) as source,
+        ClusterAdmin(pair.target, client_id=CLIENT_ID) as target,
+    ):
+        _refuse_members(pair, mirrored)
+        _refuse_own(plan, pair, target)
+        aliases = [str(cluster.alias) for cluster in plan.clusters]
+        wanted = wanted_topics(pair, source.topic_partitions(), aliases)
+        _refuse_ways_back(plan, wanted)
+        targets = target.topic_partitions()
+        progress = read_progress(
+            pair.target, target, mirrored.offsets_topic, mirrored.source_name, client_id=CLIENT_ID
+        )
+        _refuse_other_names(pair, mirrored, wanted, targets, progress)
+        _refuse_movement(pair, _watched(mirrored, wanted, targets), target, watch_seconds)
+        starts = find_starts(wanted, progress, source, target, targets)
+    return Survey(pair, mirrored, starts)
+
+
+def _refuse_members(pair: PairPlan, mirrored: MirroredFlow) -> None:
+    group = describe_worker_group(pair.target, mirrored.group, client_id=CLIENT_ID)
+    if group.active:
+        raise RefusedError(
+            f"MirrorMaker 2 still runs: its group '{mirrored.group}' is {group.state.lower()}, "
+            f"members: {group.members}",
+            subject=str(pair.id),
+            remedy="Stop it. A worker that was killed leaves its group after its session, 10 seconds "
+            "by default; try again then.",
+        )
+
+
+def _refuse_own(plan: Plan, pair: PairPlan, target: ClusterAdmin) -> None:
+    """Nothing of ours may have begun."""
+    group = membership_group(plan.topology, pair.source.alias)
+    if target.describe_group(group).active:
+        raise RefusedError(
+            "workers of the replicator run for this flow",
+            subject=str(pair.id),
+            remedy="Stop them; start them again when the progress has been taken over.",
+        )
+    name = checkpoints_topic(plan.topology, pair.source.alias)
+    described = target.describe_topics([name]).get(name)
+    if described is not None and own_checkpoints(plan, pair, described.partitions):
+        raise RefusedError(
+            "the replicator has copied in this flow already, so it has checkpoints of its own",
+            subject=str(pair.id),
+            remedy="They count from now on, and nothing has to be taken over. To begin anew, use "
+            "another metadata.name.",
+        )
+
+
+def own_checkpoints(plan: Plan, pair: PairPlan, partitions: int) -> bool:
+    """Whether any checkpoint of the pair is stored."""
+    name = checkpoints_topic(plan.topology, pair.source.alias)
+    stored = read_checkpoints(pair, name, range(partitions), client_id=CLIENT_ID)
+    return any(decode_checkpoints(records) for records in stored.values())
+
+
+def _refuse_ways_back(plan: Plan, wanted: Sequence[WantedTopic]) -> None:
+    """MirrorMaker 2's copies carry no hops: a flow back under one name would take them for new."""
+    for one in wanted:
+        back = way_back(plan, one.flow, one.target)
+        if back is not None:
+            raise RefusedError(
+                f"flow {back.id} would carry MirrorMaker 2's copies of '{one.topic}' back to "
+                f"{one.flow.source}: they do not say where they came from",
+                subject=str(one.flow.id),
+                remedy="Take over one way first. When that runs, add the way back with "
+                "startFrom: latest, so that only new records go there.",
+            )
+
+
+def way_back(plan: Plan, flow: FlowPlan, name: str) -> FlowPlan | None:
+    """The last of a row of flows that leads a target topic home under the same name, or None."""
+    if carries_source(flow.policy.naming):
+        return None
+    aliases = [str(cluster.alias) for cluster in plan.clusters]
+    reached, grew = {flow.target}, True
+    while grew:
+        grew = False
+        for other in plan.flows:
+            if other.source not in reached or other.target in reached:
+                continue
+            if carries_source(other.policy.naming) or other.policy.start_from.kind == "latest":
+                continue
+            if not select_topics(other.policy, [name], blocked=other.blocked, aliases=aliases):
+                continue
+            if other.target == flow.source:
+                return other
+            reached.add(other.target)
+            grew = True
+    return None
+
+
+def _refuse_other_names(
+    pair: PairPlan,
+    mirrored: MirroredFlow,
+    wanted: Sequence[WantedTopic],
+    targets: Collection[str],
+    progress: Progress,
+) -> None:
+    """A copy that went on under another name would begin in the middle."""
+    copied = {topic for topic, _ in progress.last_copied}
+    for one in wanted:
+        if one.topic not in copied:
+            continue
+        theirs = target_name(mirrored.naming, mirrored.source, one.topic)
+        if one.target != theirs:
+            raise RefusedError(
+                f"MirrorMaker 2 copies '{one.topic}' to '{theirs}', the topology to '{one.target}'",
+                subject=str(pair.id),
+                remedy="Set naming as import-mm2 gave it, or leave the topic out of the link.",
+            )
+        if theirs not in targets:
+            raise RefusedError(
+                f"'{theirs}' does not exist on {mirrored.target}, though MirrorMaker 2 stored how far "
+                f"it copied '{one.topic}'",
+                subject=str(pair.id),
+                remedy="What it held is gone. Leave the topic out of the link while taking over, and "
+                "add it afterwards: then it is copied from its start.",
+            )
+
+
+def _watched(
+    mirrored: MirroredFlow, wanted: Sequence[WantedTopic], targets: Mapping[str, int]
+) -> list[Key]:
+    """Partitions on the target that nobody but MirrorMaker 2 writes to."""
+    names = {mirrored.offsets_topic}
+    # A topic whose name tells its source has no other writer; others may have one.
+    names |= {one.target for one in wanted if carries_source(one.flow.policy.naming)}
+    return [(name, number) for name in names for number in range(targets.get(name, 0))]
+
+
+def _refuse_movement(
+    pair: PairPlan, keys: Sequence[Key], target: ClusterAdmin, seconds: float
+) -> None:
+    """A worker in no group (standalone, or just cut off) shows by what it writes."""
+    before = target.offsets(keys, "latest", isolation="read_uncommitted")
+    time.sleep(seconds)  # what is written meanwhile is the proof: no event tells of a writer
+    after = target.offsets(keys, "latest", isolation="read_uncommitted")
+    moved = sorted({key[0] for key in keys if before.get(key) != after.get(key)})
+    if moved:
+        raise RefusedError(
+            f"somebody still writes to '{moved[0]}': MirrorMaker 2, it seems",
+            subject=str(pair.id),
+            remedy="Stop it, and try again.",
+        )

@@ -1,0 +1,274 @@
+"""Durable pause and resume: records in the control topic that every worker follows.
+
+A pause outlives workers. Resuming a scope ends its own pause and every one inside it. Accepting a
+gap lets partitions go on that stopped because source records are gone; the decision, and what is
+given up, stays on record.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replicator.clock import Clock, SystemClock
+from replicator.control.controller.bootstrap import read_control
+from replicator.control.controller.lane_migration import read_checkpoints
+from replicator.control.store.records import Gap, Lost, Pause, TopicRecord
+from replicator.control.store.state import ControlState
+from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
+from replicator.errors import InputError, NotFoundError, RefusedError, ReplicatorError
+from replicator.identifiers import checkpoints_topic, control_topic, parse_flow_id
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.log_writer import LogWriter
+from replicator.topology.plan import PairPlan, Plan
+
+CLIENT_ID = "replicator-operator"
+
+JsonObject = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is to be paused or resumed: a pair's flow, a topic of it, a partition of that."""
+
+    pair: PairPlan
+    topic: str | None
+    partition: int | None
+
+    def covers(self, topic: str | None, partition: int | None) -> bool:
+        """Whether something is this scope or lies inside it."""
+        return self.topic in {None, topic} and self.partition in {None, partition}
+
+    def words(self) -> str:
+        """The scope for a person."""
+        parts = [self.topic or "", "" if self.partition is None else str(self.partition)]
+        inside = "/".join(part for part in parts if part)
+        return f"{self.pair.id} {inside}".strip()
+
+
+def pause_flow(
+    plan: Plan,
+    flow: str,
+    *,
+    by: str,
+    topic: str | None = None,
+    partition: int | None = None,
+    clock: Clock | None = None,
+) -> JsonObject:
+    """Pauses a flow, a topic or a partition until it is resumed.
+
+    Returns:
+        ``{"flow", "topic", "partition", "paused": true, "at", "by"}``.
+
+    Raises:
+        InputError: no such flow, topic or partition.
+        ClusterError: the target does not answer.
+    """
+    scope, control = _look_up(plan, flow, topic, partition)
+    _known(scope, control)
+    now_ms = round((clock or SystemClock()).now() * 1000)
+    record = Pause(
+        flow=scope.pair.id, topic=topic, partition=partition, at_ms=now_ms, by=by
+    )  # fmt: skip
+    _write(plan, scope.pair, [record.encode()])
+    return {
+        "flow": scope.pair.id, "topic": topic, "partition": partition,
+        "paused": True, "at": now_ms, "by": by,
+    }  # fmt: skip
+
+
+def resume_flow(
+    plan: Plan,
+    flow: str,
+    *,
+    by: str,
+    topic: str | None = None,
+    partition: int | None = None,
+    accept_gap: bool = False,
+    clock: Clock | None = None,
+) -> JsonObject:
+    """Ends pauses of a scope and of everything inside it; with ``accept_gap`` also stops.
+
+    Returns:
+        ``{"flow", "topic", "partition", "resumed": [...], "gaps": [...]}``: which pauses ended and
+        which lost source offsets were accepted.
+
+    Raises:
+        InputError: no such flow, topic or partition.
+        RefusedError: something that contains the scope is paused, or there is no gap to accept.
+        ClusterError: the target does not answer.
+    """
+    scope, control = _look_up(plan, flow, topic, partition)
+    topics = _known(scope, control)
+    pauses = control.pauses(scope.pair.id)
+    ended = [pause for pause in pauses if scope.covers(pause.topic, pause.partition)]
+    wider = [
+        pause
+        for pause in pauses
+        if pause not in ended
+        and Scope(scope.pair, pause.topic, pause.partition).covers(topic, partition)
+    ]
+    if wider:
+        held = Scope(scope.pair, wider[0].topic, wider[0].partition)
+        raise RefusedError(
+            f"{held.words()} is paused as a whole, so {scope.words()} would not move",
+            subject=scope.words(),
+            remedy=f"Resume that: replicator resume --flow '{scope.pair.id}'"
+            + (f" --topic {held.topic}" if held.topic else ""),
+        )
+    now_ms = round((clock or SystemClock()).now() * 1000)
+    gaps = _gaps(plan, scope, topics, by=by, now_ms=now_ms) if accept_gap else ()
+    if accept_gap and not gaps:
+        raise RefusedError(
+            "no partition is stopped there, so there is no gap to accept",
+            subject=scope.words(),
+            remedy="Look at 'replicator status'.",
+        )
+    _write(plan, scope.pair, [*(p.tombstone() for p in ended), *(gap.encode() for gap in gaps)])
+    return {
+        "flow": scope.pair.id,
+        "topic": topic,
+        "partition": partition,
+        "resumed": [{"topic": p.topic, "partition": p.partition} for p in ended],
+        "gaps": [
+            {
+                "topic": gap.topic,
+                "partition": gap.partition,
+                "problem": gap.problem,
+                "detail": gap.detail,
+                "from": gap.lost.from_offset,
+                "to": gap.lost.to_offset,
+            }
+            for gap in gaps
+        ],
+    }
+
+
+def find_pair(plan: Plan, flow: str) -> PairPlan:
+    """The pair behind ``source->target``.
+
+    Raises:
+        InputError: the topology has no such flow.
+    """
+    try:
+        wanted = parse_flow_id(flow)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    for pair in plan.pairs:
+        if (pair.source.alias, pair.target.alias) == wanted:
+            return pair
+    raise InputError(
+        f"the topology has no flow '{flow}'",
+        remedy=f"Its flows: {', '.join(pair.id for pair in plan.pairs)}.",
+    )
+
+
+def require_control(plan: Plan, pair: PairPlan, *, client_id: str) -> ControlState:
+    """The target's control topic.
+
+    Raises:
+        InputError: the pair was never applied, so nothing is on record.
+        ClusterError: the target does not answer.
+    """
+    try:
+        return read_control(plan.topology, pair.target, client_id=client_id)
+    except NotFoundError as error:
+        raise InputError(
+            "it was never applied: its target has no control topic",
+            subject=pair.id,
+            remedy="Run 'replicator apply', or start a worker.",
+        ) from error
+
+
+def _look_up(
+    plan: Plan, flow: str, topic: str | None, partition: int | None
+) -> tuple[Scope, ControlState]:
+    pair = find_pair(plan, flow)
+    if partition is not None and topic is None:
+        raise InputError("a partition needs its topic", remedy="Add --topic.")
+    return Scope(pair, topic, partition), require_control(plan, pair, client_id=CLIENT_ID)
+
+
+def _known(scope: Scope, control: ControlState) -> tuple[TopicRecord, ...]:
+    topics = control.topics(scope.pair.source.alias)
+    if scope.topic is None:
+        return topics
+    found = tuple(record for record in topics if record.topic == scope.topic)
+    if not found:
+        names = ", ".join(record.topic for record in topics[:5]) or "none yet"
+        raise InputError(
+            f"flow {scope.pair.id} has no topic '{scope.topic}'", remedy=f"Its topics: {names}."
+        )
+    if scope.partition is not None and not 0 <= scope.partition < found[0].partitions:
+        raise InputError(
+            f"topic '{scope.topic}' has no partition {scope.partition}",
+            remedy=f"It has the partitions 0 to {found[0].partitions - 1}.",
+        )
+    return found
+
+
+def _gaps(
+    plan: Plan, scope: Scope, topics: Sequence[TopicRecord], *, by: str, now_ms: int
+) -> tuple[Gap, ...]:
+    names = {record.topic for record in topics}
+    stopped = [
+        checkpoint
+        for checkpoint in _checkpoints(plan, scope.pair)
+        if checkpoint.problem
+        and checkpoint.topic in names
+        and scope.covers(checkpoint.topic, checkpoint.partition)
+    ]
+    starts = _source_starts(scope.pair, stopped)
+    return tuple(
+        Gap(
+            source=scope.pair.source.alias,
+            topic=checkpoint.topic,
+            partition=checkpoint.partition,
+            token=secrets.token_hex(8),
+            at_ms=now_ms,
+            by=by,
+            problem=checkpoint.problem,
+            detail=checkpoint.detail,
+            lost=Lost(
+                from_offset=checkpoint.offset,
+                to_offset=starts.get((checkpoint.topic, checkpoint.partition)),
+            ),
+        )
+        for checkpoint in stopped
+    )
+
+
+def _checkpoints(plan: Plan, pair: PairPlan) -> list[Checkpoint]:
+    name = checkpoints_topic(plan.topology, pair.source.alias)
+    with ClusterAdmin(pair.target, client_id=CLIENT_ID) as admin:
+        described = admin.describe_topics([name]).get(name)
+    if described is None:
+        return []
+    stored = read_checkpoints(pair, name, range(described.partitions), client_id=CLIENT_ID)
+    return [
+        checkpoint
+        for records in stored.values()
+        for checkpoint in decode_checkpoints(records).values()
+    ]
+
+
+def _source_starts(pair: PairPlan, stopped: Sequence[Checkpoint]) -> dict[tuple[str, int], int]:
+    """Where the source's logs begin now; empty when it does not answer: the gap stands anyway."""
+    keys = [(checkpoint.topic, checkpoint.partition) for checkpoint in stopped]
+    try:
+        with ClusterAdmin(pair.source, client_id=CLIENT_ID, timeout_seconds=5.0) as admin:
+            answers = admin.offsets(keys, "earliest") if keys else {}
+    except ReplicatorError:
+        return {}
+    offsets = {
+        (checkpoint.topic, checkpoint.partition): checkpoint.offset for checkpoint in stopped
+    }
+    return {
+        key: answer
+        for key, answer in answers.items()
+        if isinstance(answer, int) and answer >= offsets[key]
+    }
+
+
+def _write(plan: Plan, pair: PairPlan, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+    with LogWriter(pair.target, control_topic(plan.topology), client_id=CLIENT_ID) as writer:
+        writer.write(entries)

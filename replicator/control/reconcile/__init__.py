@@ -1,0 +1,1 @@
+"""replicator.control.reconcile.decide."""

@@ -1,0 +1,91 @@
+"""Which topics begin with a bulk copy of their history: looked up once, when a topic is first taken.
+
+The decision is written in the transaction that makes the topic ``active``, so that no lane is ever
+told to copy what Spark is to copy.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from replicator.control.backfill.facts import known_offsets, sizes_on_disk
+from replicator.control.backfill.ranges import Key
+from replicator.control.reconcile.snapshot import TopicFacts
+from replicator.control.reconcile.topic_selection import WantedTopic
+from replicator.control.store.records import Seed, TopicRecord
+from replicator.control.store.state import ControlState
+from replicator.identifiers import is_canary_topic
+from replicator.kafka.admin import ClusterAdmin
+from replicator.topology.plan import ClusterPlan
+
+CONTROLLER = "controller"
+"""``by`` of a seed that no operator asked for: workers see to it by themselves."""
+
+
+def first_histories(
+    source: ClusterPlan,
+    admin: ClusterAdmin,
+    wanted: Iterable[WantedTopic],
+    topics: Mapping[str, TopicFacts],
+) -> dict[Key, int]:
+    """Bytes on disk of partitions with records, of topics that ``may_begin_in_bulk``.
+
+    0 where brokers do not tell sizes.
+
+    Raises:
+        ClusterError: the source does not answer.
+    """
+    asked = [one for one in wanted if one.topic in topics]
+    keys = [(one.topic, n) for one in asked for n in range(topics[one.topic].partitions)]
+    if not keys:
+        return {}
+    starts = known_offsets(admin.offsets(keys, "earliest"))
+    ends = known_offsets(admin.offsets(keys, "latest"))
+    sizes = sizes_on_disk(source, {topic for topic, _ in keys})
+    return {
+        key: sizes.get(key, 0) for key in keys if ends.get(key, 0) > starts.get(key, ends.get(key, 0))
+    }  # fmt: skip
+
+
+def may_begin_in_bulk(one: WantedTopic, control: ControlState) -> bool:
+    """Whether the topic is taken for the first time by a flow that wants its history in bulk."""
+    policy = one.flow.policy
+    held = control.topic(one.flow.source, one.flow.link, one.topic)
+    return (
+        policy.bulk_sync.mode != "never"
+        and policy.runtime == "workers"
+        and policy.start_from.kind != "latest"
+        and one.problem is None
+        and not is_canary_topic(one.topic)
+        and (held is None or not held.activated)
+    )
+
+
+def first_seeds(
+    one: WantedTopic, record: TopicRecord, histories: Mapping[Key, int], *, at_ms: int
+) -> tuple[Seed, ...]:
+    """The seeds to write with a topic's first active record; none when lanes are to copy it."""
+    bulk = one.flow.policy.bulk_sync
+    held = {key: size for key, size in histories.items() if key[0] == one.topic}
+    whole = sum(held.values())
+    if not held or (bulk.mode == "auto" and whole < bulk.threshold_bytes):
+        return ()
+    return tuple(
+        Seed(
+            source=str(one.flow.source),
+            link=str(one.flow.link),
+            topic=one.topic,
+            partition=number,
+            state="seeding",
+            at_ms=at_ms,
+            by=CONTROLLER,
+        )
+        for _, number in sorted(held)
+        if number < record.working_partitions
+    )
+
+
+def asked_by_controller(control: ControlState, source: str) -> bool:
+    """Whether there is history that a worker has to see to."""
+    return any(
+        seed.state != "done" and seed.purpose == "history" and seed.by == CONTROLLER
+        for seed in control.seeds(source)
+    )

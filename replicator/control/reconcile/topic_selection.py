@@ -1,0 +1,82 @@
+"""Which source topics a pair wants on the target, and under which names. Pure."""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.identifiers import canary_topic
+from replicator.policy.naming import name_problem, target_name
+from replicator.policy.selection import select_topics, topic_priority
+from replicator.policy.values import Priority
+from replicator.topology.plan import FlowPlan, PairPlan
+
+
+@dataclass(frozen=True, slots=True)
+class WantedTopic:
+    """One source topic of one flow; with a ``problem`` it must not be copied."""
+
+    flow: FlowPlan
+    topic: str
+    target: str
+    priority: Priority
+    problem: Problem | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Link and source topic."""
+        return self.flow.link, self.topic
+
+
+def wanted_topics(
+    pair: PairPlan, names: Iterable[str], aliases: Collection[str]
+) -> tuple[WantedTopic, ...]:
+    """Applies selection and naming of every flow to the topics of the source.
+
+    A source topic that two links take goes to the first in the file, and two source topics that
+    would become one target topic are both named in the problem of the second: one target partition
+    has one writer, or offsets could not be translated.
+    """
+    known = tuple(names)
+    taken: dict[str, WantedTopic] = {}
+    sources: set[str] = set()
+    wanted: list[WantedTopic] = []
+    for flow in pair.flows:
+        selected = select_topics(flow.policy, known, blocked=flow.blocked, aliases=aliases)
+        for topic in selected:
+            if topic in sources:
+                continue
+            sources.add(topic)
+            target = target_name(flow.policy.naming, flow.source, topic)
+            one = WantedTopic(
+                flow, topic, target, topic_priority(flow.policy, topic),
+                _problem(flow, topic, target, taken.get(target)),
+            )  # fmt: skip
+            if one.problem is None:
+                taken[target] = one
+            wanted.append(one)
+    return (*wanted, *_canaries(pair, frozenset(known)))
+
+
+def _canaries(pair: PairPlan, names: frozenset[str]) -> Iterator[WantedTopic]:
+    """The canary topics that are there: no selection takes them, every flow copies its own."""
+    for flow in pair.flows if pair.topology else ():
+        name = canary_topic(pair.topology, flow.source, flow.target, flow.link)
+        if name in names:
+            yield WantedTopic(flow, name, name, flow.policy.priority)
+
+
+def _problem(flow: FlowPlan, topic: str, target: str, other: WantedTopic | None) -> Problem | None:
+    illegal = name_problem(target)
+    if illegal is not None:
+        return Problem(
+            "TARGET_REFUSES", topic, f"its name on {flow.target} cannot be: {illegal}",
+            "Exclude the topic, or choose another naming for the link.",
+        )  # fmt: skip
+    if other is not None:
+        return Problem(
+            "TARGET_REFUSES", topic,
+            f"'{target}' on {flow.target} is already written from '{other.topic}' "
+            f"by link '{other.flow.link}'",
+            "Exclude one of the two topics, or give the links different namings.",
+        )  # fmt: skip
+    return None

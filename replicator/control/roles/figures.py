@@ -1,0 +1,28 @@
+"""From a link's role and its last change to the figures of a scrape. Pure."""
+
+from replicator.control.store.role_records import TransitionRecord
+from replicator.observability.figures import LinkFigures
+from replicator.topology.plan import LinkPlan
+from replicator.topology.roles import Role
+
+
+def link_figures(link: LinkPlan, role: Role, last: TransitionRecord | None) -> LinkFigures:
+    """What metrics tell of a link with roles."""
+    report = (last.report if last is not None else None) or {}
+    duration, loss = report.get("rtoSeconds"), report.get("loss") or {}
+    failed_over = last is not None and last.kind == "failover"
+    lost = loss.get("records") if loss.get("known", True) else None
+    return LinkFigures(
+        link=link.name,
+        epoch=role.epoch,
+        roles={
+            str(alias): "active" if alias == role.active else "passive" for alias in link.clusters
+        },
+        duration_seconds=float(duration) if isinstance(duration, int | float) else None,
+        lost_records=_lost(lost) if failed_over else (0 if report else None),
+    )
+
+
+def _lost(records: object) -> int | None:
+    """None where nobody knew: no figure is better than a nought."""
+    return records if isinstance(records, int) else None

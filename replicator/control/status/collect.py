@@ -1,0 +1,271 @@
+"""Reading both sides of every pair for ``status``; clusters that do not answer are said to be so."""
+
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from replicator.clock import Clock, SystemClock
+from replicator.control.controller.bootstrap import read_control
+from replicator.control.controller.lane_migration import read_checkpoints
+from replicator.control.roles.read import RolesRead, read_roles
+from replicator.control.status.facts import GroupMember, Key, PairFacts
+from replicator.control.status.report import JsonObject, status_report
+from replicator.control.store.state import ControlState
+from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.errors import ReplicatorError
+from replicator.identifiers import (
+    checkpoints_topic,
+    control_topic,
+    membership_group,
+    worker_client_id,
+)
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.client import TopicPartition, open_consumer
+from replicator.kafka.errors import kafka_errors
+from replicator.kafka.settings import consumer_config
+from replicator.topology.plan import ClusterPlan, PairPlan, Plan
+
+CLIENT_ID = "replicator-status"
+CLUSTER_SECONDS = 5.0
+"""How long a cluster may take to answer before the rest is shown without it."""
+PEEK_SECONDS = 1.0
+PEEKED_PARTITIONS = 500
+
+
+def collect_status(
+    plan: Plan, *, flow: str | None = None, clock: Clock | None = None
+) -> JsonObject:
+    """The object of ``status -o json``, read now. Blocking; never raises for a silent cluster.
+
+    Args:
+        plan: the topology.
+        flow: only this flow (``source->target``), when given.
+        clock: the machine's by default.
+    """
+    read = read_roles(plan, client_id=CLIENT_ID)
+    oriented = read.oriented()
+    facts = collect_facts(oriented, flow=flow, clock=clock or SystemClock(), read=read)
+    now_ms = round((clock or SystemClock()).now() * 1000)
+    return status_report(oriented, facts, now_ms=now_ms, flow=flow, roles=read.roles())
+
+
+def collect_facts(
+    plan: Plan,
+    *,
+    flow: str | None,
+    clock: Clock,
+    read: RolesRead | None = None,
+) -> dict[str, PairFacts]:
+    """Reads every pair that is asked for, all at the same time; by ``source->target``.
+
+    ``read`` are control topics that were read a moment ago: a cluster that was silent then is not
+    waited for once more.
+    """
+    known = read.states if read is not None else {}
+    silent = read.silent if read is not None else {}
+    pairs = [pair for pair in plan.pairs if flow is None or pair.id == flow]
+    clusters = {cluster.alias: cluster for pair in pairs for cluster in (pair.source, pair.target)}
+    if not pairs:
+        return {}
+    with ThreadPoolExecutor(max(len(clusters), len(pairs)), thread_name_prefix="status") as pool:
+        probes = pool.map(lambda one: _probe(one, silent.get(str(one.alias))), clusters.values())
+        sides = dict(zip(clusters, probes, strict=True))
+        try:
+            answers = pool.map(
+                lambda pair: _read(
+                    plan,
+                    pair,
+                    sides[pair.source.alias],
+                    sides[pair.target.alias],
+                    clock=clock,
+                    known=known.get(pair.target.alias),
+                ),
+                pairs,
+            )
+            return {pair.id: facts for pair, facts in zip(pairs, answers, strict=True)}
+        finally:
+            for side in sides.values():
+                side.admin.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One cluster with its topics, or why it could not be read."""
+
+    admin: ClusterAdmin
+    topics: Mapping[str, int]
+    problem: Problem | None
+
+
+def _probe(cluster: ClusterPlan, silent: ReplicatorError | None) -> _Side:
+    admin = ClusterAdmin(cluster, client_id=CLIENT_ID, timeout_seconds=CLUSTER_SECONDS)
+    if silent is not None:
+        return _Side(admin, {}, problem_of(silent, subject=f"cluster:{cluster.alias}"))
+    try:
+        return _Side(admin, admin.topic_partitions(), None)
+    except ReplicatorError as error:
+        return _Side(admin, {}, problem_of(error, subject=f"cluster:{cluster.alias}"))
+
+
+def problem_of(error: ReplicatorError, *, subject: str) -> Problem:
+    """An error of a cluster as a problem of status."""
+    return Problem(
+        error.code, error.subject or subject, error.message,
+        error.remedy or "Other flows go on; this one is tried again by itself.",
+    )  # fmt: skip
+
+
+def _read(
+    plan: Plan,
+    pair: PairPlan,
+    source: _Side,
+    target: _Side,
+    *,
+    clock: Clock,
+    known: ControlState | None,
+) -> PairFacts:
+    now_ms = round(clock.now() * 1000)
+    name = checkpoints_topic(plan.topology, pair.source.alias)
+    if target.problem is not None or control_topic(plan.topology) not in target.topics:
+        return PairFacts(
+            now_ms, applied=False,
+            source_problem=source.problem, target_problem=target.problem,
+        )  # fmt: skip
+    try:
+        control = known or read_control(
+            plan.topology, pair.target, client_id=CLIENT_ID, timeout_seconds=CLUSTER_SECONDS
+        )
+        members = _members(plan, pair, target.admin)
+        checkpoints = _checkpoints(pair, name, target.topics.get(name, 0))
+        copied = _copied(control, pair)
+        target_ends = _ends(
+            target.admin, {(one, number) for _, one, number in copied if one in target.topics}
+        )
+    except ReplicatorError as error:
+        problem = problem_of(error, subject=f"cluster:{pair.target.alias}")
+        return PairFacts(now_ms, source_problem=source.problem, target_problem=problem)
+    starts: dict[Key, int] = {}
+    ends: dict[Key, int] = {}
+    waiting: dict[Key, int] = {}
+    source_problem = source.problem
+    if source_problem is None:
+        try:
+            keys = {
+                (topic, number)
+                for topic, _, number in copied
+                if number < source.topics.get(topic, 0)
+            }
+            starts = _ends(source.admin, keys, latest=False)
+            ends = _ends(source.admin, keys)
+            waiting = _oldest_waiting(pair.source, checkpoints, starts, ends)
+        except ReplicatorError as error:
+            source_problem = problem_of(error, subject=f"cluster:{pair.source.alias}")
+    return PairFacts(
+        now_ms=round(clock.now() * 1000),
+        control=control,
+        checkpoints=checkpoints,
+        source_starts=starts,
+        source_ends=ends,
+        target_ends=target_ends,
+        oldest_waiting_ms=waiting,
+        members=members,
+        source_problem=source_problem,
+    )
+
+
+def _copied(control: ControlState, pair: PairPlan) -> set[tuple[str, str, int]]:
+    """Source topic, target topic and partition of everything on record."""
+    return {
+        (record.topic, record.target, number)
+        for record in control.topics(pair.source.alias)
+        if record.state != "gone"
+        for number in range(record.partitions)
+    }
+
+
+def _members(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> tuple[GroupMember, ...]:
+    group = admin.describe_group(membership_group(plan.topology, pair.source.alias))
+    prefix = worker_client_id(plan.topology, "")
+    return tuple(
+        GroupMember(
+            member.client_id.removeprefix(prefix) or member.id,
+            tuple(sorted(number for _, number in member.partitions)),
+        )
+        for member in group.members
+    )
+
+
+def _checkpoints(pair: PairPlan, topic: str, partitions: int) -> dict[Key, Checkpoint]:
+    if partitions == 0:
+        return {}
+    merged: dict[Key, Checkpoint] = {}
+    stored = read_checkpoints(pair, topic, range(partitions), client_id=CLIENT_ID)
+    for records in stored.values():
+        for key, checkpoint in decode_checkpoints(records).items():
+            held = merged.get(key)
+            if held is None or checkpoint.at_ms >= held.at_ms:
+                merged[key] = checkpoint
+    return merged
+
+
+def _ends(admin: ClusterAdmin, keys: Iterable[Key], *, latest: bool = True) -> dict[Key, int]:
+    """Offsets of those partitions that answered."""
+    wanted = sorted(keys)
+    if not wanted:
+        return {}
+    answers = admin.offsets(wanted, "latest" if latest else "earliest")
+    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}
+
+
+def _oldest_waiting(
+    source: ClusterPlan,
+    checkpoints: Mapping[Key, Checkpoint],
+    starts: Mapping[Key, int],
+    ends: Mapping[Key, int],
+) -> dict[Key, int]:
+    """Timestamps of the first records not copied yet, read from the source; bounded in time.
+
+    The last copied record's time would not do: after an idle hour the next record would look an
+    hour late the moment it is written.
+    """
+    behind: dict[Key, int] = {}
+    for key, end in ends.items():
+        checkpoint = checkpoints.get(key)
+        start = starts.get(key, 0)
+        position = max(checkpoint.offset if checkpoint is not None else start, start)
+        if position < end and len(behind) < PEEKED_PARTITIONS:
+            behind[key] = position
+    if not behind:
+        return {}
+    consumer = open_consumer(
+        consumer_config(
+            source,
+            client_id=CLIENT_ID,
+            group_id=CLIENT_ID,
+            fetch_wait_seconds=0.05,
+            partition_fetch_bytes=1024,  # the broker gives at least one batch
+            queue_bytes=16 * 1024 * 1024,
+        )
+    )
+    found: dict[Key, int] = {}
+    try:
+        # Asked first, leaders are known at once; the library alone takes half a second to ask.
+        with kafka_errors(f"cluster:{source.alias}", "read the oldest records that wait"):
+            consumer.list_topics(timeout=CLUSTER_SECONDS)
+        consumer.assign([TopicPartition(*key, offset) for key, offset in behind.items()])
+        deadline = time.monotonic() + PEEK_SECONDS
+        left = set(behind)
+        while left and time.monotonic() < deadline:
+            message = consumer.poll(deadline - time.monotonic())
+            if message is None:
+                continue
+            key = (message.topic() or "", message.partition() or 0)
+            if message.error() is None and key in left:
+                found[key] = message.timestamp()[1]
+                consumer.pause([TopicPartition(*key)])
+            left.discard(key)  # read, or at its end: only markers are left to be read
+    finally:
+        consumer.close()
+    return found

@@ -1,0 +1,64 @@
+"""What ``status`` is made from: one pair of clusters as it was read, frozen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from replicator.control.store.state import EMPTY, ControlState
+from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.identifiers import is_stream
+from replicator.topology.plan import FlowPlan
+
+FRESH_SECONDS = 15.0
+"""A worker writes its record about every 5 s; an older one says nothing about now."""
+
+Key = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    """One member of the workers' group and the lanes it owns."""
+
+    id: str
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairFacts:
+    """Everything read about one pair; what could not be read is empty and has a problem.
+
+    Attributes:
+        now_ms: when it was read.
+        applied: whether the target has a control topic that speaks of this pair.
+        control: the target's control topic.
+        checkpoints: by source topic and partition.
+        source_starts: oldest source offsets that still exist.
+        source_ends: next source offsets that can be read (last stable).
+        target_ends: by target topic and partition.
+        oldest_waiting_ms: timestamp of the first record not copied yet, where there is one.
+        members: of the workers' group on the target.
+        source_problem: why the source could not be read.
+        target_problem: why the target could not be read.
+    """
+
+    now_ms: int
+    applied: bool = True
+    control: ControlState = EMPTY
+    checkpoints: Mapping[Key, Checkpoint] = field(default_factory=dict)
+    source_starts: Mapping[Key, int] = field(default_factory=dict)
+    source_ends: Mapping[Key, int] = field(default_factory=dict)
+    target_ends: Mapping[Key, int] = field(default_factory=dict)
+    oldest_waiting_ms: Mapping[Key, int] = field(default_factory=dict)
+    members: tuple[GroupMember, ...] = ()
+    source_problem: Problem | None = None
+    target_problem: Problem | None = None
+
+    def streams(self, flow: FlowPlan) -> bool:
+        """Whether a stream of Spark said lately that it runs the flow."""
+        return any(
+            rate.link == flow.link
+            for worker in self.control.workers(flow.source)
+            if is_stream(worker.id) and self.now_ms - worker.at_ms < FRESH_SECONDS * 1000
+            for rate in worker.flows
+        )

@@ -1,0 +1,160 @@
+"""The state of one source partition, as ``status`` shows it. Pure."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from replicator.control.lanes.checkpoint_moves import lane_of_link
+from replicator.control.status.facts import PairFacts
+from replicator.control.store.records import TopicRecord
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.topology.plan import FlowPlan
+
+State = Literal["waiting", "seeding", "replicating", "paused", "stopped", "failed"]
+
+_NEAR_THE_EDGE = 0.05
+"""A position in the oldest part of a log that retention is eating is about to be overtaken."""
+_LOG_WORTH_A_WARNING = 1000
+
+_STOPPED_REMEDY = (
+    "Look at what is gone; to go on without it: replicator resume --flow '{flow}' --topic {topic} "
+    "--partition {partition} --accept-gap"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One partition; None where a side did not answer."""
+
+    partition: int
+    state: State
+    source_start: int | None
+    source_end: int | None
+    position: int | None
+    target_end: int | None
+    lag_records: int | None
+    lag_seconds: float | None
+    problems: tuple[Problem, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """The partition under the field names of the contract."""
+        return {
+            "partition": self.partition,
+            "state": self.state,
+            "sourceStart": self.source_start,
+            "sourceEnd": self.source_end,
+            "position": self.position,
+            "targetEnd": self.target_end,
+            "lagRecords": self.lag_records,
+            "lagSeconds": self.lag_seconds,
+        }
+
+
+def partition_status(
+    flow: FlowPlan, topic: TopicRecord, partition: int, facts: PairFacts, owned: frozenset[int]
+) -> PartitionStatus:
+    """Joins both clusters' facts about one partition.
+
+    Args:
+        flow: whose partition it is.
+        topic: its record.
+        partition: the number.
+        facts: what was read.
+        owned: the lanes that have a worker.
+    """
+    key = (topic.topic, partition)
+    checkpoint = facts.checkpoints.get(key)
+    start, end = facts.source_starts.get(key), facts.source_ends.get(key)
+    position = checkpoint.offset if checkpoint is not None else None
+    lag = _lag(flow, position, start, end)
+    state, problems = _state(flow, topic, partition, facts, owned)
+    overtaking = _overtaking(topic, partition, position, start, end)
+    return PartitionStatus(
+        partition=partition,
+        state=state,
+        source_start=start,
+        source_end=end,
+        position=position,
+        target_end=facts.target_ends.get((topic.target, partition)),
+        lag_records=lag,
+        lag_seconds=_lag_seconds(lag, facts, key),
+        problems=(*problems, *((overtaking,) if overtaking is not None else ())),
+    )
+
+
+def _state(
+    flow: FlowPlan, topic: TopicRecord, partition: int, facts: PairFacts, owned: frozenset[int]
+) -> tuple[State, tuple[Problem, ...]]:
+    key = (topic.topic, partition)
+    checkpoint = facts.checkpoints.get(key)
+    if topic.state != "active" or partition >= topic.working_partitions:
+        return "stopped", ()  # the topic's own problems say why
+    if checkpoint is not None and checkpoint.problem and not _accepted(facts, flow, key):
+        problem = Problem(
+            checkpoint.problem,
+            f"{topic.topic}/{partition}",
+            checkpoint.detail,
+            _STOPPED_REMEDY.format(flow=flow.id, topic=topic.topic, partition=partition),
+        )
+        return "stopped", (problem,)
+    seed = facts.control.seed(flow.source, flow.link, topic.topic, partition)
+    if seed is not None and seed.state != "done" and seed.purpose == "history":
+        return "seeding", ()
+    if facts.control.paused(flow.id, flow.link, topic.topic, partition):
+        return "paused", ()
+    if facts.source_problem is not None:
+        return "failed", ()
+    if flow.policy.runtime == "spark":
+        held = facts.control.held_by_spark(flow.source, flow.link, topic.topic, partition)
+        return ("replicating" if held and facts.streams(flow) else "waiting"), ()
+    layout = facts.control.layout(flow.source)
+    lane = lane_of_link(layout, flow.link, topic.topic, partition) if layout is not None else None
+    if lane is None or lane not in owned or checkpoint is None:
+        return "waiting", ()
+    return "replicating", ()
+
+
+def _accepted(facts: PairFacts, flow: FlowPlan, key: tuple[str, int]) -> bool:
+    """Whether an operator's decision is on its way that the lane has not acted on yet."""
+    gap = facts.control.gap(flow.source, *key)
+    checkpoint = facts.checkpoints[key]
+    return gap is not None and gap.token != checkpoint.accepted_gap
+
+
+def _lag(flow: FlowPlan, position: int | None, start: int | None, end: int | None) -> int | None:
+    if end is None:
+        return None
+    if position is not None:
+        return max(0, end - position)
+    if flow.policy.start_from.kind == "latest":
+        return 0
+    return max(0, end - (start or 0))
+
+
+def _lag_seconds(lag: int | None, facts: PairFacts, key: tuple[str, int]) -> float | None:
+    """The age of the first record that is not copied yet."""
+    if lag is None:
+        return None
+    if lag == 0:
+        return 0.0
+    oldest_ms = facts.oldest_waiting_ms.get(key)
+    if oldest_ms is None:
+        return None
+    return round(max(0.0, (facts.now_ms - oldest_ms) / 1000), 3)
+
+
+def _overtaking(
+    topic: TopicRecord, partition: int, position: int | None, start: int | None, end: int | None
+) -> Problem | None:
+    if position is None or start is None or end is None or start == 0:
+        return None
+    kept = end - start
+    if kept < _LOG_WORTH_A_WARNING or position >= end or position < start:
+        return None
+    if position - start >= kept * _NEAR_THE_EDGE:
+        return None
+    return Problem(
+        "RETENTION_OVERTAKING",
+        f"{topic.topic}/{partition}",
+        f"retention has removed records up to {start} and the copy is only at {position}",
+        "Lengthen the source's retention, or raise the throttle, until the copy has caught up.",
+    )

@@ -1,0 +1,341 @@
+"""From what was read to the object of ``status -o json``. Pure.
+
+Works with no worker running: everything comes from clusters, control topics and the membership of
+the workers' group.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from replicator.control.status.facts import FRESH_SECONDS, PairFacts
+from replicator.control.status.partition import PartitionStatus, partition_status
+from replicator.control.store.records import (
+    Block,
+    FlowRates,
+    ProblemPart,
+    TopicRecord,
+    WorkerRecord,
+)
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.identifiers import is_canary_topic
+from replicator.topology.plan import FlowPlan, LinkPlan, PairPlan, Plan
+from replicator.topology.roles import Role, first_role
+
+JsonObject = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    record: TopicRecord
+    partitions: tuple[PartitionStatus, ...]
+
+
+def status_report(
+    plan: Plan,
+    facts: Mapping[str, PairFacts],
+    *,
+    now_ms: int,
+    flow: str | None = None,
+    roles: Mapping[str, Role] | None = None,
+) -> JsonObject:
+    """The whole object.
+
+    Args:
+        plan: the topology, with its flows as roles have them.
+        facts: by ``source->target``.
+        now_ms: the time it speaks of.
+        flow: only this flow, when given.
+        roles: of links, by name; the file's word for those that are not there.
+    """
+    known = roles or {}
+    flows = [
+        flow_report(pair, one, facts[pair.id])
+        for pair in plan.pairs
+        if flow is None or pair.id == flow
+        for one in pair.flows
+    ]
+    return {
+        "topology": plan.topology,
+        "planHash": plan.hash,
+        "at": _moment(now_ms),
+        "flows": flows,
+        "links": [_link(link, known.get(link.name), facts.values()) for link in plan.links],
+    }
+
+
+def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
+    """One flow of one link."""
+    layout = facts.control.layout(pair.source.alias)
+    block = layout.block(flow.link) if layout is not None else None
+    owned = frozenset(lane for member in facts.members for lane in member.lanes)
+    topics = [
+        _Topic(
+            record,
+            tuple(
+                partition_status(flow, record, number, facts, owned)
+                for number in range(record.partitions)
+            ),
+        )
+        for record in facts.control.topics(flow.source, flow.link)
+        if record.state != "gone" and not is_canary_topic(record.topic)
+    ]
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    workers = [
+        worker
+        for worker in facts.control.workers(flow.source)
+        if facts.now_ms - worker.at_ms < FRESH_SECONDS * 1000
+    ]
+    unowned = _unowned(block, owned) if flow.policy.runtime == "workers" else ()
+    problems = _problems(flow, facts, topics, workers, unowned)
+    state, reason = _state(flow, facts, block, owned, partitions)
+    lags = [partition.lag_seconds for partition in partitions if partition.lag_seconds is not None]
+    unknown = any(p.lag_records and p.lag_seconds is None for p in partitions)
+    rates = [rate for worker in workers for rate in worker.flows if rate.link == flow.link]
+    return {
+        "flow": flow.id,
+        "link": flow.link,
+        "source": flow.source,
+        "target": flow.target,
+        "state": state,
+        "reason": reason,
+        "lagRecords": _lag_records(facts, block, partitions),
+        "lagSeconds": None if unknown and not any(lags) else max(lags, default=0.0),
+        "recordsPerSecond": round(sum(rate.records_per_second for rate in rates), 1),
+        "bytesPerSecond": round(sum(rate.bytes_per_second for rate in rates), 1),
+        "canary": _canary(rates, facts.now_ms),
+        "workers": _workers(facts, workers, block),
+        "topics": [
+            {
+                "source": topic.record.topic,
+                "target": topic.record.target,
+                "partitions": [partition.as_json() for partition in topic.partitions],
+            }
+            for topic in topics
+        ],
+        "problems": [
+            {
+                "code": problem.code,
+                "subject": problem.subject,
+                "detail": problem.detail,
+                "remedy": problem.remedy,
+            }
+            for problem in problems
+        ],
+    }
+
+
+def _state(
+    flow: FlowPlan,
+    facts: PairFacts,
+    block: Block | None,
+    owned: frozenset[int],
+    partitions: Sequence[PartitionStatus],
+) -> tuple[str, str]:
+    if facts.target_problem is not None:
+        return "failed", f"{flow.target}: {facts.target_problem.detail}"
+    if not facts.applied or block is None:
+        return "stopped", "not applied yet: no worker has started it, nor has 'replicator apply'"
+    if facts.control.paused(flow.id, flow.link, "", -1):
+        return "paused", "paused by an operator"
+    if facts.source_problem is not None:
+        return "failed", f"{flow.source}: {facts.source_problem.detail}"
+    nobody = _nobody(flow, facts, block, owned)
+    seeding = [partition for partition in partitions if partition.state == "seeding"]
+    if seeding:
+        return "seeding", _seeding(seeding, len(partitions))
+    if nobody:
+        return "stopped", nobody
+    return _moving(flow, partitions)
+
+
+def _nobody(flow: FlowPlan, facts: PairFacts, block: Block, owned: frozenset[int]) -> str:
+    """Why nothing can move; empty when somebody runs the flow."""
+    if flow.policy.runtime == "spark":
+        return "" if facts.streams(flow) else "no stream of Spark runs it"
+    lanes = range(block.first, block.first + block.count)
+    return "" if owned.intersection(lanes) else "no worker runs it"
+
+
+def _moving(flow: FlowPlan, partitions: Sequence[PartitionStatus]) -> tuple[str, str]:
+    if not partitions:
+        return "replicating", f"no topic on {flow.source} matches yet"
+    count = {
+        state: sum(partition.state == state for partition in partitions)
+        for state in ("replicating", "paused", "stopped", "waiting")
+    }
+    total = len(partitions)
+    moving = f"{count['replicating']} of {total} partitions moving"
+    others = [
+        f"{count[state]} {state}" for state in ("paused", "stopped", "waiting") if count[state]
+    ]
+    reason = ", ".join([moving, *others])
+    if count["stopped"] == total:
+        return "stopped", reason
+    if count["paused"] == total:
+        return "paused", reason
+    return "replicating", reason
+
+
+def _seeding(seeding: Sequence[PartitionStatus], total: int) -> str:
+    left = sum(partition.lag_records or 0 for partition in seeding)
+    return f"Spark copies history of {len(seeding)} of {total} partitions, {left:,} records behind"
+
+
+def _unowned(block: Block | None, owned: frozenset[int]) -> tuple[int, ...]:
+    if block is None:
+        return ()
+    return tuple(
+        lane for lane in range(block.first, block.first + block.count) if lane not in owned
+    )
+
+
+def _problems(
+    flow: FlowPlan,
+    facts: PairFacts,
+    topics: Sequence[_Topic],
+    workers: Sequence[WorkerRecord],
+    unowned: tuple[int, ...],
+) -> tuple[Problem, ...]:
+    """What is wrong, the most general first, each once."""
+    found: dict[tuple[str, str], Problem] = {}
+    for one in (
+        *_pair_problems(flow, facts, unowned),
+        *(problem for topic in topics for problem in _topic_problems(flow, facts, topic)),
+        *_worker_problems(flow, workers),
+    ):
+        found.setdefault(
+            (one.code, one.subject), Problem(one.code, one.subject, one.detail, one.remedy)
+        )
+    return tuple(found.values())
+
+
+def _pair_problems(
+    flow: FlowPlan, facts: PairFacts, unowned: tuple[int, ...]
+) -> Iterator[Problem | ProblemPart]:
+    for side in (facts.target_problem, facts.source_problem):
+        if side is not None:
+            yield side
+    if facts.target_problem is None and unowned:
+        lanes = ", ".join(str(lane) for lane in unowned[:8])
+        yield Problem(
+            "WORKER_MISSING", "flow", f"{len(unowned)} lanes have no worker ({lanes})",
+            f"Start a worker: replicator run --cluster {flow.target}",
+        )  # fmt: skip
+    recorded = facts.control.problems(flow.source, flow.link)
+    for part in recorded.problems if recorded is not None else ():
+        # What the controller once said of the source is outdated when the source answers us.
+        if facts.source_problem is not None or not part.subject.startswith("cluster:"):
+            yield part
+
+
+def _topic_problems(
+    flow: FlowPlan, facts: PairFacts, topic: _Topic
+) -> Iterator[Problem | ProblemPart]:
+    yield from topic.record.problems
+    for partition in topic.partitions:
+        yield from partition.problems
+    quarantined = _quarantined(flow, facts, topic.record)
+    if quarantined:
+        yield Problem(
+            "QUARANTINED", topic.record.topic,
+            f"{quarantined} records could not be copied and wait in quarantine",
+            f"Look at them: replicator quarantine list --flow '{flow.id}'",
+        )  # fmt: skip
+
+
+def _worker_problems(flow: FlowPlan, workers: Sequence[WorkerRecord]) -> Iterator[ProblemPart]:
+    for worker in workers:
+        for rate in worker.flows:
+            if rate.link == flow.link:
+                yield from rate.problems
+
+
+def _quarantined(flow: FlowPlan, facts: PairFacts, topic: TopicRecord) -> int:
+    kept = sum(
+        facts.checkpoints[topic.topic, number].quarantined
+        for number in range(topic.partitions)
+        if (topic.topic, number) in facts.checkpoints
+    )
+    return max(0, kept - facts.control.quarantine_settled(flow.source, topic.topic))
+
+
+def _lag_records(
+    facts: PairFacts, block: Block | None, partitions: Sequence[PartitionStatus]
+) -> int | None:
+    """Records still to copy; None while that is not known, so that nobody waits for a false 0."""
+    if facts.source_problem is not None or facts.target_problem is not None:
+        return None
+    if not facts.applied or block is None:
+        return None
+    known = [partition.lag_records for partition in partitions if partition.lag_records is not None]
+    return sum(known) if len(known) == len(partitions) else None
+
+
+def _canary(rates: Sequence[FlowRates], now_ms: int) -> JsonObject | None:
+    """The newest canary that any worker tells of; None while none has come."""
+    newest = max((r.canary for r in rates if r.canary), key=lambda each: each.at_ms, default=None)
+    if newest is None:
+        return None
+    return {
+        "roundTripSeconds": newest.round_trip_seconds,
+        "ageSeconds": round(max(0, now_ms - newest.at_ms) / 1000, 1),
+        "lost": newest.lost,
+    }
+
+
+def _workers(
+    facts: PairFacts, workers: Sequence[WorkerRecord], block: Block | None
+) -> list[JsonObject]:
+    """Workers with their lanes of this flow: by the group's word, else by their own.
+
+    A worker writes its lanes down every few seconds and a dead one not at all: the group knows now.
+    """
+    mine = (
+        frozenset(range(block.first, block.first + block.count))
+        if block is not None
+        else frozenset()
+    )
+    if facts.members:
+        told = {member.id: mine.intersection(member.lanes) for member in facts.members}
+    else:
+        told = {worker.id: mine.intersection(worker.lanes) for worker in workers}
+    return [
+        {"id": worker_id, "lanes": sorted(lanes)}
+        for worker_id, lanes in sorted(told.items())
+        if lanes
+    ]
+
+
+def _link(link: LinkPlan, role: Role | None, facts: Iterable[PairFacts]) -> JsonObject:
+    role = role or first_role(link)
+    return {
+        "link": link.name,
+        "shape": link.shape,
+        "clusters": list(link.clusters),
+        "active": role.active if link.active is not None else None,
+        "epoch": role.epoch,
+        "state": role.state,
+        "since": _moment(role.since_ms) if role.since_ms else None,
+        "by": role.by,
+        "reason": role.reason,
+        "drained": sorted({alias for one in facts for alias in one.control.drained(link.name)}),
+        "problems": _role_problems(link, role),
+    }
+
+
+def _role_problems(link: LinkPlan, role: Role) -> list[JsonObject]:
+    if role.state != "conflict":
+        return []
+    return [
+        {
+            "code": "ROLE_CONFLICT",
+            "subject": link.name,
+            "detail": f"epoch {role.epoch} is claimed by {role.active} and {role.reason}",
+            "remedy": f"Decide which side is active: replicator failover --link {link.name} --to ...",
+        }
+    ]
+
+
+def _moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,44 @@
+"""What ``topics`` shows: what is replicated, from the control topics."""
+
+from replicator.control.controller.bootstrap import read_control
+from replicator.control.operator.pause import find_pair
+from replicator.control.operator.plan import JsonObject, problem_json
+from replicator.control.status.collect import problem_of
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.errors import NotFoundError, ReplicatorError
+from replicator.identifiers import is_canary_topic
+from replicator.topology.plan import Plan
+
+CLIENT_ID = "replicator-topics"
+
+
+def list_topics(plan: Plan, *, flow: str | None = None) -> JsonObject:
+    """The object of ``topics -o json``; targets that do not answer are named under ``problems``.
+
+    Raises:
+        InputError: the topology has no such flow.
+    """
+    topics: list[JsonObject] = []
+    problems: list[Problem] = []
+    for pair in plan.pairs if flow is None else (find_pair(plan, flow),):
+        try:
+            control = read_control(plan.topology, pair.target, client_id=CLIENT_ID)
+        except NotFoundError:
+            continue  # never applied: nothing is replicated
+        except ReplicatorError as error:
+            problems.append(problem_of(error, subject=f"cluster:{pair.target.alias}"))
+            continue
+        topics.extend(
+            {
+                "flow": pair.id,
+                "link": record.link,
+                "source": record.topic,
+                "target": record.target,
+                "partitions": record.partitions,
+                "engine": "records",
+                "state": record.state,
+            }
+            for record in control.topics(pair.source.alias)
+            if not is_canary_topic(record.topic)
+        )
+    return {"topics": topics, "problems": [problem_json(problem) for problem in problems]}

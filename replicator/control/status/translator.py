@@ -1,0 +1,41 @@
+"""A translator of positions that knows what was put back from quarantine; for commands and the API."""
+
+from collections.abc import Callable
+
+from replicator.control.controller.bootstrap import read_control
+from replicator.control.store.records import QuarantineOutcome
+from replicator.control.store.state import EMPTY, ControlState
+from replicator.errors import NotFoundError
+from replicator.offsets.lines import Line
+from replicator.offsets.translator import Translator
+from replicator.topology.plan import Plan
+
+CLIENT_ID = "replicator-offsets"
+
+
+def open_translator(plan: Plan) -> Translator:
+    """A translator for one command."""
+    return Translator(plan, client_id=CLIENT_ID, replayed=_replayed(plan))
+
+
+def _replayed(plan: Plan) -> Callable[[Line], frozenset[int]]:
+    """Source offsets that were put back from quarantine, from the control topic of the target."""
+    states: dict[str, ControlState] = {}
+
+    def of(line: Line) -> frozenset[int]:
+        alias = line.target.alias
+        if alias not in states:
+            try:
+                states[alias] = read_control(plan.topology, line.target, client_id=CLIENT_ID)
+            except NotFoundError:
+                states[alias] = EMPTY  # never applied
+        return frozenset(
+            record.offset
+            for record in states[alias].records.values()
+            if isinstance(record, QuarantineOutcome)
+            and record.outcome == "replayed"
+            and (record.source, record.topic, record.partition)
+            == (line.source.alias, line.topic, line.partition)
+        )
+
+    return of

@@ -1,0 +1,31 @@
+"""Which lanes of a link nobody works on, as the control topic tells it. Pure."""
+
+from replicator.control.store.state import ControlState
+
+STALE_AFTER_SECONDS = 20.0
+"""Workers say that they are there about every 5 s; one that was silent for longer counts no more."""
+
+
+def unowned_lanes(
+    control: ControlState, *, source: str, link: str, now_ms: int
+) -> tuple[int, ...] | None:
+    """The lanes of the link that no worker claims; None while there is no layout to go by.
+
+    Args:
+        control: the control topic of the link's target.
+        source: alias of the cluster it copies from.
+        link: name of the link.
+        now_ms: milliseconds since the epoch.
+    """
+    layout = control.layout(source)
+    block = layout.block(link) if layout is not None and layout.state == "stable" else None
+    if block is None:
+        return None
+    claimed = {
+        lane
+        for worker in control.workers(source)
+        if now_ms - worker.at_ms <= STALE_AFTER_SECONDS * 1000
+        for lane in worker.lanes
+    }
+    lanes = range(block.first, block.first + block.count)
+    return tuple(lane for lane in lanes if lane not in claimed)

@@ -1,0 +1,64 @@
+"""Drills on record: a digest is written into the link's control topics, and read from all of them."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from replicator.control.controller.bootstrap import read_control
+from replicator.control.store.drill_records import DrillRecord
+from replicator.control.store.state import ControlState
+from replicator.errors import ReplicatorError
+from replicator.identifiers import control_topic
+from replicator.kafka.log_writer import LogWriter
+from replicator.topology.plan import ClusterPlan, Plan
+
+CLIENT_ID = "replicator-drills"
+CLUSTER_SECONDS = 5.0
+
+
+def write_drill(plan: Plan, record: DrillRecord) -> dict[str, str]:
+    """Writes the digest into the control topic of every cluster of its link that takes it.
+
+    Returns why not, by cluster; empty when all have it.
+    """
+    failed: dict[str, str] = {}
+    for cluster in _clusters(plan, record.link):
+        try:
+            with LogWriter(
+                cluster, control_topic(plan.topology), client_id=CLIENT_ID,
+                timeout_seconds=CLUSTER_SECONDS,
+            ) as writer:  # fmt: skip
+                writer.write([record.encode()])
+        except ReplicatorError as error:
+            failed[str(cluster.alias)] = error.message
+    return failed
+
+
+def read_drills(plan: Plan, link: str | None = None) -> list[DrillRecord]:
+    """Every drill on record, of one link if asked, oldest first; clusters that are silent are left out."""
+    clusters = list(_clusters(plan, link))
+    if not clusters:
+        return []
+    with ThreadPoolExecutor(len(clusters), thread_name_prefix="drills") as pool:
+        states = pool.map(lambda cluster: _read(plan, cluster), clusters)
+    found = {
+        record.id: record
+        for state in states
+        if state is not None
+        for record in state.records.values()
+        if isinstance(record, DrillRecord) and link in {None, record.link}
+    }
+    return sorted(found.values(), key=lambda record: (record.at_ms, record.id))
+
+
+def _read(plan: Plan, cluster: ClusterPlan) -> ControlState | None:
+    try:
+        return read_control(
+            plan.topology, cluster, client_id=CLIENT_ID, timeout_seconds=CLUSTER_SECONDS
+        )
+    except ReplicatorError:
+        return None  # silent, or it never had a control topic
+
+
+def _clusters(plan: Plan, link: str | None) -> Iterable[ClusterPlan]:
+    aliases = {alias for each in plan.links if link in {None, each.name} for alias in each.clusters}
+    return (cluster for cluster in plan.clusters if cluster.alias in aliases)

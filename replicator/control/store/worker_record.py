@@ -1,0 +1,169 @@
+"""What a worker says of itself in the control topic, so that ``status`` needs no worker to answer."""
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from replicator.clock import Clock
+from replicator.control.store.records import CanaryPart, FlowRates, ProblemPart, WorkerRecord
+from replicator.dataplane.transport.lane_stats import LaneStats
+from replicator.errors import ReplicatorError
+from replicator.identifiers import LinkName, control_topic
+from replicator.kafka.log_writer import LogWriter
+from replicator.observability.figures import DutyFigures
+from replicator.topology.plan import PairPlan, Plan
+
+
+class Identity(Protocol):
+    """Who the worker is."""
+
+    @property
+    def id(self) -> str:
+        """Unique among workers."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """Where it runs."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        ...
+
+    @property
+    def http(self) -> str:
+        """Where it answers, empty when nowhere."""
+        ...
+
+
+class RateMeter:
+    """Turns growing lane counters into rates per link; lanes may restart and begin at zero."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, int, int], tuple[int, int]] = {}
+        self._at: float | None = None
+
+    def rates(self, lanes: Iterable[LaneStats], *, now: float) -> tuple[FlowRates, ...]:
+        """Records and bytes per second since the last call, with the lanes' own problems."""
+        elapsed = None if self._at is None else max(now - self._at, 1e-6)
+        self._at = now
+        totals: dict[str, list[float]] = {}
+        problems: dict[str, list[ProblemPart]] = {}
+        seen: dict[tuple[str, int, int], tuple[int, int]] = {}
+        for stats in lanes:
+            key = (stats.link, stats.lane, stats.pid)
+            before = self._last.get(key, (0, 0))
+            if stats.records < before[0]:
+                before = (0, 0)
+            seen[key] = (stats.records, stats.bytes)
+            total = totals.setdefault(stats.link, [0.0, 0.0])
+            if elapsed is not None:
+                total[0] += (stats.records - before[0]) / elapsed
+                total[1] += (stats.bytes - before[1]) / elapsed
+            problems.setdefault(stats.link, []).extend(lane_problems(stats))
+        self._last = seen
+        return tuple(
+            FlowRates(
+                link=link,
+                records_per_second=round(records, 1),
+                bytes_per_second=round(size, 1),
+                problems=tuple(dict.fromkeys(problems.get(link, ()))),
+            )
+            for link, (records, size) in totals.items()
+        )
+
+
+def with_canaries(
+    rates: Iterable[FlowRates], figures: Mapping[LinkName, DutyFigures] | None
+) -> tuple[FlowRates, ...]:
+    """The rates with what the controller's canaries found; ``figures`` is None where it is another."""
+    known = {rate.link: rate for rate in rates}
+    for link, each in (figures or {}).items():
+        if each.canary_at_ms >= 0:
+            canary = CanaryPart(
+                at_ms=each.canary_at_ms,
+                round_trip_seconds=round(each.canary_last_seconds, 4),
+                lost=each.canary_lost,
+            )
+            rate = known.get(link, FlowRates(link=link))
+            known[link] = rate.model_copy(update={"canary": canary})
+    return tuple(known.values())
+
+
+def lane_problems(stats: LaneStats) -> list[ProblemPart]:
+    """What a lane itself complains about, as problems of its flow."""
+    source, _, target = stats.pair.partition("->")
+    found = []
+    for alias, text in ((source, stats.source_problem), (target, stats.target_problem)):
+        code, _, told = text.partition(" ")
+        detail, _, remedy = told.partition("\n")
+        if code:
+            found.append(
+                ProblemPart(code=code, subject=f"cluster:{alias}", detail=detail, remedy=remedy)
+            )
+    if stats.foreign_headers:
+        found.append(
+            ProblemPart(
+                code="FOREIGN_HEADER",
+                subject=f"lane {stats.lane}",
+                detail=f"{stats.foreign_headers} records had a replicator-hops header of another",
+                remedy="Find who writes headers of that name; they were kept as they are.",
+            )
+        )
+    return found
+
+
+class WorkerRecordWriter:
+    """Writes and finally takes back one worker's record for one pair; opens its client late."""
+
+    def __init__(
+        self, plan: Plan, pair: PairPlan, identity: Identity, *, clock: Clock, client_id: str
+    ) -> None:
+        self._plan = plan
+        self._pair = pair
+        self._identity = identity
+        self._clock = clock
+        self._client_id = client_id
+        self._writer: LogWriter | None = None
+        self._written: WorkerRecord | None = None
+
+    def write(self, *, lanes: tuple[int, ...], rates: tuple[FlowRates, ...]) -> None:
+        """Replaces the record.
+
+        Raises:
+            ReplicatorError: when the target does not take it now.
+        """
+        record = WorkerRecord(
+            source=self._pair.source.alias,
+            id=self._identity.id,
+            at_ms=int(self._clock.now() * 1000),
+            host=self._identity.host,
+            pid=self._identity.pid,
+            http=self._identity.http,
+            lanes=lanes,
+            plan_hash=self._plan.hash,
+            flows=rates,
+        )
+        self._open().write([record.encode()])
+        self._written = record
+
+    def close(self) -> None:
+        """Takes the record back, so that nobody waits for this worker."""
+        if self._written is not None and self._writer is not None:
+            with contextlib.suppress(ReplicatorError):  # it goes stale by itself
+                self._writer.write([self._written.tombstone()])
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _open(self) -> LogWriter:
+        if self._writer is None:
+            self._writer = LogWriter(
+                self._pair.target,
+                control_topic(self._plan.topology),
+                client_id=self._client_id,
+                timeout_seconds=4.0,
+            )
+        return self._writer

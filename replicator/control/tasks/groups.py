@@ -1,0 +1,75 @@
+"""Duty: group positions of the pair's source, carried over to the target every few seconds."""
+
+from replicator.control.tasks.task import DutyDesk
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.offsets.group_report import SyncReport
+from replicator.offsets.group_sync import GroupSync
+from replicator.offsets.translator import Translator
+from replicator.topology.plan import FlowPlan
+
+EMPTY_SECONDS = 60.0
+"""How often it is written down that there are no groups."""
+
+
+class GroupDuty:
+    """See ``replicator.control.tasks.task.Duty``."""
+
+    name = "group positions"
+
+    def __init__(self, desk: DutyDesk, interval_seconds: float) -> None:
+        self.interval_seconds = interval_seconds
+        self._desk = desk
+        self._translator = Translator(
+            desk.plan, client_id=f"{desk.client_id}-groups", clock=desk.clock, admins=desk.admins
+        )
+        self._sync = GroupSync(desk.plan, desk.pair, translator=self._translator, clock=desk.clock)
+        self._empty_since = float("-inf")
+
+    async def turn(self) -> tuple[Problem, ...]:
+        """One round over all groups; what could not be carried over is a problem each."""
+        report = await self._sync.run_once()
+        if self._is_news(report):
+            await self._desk.store([report.encode()])
+        self._count(report)
+        return tuple(
+            Problem(
+                "GROUP_REFUSED",
+                f"group:{group}",
+                f"the position of group '{group}' was not carried over: {reason}",
+                "`replicator groups` shows every partition of it and what a move would re-read.",
+            )
+            for group, reason in report.refusals()
+        )
+
+    def _is_news(self, report: SyncReport) -> bool:
+        """A round over no group tells nothing that the one before did not."""
+        now = self._desk.clock.monotonic()
+        if not report.groups and now - self._empty_since < EMPTY_SECONDS:
+            return False
+        self._empty_since = float("-inf") if report.groups else now
+        return True
+
+    def close(self) -> None:
+        """Gives connections back."""
+        self._translator.close()
+
+    def _count(self, report: SyncReport) -> None:
+        syncing = {flow.link for flow in self._desk.pair.flows if flow.policy.sync_groups.enabled}
+        for link in syncing:
+            figures = self._desk.figures[link]
+            figures.groups_synced_at_ms = report.at_ms
+            for group in report.groups:
+                if group.link == link:
+                    for partition in group.partitions:
+                        held = figures.translations.get(partition.grade, 0)
+                        figures.translations[partition.grade] = held + 1
+
+
+def group_duty(desk: DutyDesk) -> GroupDuty | None:
+    """The duty, or None where no link of the pair wants it."""
+    intervals = [_interval(flow) for flow in desk.pair.flows if flow.policy.sync_groups.enabled]
+    return GroupDuty(desk, min(intervals)) if intervals else None
+
+
+def _interval(flow: FlowPlan) -> float:
+    return flow.policy.sync_groups.interval_seconds

@@ -1,0 +1,51 @@
+"""Duty: MirrorMaker 2's heartbeats of a pair, once a second."""
+
+from replicator.blocking import finished
+from replicator.control.tasks.task import DutyDesk
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.mm2.heartbeats import Heartbeats
+from replicator.topology.plan import PairPlan
+
+BEAT_SECONDS = 1.0
+
+
+class HeartbeatDuty:
+    """See ``replicator.control.tasks.task.Duty``."""
+
+    name = "MirrorMaker 2 heartbeats"
+    interval_seconds = BEAT_SECONDS
+
+    def __init__(self, desk: DutyDesk) -> None:
+        source, target = desk.pair.source, desk.pair.target
+        speaking = [pair for pair in desk.plan.pairs if speaks_mm2(pair)]
+        self._heartbeats = Heartbeats(
+            source,
+            target,
+            aliases=[cluster.alias for cluster in desk.plan.clusters],
+            direct=[one.source.alias for one in speaking if one.target.alias == target.alias],
+            beats_on_target=not any(
+                (one.source.alias, one.target.alias) == (target.alias, source.alias)
+                for one in speaking
+            ),
+            client_id=f"{desk.client_id}-mm2-heartbeats",
+            clock=desk.clock,
+        )
+
+    async def turn(self) -> tuple[Problem, ...]:
+        """One beat; there is nothing to tell of it."""
+        await finished(self._heartbeats.turn)
+        return ()
+
+    def close(self) -> None:
+        """Gives connections back."""
+        self._heartbeats.close()
+
+
+def speaks_mm2(pair: PairPlan) -> bool:
+    """Whether any link of the pair asks for MirrorMaker 2's topics."""
+    return any(flow.policy.mm2_compatibility for flow in pair.flows)
+
+
+def heartbeat_duty(desk: DutyDesk) -> HeartbeatDuty | None:
+    """The duty, or None where no link of the pair wants it."""
+    return HeartbeatDuty(desk) if speaks_mm2(desk.pair) else None

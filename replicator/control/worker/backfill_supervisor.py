@@ -1,0 +1,100 @@
+"""What the first worker of a pair does about partitions that Spark holds, or should.
+
+It keeps the child running that copies history the controller asked for, takes back what a stream left
+behind, and removes what is left of ranges that ended long ago. Control records are looked through only when they changed: an idle worker asks nothing.
+"""
+
+import structlog
+
+from replicator.clock import Clock
+from replicator.control.backfill.handover import forget_outlived, hand_back
+from replicator.control.backfill.retention import finished
+from replicator.control.backfill.spark_process import SeedChild
+from replicator.control.backfill.stream_partitions import held_by_streams, left_behind
+from replicator.control.reconcile.initial_backfill import asked_by_controller
+from replicator.control.store.state import EMPTY, ControlState
+from replicator.control.worker.pair_problems import Troubles
+from replicator.errors import ReplicatorError
+from replicator.topology.plan import PairPlan, Plan
+
+AGAIN_SECONDS = 5.0
+FORGET_SECONDS = 3600.0
+"""How often it is looked for seeds that nobody needs any more."""
+
+log = structlog.get_logger("control")
+
+
+class SparkCare:
+    """Used by the thread of its pair only."""
+
+    def __init__(self, seeder: SeedChild, *, clock: Clock, troubles: Troubles) -> None:
+        self._seeder = seeder
+        self._clock = clock
+        self._troubles = troubles
+        self._control = EMPTY
+        self._history = False
+        self._streams = False
+        self._trouble = ""
+        self._again_at = 0.0
+        # Not at once: whoever takes a pair over has more urgent things to do.
+        self._forget_at = clock.monotonic() + FORGET_SECONDS
+
+    def tend(self, plan: Plan, pair: PairPlan, control: ControlState, *, owner: bool) -> None:
+        """Does what is due now; ``owner`` is whether this worker runs the pair's controller."""
+        if control is not self._control:
+            self._control = control
+            source = pair.source.alias
+            self._history = asked_by_controller(control, source)
+            self._streams = bool(held_by_streams(control, source))
+        if not owner:
+            self.ease()
+            return
+        self._keep_child()
+        if self._streams:
+            self._take_back(plan, pair, control)
+        if self._clock.monotonic() >= self._forget_at:
+            self._forget_at = self._clock.monotonic() + FORGET_SECONDS
+            self._forget(plan, pair, control)
+
+    def ease(self) -> None:
+        """Another worker sees to it from now on."""
+        self._seeder.end()
+        self._tell(None)
+
+    def close(self) -> None:
+        """Ends the child."""
+        self._seeder.close()
+
+    def _keep_child(self) -> None:
+        self._tell(self._seeder.keep(wanted=self._history))
+
+    def _tell(self, problem: ReplicatorError | None) -> None:
+        if problem is not None:
+            self._trouble = self._troubles.note(problem)
+        elif self._trouble:
+            self._troubles.clear(self._trouble)
+            self._trouble = ""
+
+    def _forget(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
+        now_ms = round(self._clock.now() * 1000)
+        if not finished(control, pair.source.alias, now_ms=now_ms):
+            return
+        try:
+            forgotten = forget_outlived(plan, pair, clock=self._clock)
+        except ReplicatorError as error:
+            log.warning("finished copies not forgotten yet", flow=pair.id, error=error.message)
+        else:
+            if forgotten:
+                log.info("finished copies forgotten", flow=pair.id, partitions=forgotten)
+
+    def _take_back(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
+        now = self._clock.monotonic()
+        seeds = left_behind(pair, control, now_ms=round(self._clock.now() * 1000))
+        if not seeds or now < self._again_at:
+            return
+        self._again_at = now + AGAIN_SECONDS
+        log.info("taken back from a stream", flow=pair.id, partitions=len(seeds))
+        try:
+            hand_back(plan, pair, seeds, clock=self._clock)
+        except ReplicatorError as error:
+            log.warning("not taken back yet", flow=pair.id, error=error.message)

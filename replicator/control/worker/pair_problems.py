@@ -1,0 +1,44 @@
+"""What keeps a pair from its work at present, by what it is about; the newest word on each counts."""
+
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.errors import ReplicatorError
+from replicator.kafka.client import KafkaError
+from replicator.kafka.errors import map_kafka_error
+
+_MEMBERSHIP = "membership"
+
+
+class Troubles:
+    """Written by the threads of a pair, read by anybody: each call is one step on one dictionary."""
+
+    def __init__(self, target: str) -> None:
+        """``target`` is the alias of the cluster that has the worker group."""
+        self._target = f"cluster:{target}"
+        self._found: dict[str, Problem] = {}
+
+    def all(self) -> tuple[Problem, ...]:
+        """Everything that is wrong now."""
+        return tuple(self._found.values())
+
+    def note(self, error: ReplicatorError) -> str:
+        """Keeps what is wrong; returns the name under which it can be cleared."""
+        subject = error.subject or "flow"
+        self._found[subject] = Problem(error.code, subject, error.message, error.remedy)
+        return subject
+
+    def note_membership(self, error: KafkaError | None) -> None:
+        """Keeps what the worker group's client says of its connection; None clears it."""
+        if error is None:
+            self.clear(_MEMBERSHIP)
+            return
+        mapped = map_kafka_error(error, subject=self._target, doing="belong to the worker group")
+        problem = Problem(mapped.code, self._target, mapped.message, mapped.remedy)
+        self._found[_MEMBERSHIP] = problem
+
+    def clear(self, name: str) -> None:
+        """It is well again."""
+        self._found.pop(name, None)
+
+    def clear_all(self) -> None:
+        """Everything is well again."""
+        self._found.clear()

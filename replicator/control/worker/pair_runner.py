@@ -1,0 +1,350 @@
+"""One worker's part in one ordered pair of clusters: joins, takes lanes, follows the control topic.
+
+Its own threads, its own clients: a pair whose clusters are down waits here and retries, and no
+other pair notices. What its lanes should do is computed anew (``desired``) from the plan, the
+control topic and the lanes it owns whenever one of these changes, and only differences are sent.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from replicator.clock import Clock
+from replicator.control.backfill.spark_process import SeedChild
+from replicator.control.controller.bootstrap import bootstrap_pair
+from replicator.control.controller.thread import ControllerThread
+from replicator.control.lanes.desired import obeyed_pair
+from replicator.control.lanes.lane_specs import LaneOrders
+from replicator.control.store.follower import ControlFollower
+from replicator.control.store.state import EMPTY
+from replicator.control.store.worker_record import RateMeter, WorkerRecordWriter, with_canaries
+from replicator.control.worker.backfill_supervisor import SparkCare
+from replicator.control.worker.owned_lanes import OwnedLanes
+from replicator.control.worker.pair_problems import Troubles
+from replicator.control.worker.pair_view import PairView, WorkerIdentity
+from replicator.dataplane.process.membership import Lanes, Membership
+from replicator.dataplane.process.process_pool import LanePool
+from replicator.dataplane.transport.lane_stats import LaneStats
+from replicator.dataplane.transport.messages import LaneStopped
+from replicator.errors import FencedError, ReplicatorError
+from replicator.identifiers import checkpoints_topic, membership_group, worker_client_id
+from replicator.kafka.admin import ClusterAdmin
+from replicator.topology.plan import PairPlan, Plan
+
+log = structlog.get_logger("control")
+
+DRAIN_SECONDS = 5.0
+"""How long a rebalance waits for lanes to commit; the group's session is a little longer."""
+
+RECORD_SECONDS = 5.0
+MAX_RETRY_SECONDS = 10.0
+TAIL_SECONDS, TURN_SECONDS = 1.0, 3.0
+"""How long to wait for something to happen, and how often a turn is taken when nothing does: what ends
+in silence, as a controller may, is noticed then."""
+
+
+class PairRunner(threading.Thread):
+    """Runs until stopped; every public method may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        pair: PairPlan,
+        pool: LanePool,
+        identity: WorkerIdentity,
+        clock: Clock,
+        beat: Callable[[str], None],
+        seeder: SeedChild | None = None,
+    ) -> None:
+        """``seeder`` copies history where the controller asks for it."""
+        super().__init__(name=f"pair-{pair.id}", daemon=True)
+        self._plan = plan
+        self._pair = pair
+        self._pool = pool
+        self._identity = identity
+        self._clock = clock
+        self._beat = beat
+        self._client_id = worker_client_id(plan.topology, identity.id)
+        self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+        self._lanes = OwnedLanes()
+        self._joined = False
+        self._control = EMPTY
+        self._troubles = Troubles(pair.target.alias)
+        self._following_failed = ""
+        self._membership: Membership | None = None
+        self._controller: ControllerThread | None = None
+        self._untold = ""
+        self._meter = RateMeter()
+        self._orders = LaneOrders()
+        self._spark = (
+            None if seeder is None else SparkCare(seeder, clock=clock, troubles=self._troubles)
+        )
+
+    # What others ask.
+
+    @property
+    def pair(self) -> PairPlan:
+        """The pair as the plan has it now."""
+        return self._pair
+
+    def view(self) -> PairView:
+        """A frozen picture of the pair."""
+        controller = self._controller
+        return PairView(
+            pair=self._pair.id,
+            joined=self._joined,
+            owned=tuple(sorted(self._lanes.owned)),
+            running=self._lanes.running,
+            control=self._control,
+            problems=(
+                *self._troubles.all(),
+                *(() if controller is None else controller.problems()),
+            ),
+            noticed=() if controller is None else controller.noticed(),
+            figures=None if controller is None else controller.figures,
+        )
+
+    def replan(self, plan: Plan, pair: PairPlan) -> None:
+        """Goes on with an edited plan; only lanes whose orders differ notice."""
+
+        def apply() -> None:
+            same = plan.hash == self._plan.hash and pair.same_flows(self._pair)
+            self._plan, self._pair = plan, pair
+            if same:
+                return  # only an epoch or a revision went on: whoever steers may go on
+            controller, self._controller = self._controller, None
+            if controller is not None:
+                controller.stop()  # the next turn starts one with the new plan
+
+        self._events.put(apply)
+
+    def lane_stopped(self, event: LaneStopped) -> None:
+        """A lane ended, asked for or not."""
+        self._events.put(lambda: self._forget(event))
+
+    def stop(self) -> None:
+        """Asks for a drain; ``join`` waits for it."""
+        self._stopping.set()
+        self._events.put(None)
+
+    # The thread.
+
+    def run(self) -> None:
+        """Bootstraps, joins and reconciles until stopped; survives any cluster's absence."""
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                self._serve()
+                failures = 0
+            except ReplicatorError as error:
+                self._troubles.note(error)
+                log.warning("pair waits for its clusters", flow=self._pair.id,
+                            code=error.code, error=error.message)  # fmt: skip
+            except Exception as error:
+                self._troubles.note(ReplicatorError(f"unexpected: {error!r}", subject="flow"))
+                log.exception("pair failed unexpectedly", flow=self._pair.id)
+            failures += 1
+            self._wait(min(MAX_RETRY_SECONDS, 0.25 * 2 ** min(failures, 6)))
+
+    def _wait(self, seconds: float) -> None:
+        limit = self._clock.monotonic() + seconds
+        while not self._stopping.is_set() and self._clock.monotonic() < limit:
+            self._beat(f"pair {self._pair.id}")
+            self._stopping.wait(min(1.0, seconds))
+
+    def _serve(self) -> None:
+        follower = ControlFollower(
+            self._plan.topology,
+            self._pair.target,
+            client_id=self._client_id,
+            on_news=lambda: self._events.put(None),
+            on_trouble=self._note_follower,
+        )
+        records = WorkerRecordWriter(
+            self._plan, self._pair, self._identity, clock=self._clock, client_id=self._client_id
+        )
+        try:
+            self._make_ready()
+            self._join()  # the group answers while the control topic is read
+            follower.begin()
+            self._troubles.clear_all()
+            self._reconcile_until_stopped(follower, records)
+        finally:
+            self._leave(records)
+            follower.close()
+
+    def _make_ready(self) -> None:
+        # Not kept: each client that stays open costs threads that wake up every second.
+        with (
+            ClusterAdmin(self._pair.source, client_id=self._client_id) as source_admin,
+            ClusterAdmin(self._pair.target, client_id=self._client_id) as target_admin,
+        ):
+            bootstrap_pair(
+                plan=self._plan,
+                pair=self._pair,
+                source_admin=source_admin,
+                target_admin=target_admin,
+                clock=self._clock,
+                client_id=self._client_id,
+            )
+
+    def _join(self) -> None:
+        source, topology = self._pair.source.alias, self._plan.topology
+        self._membership = Membership(
+            cluster=self._pair.target,
+            group=membership_group(topology, source),
+            topic=checkpoints_topic(topology, source),
+            client_id=self._client_id,
+            instance_id=self._identity.instance_id,
+            on_assigned=self._assigned,
+            on_revoked=self._revoked,
+            on_problem=self._troubles.note_membership,
+        )
+        self._membership.start()
+
+    def _reconcile_until_stopped(
+        self, follower: ControlFollower, records: WorkerRecordWriter
+    ) -> None:
+        record_at = turn_at = 0.0
+        while not self._stopping.is_set():
+            self._beat(f"pair {self._pair.id}")
+            happened = self._drain_events()
+            now = self._clock.monotonic()
+            if happened or now >= turn_at or self._lanes.doubtful:
+                turn_at = now + TURN_SECONDS
+                self._reconcile(follower)
+            if now >= record_at:
+                record_at = now + RECORD_SECONDS
+                self._record(records)
+
+    def _drain_events(self) -> bool:
+        """Waits briefly for something to happen, then takes everything that did; whether any did."""
+        happened = False
+        try:
+            event = self._events.get(timeout=TAIL_SECONDS)
+            while True:
+                happened = True
+                if event is not None:
+                    event()
+                event = self._events.get_nowait()
+        except queue.Empty:
+            return happened
+
+    def _note_follower(self, error: ReplicatorError | None) -> None:
+        """In the follower's thread: the control topic cannot be followed, or can be again."""
+        if error is not None:
+            self._following_failed = self._troubles.note(error)
+        else:
+            self._troubles.clear(self._following_failed)
+
+    # Ownership.
+
+    def _assigned(self, lanes: Lanes) -> None:
+        self._joined = True
+        self._lanes.add(lanes)
+        self._pool.expect(len(lanes))
+        log.info("lanes assigned", flow=self._pair.id, lanes=sorted(lanes))
+        self._events.put(None)
+
+    def _revoked(self, lanes: Lanes, lost: bool) -> None:
+        """In the membership thread: give the lanes up before the group moves them."""
+        running = self._lanes.remove(lanes)
+        log.info("lanes lost" if lost else "lanes given up", flow=self._pair.id,
+                 lanes=sorted(lanes))  # fmt: skip
+        late = self._pool.stop(
+            [(self._pair.id, lane) for lane in running],
+            timeout_seconds=0.5 if lost else DRAIN_SECONDS,
+        )
+        if late:
+            log.warning("lanes did not drain in time, the next owner fences them",
+                        flow=self._pair.id, lanes=[lane for _, lane in late])  # fmt: skip
+        self._events.put(None)
+
+    def _forget(self, event: LaneStopped) -> None:
+        self._lanes.ended(event.lane, fenced=event.fenced)
+        if event.reason != "stopped":
+            log.warning("lane ended", flow=self._pair.id, lane=event.lane, reason=event.reason,
+                        fenced=event.fenced)  # fmt: skip
+
+    # Reconciling.
+
+    def _reconcile(self, follower: ControlFollower) -> None:
+        """Sends every lane the difference between what it does and what it should do."""
+        self._control = control = follower.state
+        owned = self._lanes.owned - self._still_doubtful()
+        self._control_if_owner(follower)
+        wanted = self._orders.of(self._plan, self._pair, control, owned)
+        gone = self._lanes.tell(wanted, self._pool.start)
+        if gone:
+            self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
+
+    def _still_doubtful(self) -> frozenset[int]:
+        """Lanes that were replaced and that the coordinator does not say are ours."""
+        doubtful, membership = self._lanes.doubtful, self._membership
+        if not doubtful or membership is None:
+            return frozenset()
+        sure = frozenset(lane for lane in doubtful if membership.owns(lane))
+        self._lanes.confirm(sure)
+        return doubtful - sure
+
+    def _control_if_owner(self, follower: ControlFollower) -> None:
+        """Runs the controller exactly while this worker owns lane 0 and a flow may run."""
+        pair = obeyed_pair(self._pair, self._control)
+        owner = 0 in self._lanes.owned and bool(pair.flows)
+        controller = self._controller
+        if controller is not None and not (
+            owner and controller.is_alive() and pair.same_flows(controller.pair)
+        ):
+            controller.stop()
+            self._controller = controller = None
+        if owner and controller is None:
+            self._controller = ControllerThread(
+                plan=self._plan, pair=pair, follower=follower, clock=self._clock,
+                client_id=self._client_id,
+            )  # fmt: skip
+            self._controller.start()
+            log.info("controller of the flow", flow=self._pair.id)
+
+        if self._spark is not None:
+            self._spark.tend(self._plan, self._pair, self._control, owner=0 in self._lanes.owned)
+
+    # Telling.
+
+    def _record(self, records: WorkerRecordWriter) -> None:
+        owned = tuple(sorted(self._lanes.owned))
+        try:
+            rates = self._meter.rates(self._stats(), now=self._clock.monotonic())
+            records.write(lanes=owned, rates=with_canaries(rates, self.view().figures))
+        except FencedError:
+            raise
+        except ReplicatorError as error:
+            self._untold = self._troubles.note(error)
+        else:
+            if self._untold:  # or a cluster that came back would be missed for ever
+                self._troubles.clear(self._untold)
+                self._untold = ""
+
+    def _stats(self) -> list[LaneStats]:
+        return [stats for stats in self._pool.stats() if stats.pair == self._pair.id]
+
+    def _leave(self, records: WorkerRecordWriter) -> None:
+        """Drains the lanes by leaving the group, then takes this worker's record back."""
+        controller, self._controller = self._controller, None
+        if controller is not None:
+            controller.stop()
+        if self._spark is not None:
+            self._spark.ease()
+        running = self._lanes.end_all()
+        self._pool.stop([(self._pair.id, lane) for lane in running], timeout_seconds=DRAIN_SECONDS)
+        membership, self._membership = self._membership, None
+        if membership is not None:
+            membership.stop(DRAIN_SECONDS)
+        self._lanes.clear()
+        self._joined = False
+        if self._spark is not None:
+            self._spark.close()
+        records.close()

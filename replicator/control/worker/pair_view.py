@@ -1,0 +1,39 @@
+"""Who a worker is, and how one of its pairs stands: what others are told. Frozen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from replicator.control.store.state import ControlState
+from replicator.dataplane.transport.lane_stats import Problem
+from replicator.identifiers import LinkName
+from replicator.observability.figures import DutyFigures
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerIdentity:
+    """Who this worker is, as others see it; ``instance_id`` makes its membership static."""
+
+    id: str
+    host: str
+    pid: int
+    http: str
+    instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """What readiness, status and metrics ask of a pair.
+
+    ``problems`` keep the pair from its work; ``noticed`` are those of the controller's duties, beside
+    which records move on. ``figures`` are what the duties count, live; None where another worker is
+    the controller.
+    """
+
+    pair: str
+    joined: bool
+    owned: tuple[int, ...]
+    running: tuple[int, ...]
+    control: ControlState
+    problems: tuple[Problem, ...]
+    noticed: tuple[Problem, ...]
+    figures: Mapping[LinkName, DutyFigures] | None

@@ -1,0 +1,95 @@
+"""A lane's share of its flow's budget: the bucket, and who is served first while it is short."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from replicator.dataplane.progress.pacing import held_back
+from replicator.dataplane.progress.partition_state import Route
+from replicator.kafka.client import Consumer, TopicPartition
+from replicator.policy.throttling import TokenBucket
+from replicator.policy.values import Priority, Throttle
+
+_FIRST_BATCH_RECORDS = 10
+
+
+class FlowControl:
+    """Used by the lane's thread only; a new share is set in place without a restart."""
+
+    def __init__(self, throttle: Throttle, *, now: float) -> None:
+        self._throttle = throttle
+        self._bucket: TokenBucket | None = None
+        self._held: frozenset[tuple[str, int]] = frozenset()
+        self._mean_bytes = 0.0
+        self.set(throttle, now=now)
+
+    @property
+    def limited(self) -> bool:
+        """Whether any limit is set."""
+        return self._bucket is not None
+
+    def set(self, throttle: Throttle, *, now: float) -> None:
+        """Uses another share from now on; a debt is kept."""
+        self._throttle = throttle
+        limited = throttle.bytes_per_second is not None or throttle.records_per_second is not None
+        if not limited:
+            self._bucket = None
+        elif self._bucket is None:
+            self._bucket = TokenBucket(throttle, now=now)
+        else:
+            self._bucket.change(throttle, now=now)
+
+    def spent(self, records: int, size: int, now: float) -> None:
+        """Takes what was copied from the bucket; it may go into debt."""
+        if records > 0:
+            mean = size / records
+            self._mean_bytes = (self._mean_bytes + mean) / 2 if self._mean_bytes else mean
+        if self._bucket is not None:
+            self._bucket.take(size_bytes=size, records=records, now=now)
+
+    def wait_seconds(self, now: float) -> float:
+        """How long the lane must not read, 0 when it may."""
+        return 0.0 if self._bucket is None else self._bucket.wait_seconds(now=now)
+
+    def batch_records(self, most: int) -> int:
+        """A batch no larger than a tenth of a second of the budget, so that debt stays small.
+
+        How large records are is known from those before; the first batch of all is a small one.
+        """
+        records = self._throttle.records_per_second
+        if records is not None:
+            most = min(most, records // 10)
+        size = self._throttle.bytes_per_second
+        if size is not None:
+            fitting = size / 10 / self._mean_bytes if self._mean_bytes else _FIRST_BATCH_RECORDS
+            most = min(most, int(fitting))
+        return max(1, most)
+
+    def hold(self, consumer: Consumer, routes: Sequence[Route]) -> None:
+        """While short, pauses partitions of lower priority as long as higher ones have a backlog."""
+        running = [route for route in routes if not route.problem and not route.suspect]
+        priorities: dict[tuple[str, int], Priority] = {
+            route.key: route.work.priority for route in running
+        }
+        if len(set(priorities.values())) < 2:
+            held: frozenset[tuple[str, int]] = frozenset()
+        else:
+            backlog = [route.key for route in running if route.source_end > route.position]
+            held = held_back(priorities, backlog)
+        if held == self._held:
+            return
+        release = [key for key in self._held - held if key in priorities]
+        if release:
+            consumer.resume([TopicPartition(*key) for key in release])
+        pause = [key for key in held - self._held if key in priorities]
+        if pause:
+            consumer.pause([TopicPartition(*key) for key in pause])
+        self._held = held
+
+    def release_all(self, consumer: Consumer, routes: Callable[[], Iterable[Route]]) -> None:
+        """Lets every held partition run again, once there is no shortage."""
+        if not self._held:
+            return
+        known = {route.key for route in routes()}
+        keys = [TopicPartition(*key) for key in self._held if key in known]
+        if keys:
+            consumer.resume(keys)
+        self._held = frozenset()

@@ -1,0 +1,171 @@
+"""The clients of one session of a lane: taking over with them, and closing them as one."""
+
+from collections.abc import Callable, Mapping
+
+from replicator.clock import Clock
+from replicator.dataplane.lane.session import Session
+from replicator.dataplane.lane.start_position import StartDecision
+from replicator.dataplane.lane.takeover import decide_starts, read_lane_records
+from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
+from replicator.dataplane.progress.index_notes import Indexing, OpenIndex
+from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.transport.spec import LaneSpec
+from replicator.errors import FencedError, UnreachableError
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.client import (
+    Consumer,
+    KafkaException,
+    Producer,
+)
+from replicator.kafka.errors import map_kafka_error
+
+Key = tuple[str, int]
+
+CONNECTED_SECONDS = 60.0
+"""How long a lane tries to reach the target before it says so and starts over."""
+
+ABORT_SECONDS = 5.0
+"""How long a refused transaction is tried to be taken back; whoever takes over next does it else."""
+
+BATCH_BYTES = 1_000_000
+"""Batches stay below the smallest limit of the lane's target topics, or they would be refused."""
+
+
+class LaneClients:
+    """A consumer on the source, a producer on the target, and the session between them."""
+
+    def __init__(
+        self,
+        *,
+        spec: LaneSpec,
+        consumer: Consumer,
+        producer: Producer,
+        source_admin: ClusterAdmin,
+        session: Session,
+        clock: Clock,
+        careful: bool,
+    ) -> None:
+        self.spec = spec
+        self.consumer = consumer
+        self.producer = producer
+        self.session = session
+        self.careful = careful
+        self._clock = clock
+        self._source_admin = source_admin
+
+    def serves(self, spec: LaneSpec) -> bool:
+        """Whether other work fits this session: its batches fit into the smallest target topic."""
+        return batch_bytes(spec) >= batch_bytes(self.spec)
+
+    def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
+        """Makes this the only writer of the lane; False when told to stop meanwhile.
+
+        Raises:
+            KafkaException: when the target refuses.
+            UnreachableError: when it does not answer for CONNECTED_SECONDS.
+        """
+        if self.spec.settings.delivery != "exactly-once":
+            return True
+        waited = 0.0
+        while not stopping():
+            try:
+                self.producer.init_transactions(1.0)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                waited += 1.0
+                if waited >= CONNECTED_SECONDS:
+                    raise UnreachableError(
+                        "no transaction coordinator of the target answers",
+                        subject=f"cluster:{self.spec.target.alias}",
+                        remedy="Check that the target's brokers are up and reachable.",
+                    ) from error
+            else:
+                return True
+        return False
+
+    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[Key, Checkpoint]:
+        """What the last owner stored; to be read only after it was fenced.
+
+        The index, where there is one, goes on from there: in transactions only, because delivery
+        reports of every record would cost more than it is worth.
+        """
+        records = read_lane_records(self.spec, client_id=lane_client_id(self.spec))
+        transactional = self.spec.settings.delivery == "exactly-once"
+        if open_index is not None and transactional and not self.careful:
+            self.session.indexing = Indexing(open_index(records), clock=self._clock)
+        return decode_checkpoints(records)
+
+    def learn_leaders(self, topics: set[str]) -> None:
+        """Fetches metadata before partitions are assigned; the client waits half a second else."""
+        try:
+            if len(topics) > 3:
+                self.consumer.list_topics(timeout=10.0)
+            else:
+                for topic in topics:
+                    self.consumer.list_topics(topic, timeout=10.0)
+        except KafkaException:
+            return  # only a matter of speed: the client asks again by itself
+
+    def replaced(self, error: Exception) -> bool:
+        """Whether another owner took over, asked after a transaction was refused.
+
+        A commit that meets the take-over itself is refused as an unknown server error. Aborting what
+        cannot be committed any more asks the coordinator again, who then says so; a lane that took
+        over anew instead would fence the one that replaced it.
+        """
+        told = error.args[0] if isinstance(error, KafkaException) else None
+        if told is None or not told.txn_requires_abort():
+            return False
+        try:
+            self.producer.abort_transaction(ABORT_SECONDS)
+        except KafkaException as refused:
+            failure = map_kafka_error(
+                refused.args[0],
+                subject=f"cluster:{self.spec.target.alias}",
+                doing="take a transaction back",
+            )
+            return isinstance(failure, FencedError)
+        return False
+
+    def answers(self, side: str) -> bool:
+        """Whether a side that was silent answers now; asked only while it has a problem."""
+        client = self.consumer if side == "source" else self.producer
+        try:
+            client.list_topics("__consumer_offsets", timeout=0.5)
+        except KafkaException:
+            return False
+        return True
+
+    def decide(
+        self,
+        spec: LaneSpec,
+        routes: set[Route],
+        stored: Mapping[tuple[str, int], Checkpoint],
+    ) -> dict[Route, StartDecision]:
+        """Asks the source where each route stands; routes it cannot answer for are left out."""
+        try:
+            return decide_starts(spec, routes, stored, self._source_admin)
+        finally:
+            # Seldom needed again: each client that stays open costs threads that wake up all the time.
+            self._source_admin.close()
+
+    def close(self) -> None:
+        """Closes without waiting for anything: what is not committed is not done."""
+        try:
+            self.producer.purge(in_queue=True, in_flight=True, blocking=False)
+            self.producer.poll(0)
+        except KafkaException:
+            pass  # a fenced or fatal producer refuses even that; closing is all that is left
+        self.consumer.close()
+        self._source_admin.close()
+
+
+def batch_bytes(spec: LaneSpec) -> int:
+    """The largest batch that no target topic of the lane refuses for its size."""
+    return min([BATCH_BYTES, *(work.max_message_bytes for work in spec.work)])
+
+
+def lane_client_id(spec: LaneSpec) -> str:
+    """What brokers see of the lane in their logs and quotas."""
+    return f"replicator-{spec.topology}-{spec.source.alias}-{spec.target.alias}-lane-{spec.lane}"

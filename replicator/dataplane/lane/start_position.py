@@ -1,0 +1,176 @@
+"""Where a partition starts or goes on: the pure decision at every take-over and every suspicion.
+
+Invariant: a partition never moves past source records that were neither copied nor declared lost.
+Where records are gone, either the partition stops with a problem (policy ``stop``) or the gap is
+put into words that are stored with the checkpoint (policy ``report``).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.policy.values import OnTruncation, StartFrom
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What the source says about one partition now.
+
+    ``earliest`` and ``latest`` are log start and last stable offset; ``at_timestamp`` is the first
+    offset at or after the policy's start time (None when not asked or none is that new).
+    ``diverged`` says that the client found the log cut below the position and written anew.
+    """
+
+    topic_id: str
+    earliest: int
+    latest: int
+    at_timestamp: int | None = None
+    diverged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartDecision:
+    """``offset`` to read from; with a ``problem`` the partition must not be read at all.
+
+    ``store`` says that the decision itself has to be stored (a first start, a gap, a stop).
+    ``lost`` is the range of source offsets given up, half open, or None.
+    """
+
+    offset: int
+    reason: str
+    problem: Literal["", "TRUNCATED", "RECREATED", "TARGET_REFUSES"] = ""
+    detail: str = ""
+    store: bool = False
+    accepted_gap: str = ""
+    lost: tuple[int, int] | None = None
+
+
+def decide_start(
+    checkpoint: Checkpoint | None,
+    facts: SourceFacts,
+    *,
+    start_from: StartFrom,
+    on_truncation: OnTruncation,
+    accept_gap: str,
+) -> StartDecision:
+    """Decides from the stored checkpoint, the source's log and the flow's policy."""
+    if checkpoint is None:
+        return _first_start(facts, start_from)
+    token = accept_gap if accept_gap and accept_gap != checkpoint.accepted_gap else ""
+    kept = checkpoint.accepted_gap
+    if checkpoint.topic_id and facts.topic_id and checkpoint.topic_id != facts.topic_id:
+        detail = (
+            f"the topic was deleted and created again: position {checkpoint.offset} belonged to "
+            f"topic id {checkpoint.topic_id}, the topic there now is {facts.topic_id}"
+        )
+        if on_truncation == "report" or token:
+            return StartDecision(
+                facts.earliest,
+                "recreated topic, from its start",
+                detail=f"gap accepted: {detail}",
+                store=True,
+                accepted_gap=token or kept,
+                lost=(checkpoint.offset, checkpoint.offset),
+            )
+        return _stopped(checkpoint, "RECREATED", detail)
+    loss = _loss(checkpoint, facts)
+    if loss is not None:
+        return _gap(checkpoint, loss, policy=on_truncation, token=token)
+    if checkpoint.problem == "TARGET_REFUSES":
+        # Nothing is missing. Accepted, the record is tried once more, else given to quarantine; that
+        # is stored with the progress past it and not before, or a restart in between would forget it.
+        if not token:
+            return _stopped(checkpoint, "TARGET_REFUSES", checkpoint.detail)
+        return StartDecision(
+            checkpoint.offset, "the refused record is tried again", accepted_gap=token
+        )
+    if checkpoint.problem:
+        # What stopped it is no longer visible (the log grew past the position again), but records
+        # may be missing in between: only an operator ends a stop.
+        if not token:
+            return _stopped(checkpoint, _code(checkpoint.problem), checkpoint.detail)
+        return StartDecision(
+            checkpoint.offset,
+            "gap accepted by an operator",
+            detail=f"gap accepted: {checkpoint.detail}",
+            store=True,
+            accepted_gap=token,
+            lost=(checkpoint.offset, checkpoint.offset),
+        )
+    return StartDecision(checkpoint.offset, "from its checkpoint", accepted_gap=kept)
+
+
+def _first_start(facts: SourceFacts, start_from: StartFrom) -> StartDecision:
+    if start_from.kind == "latest":
+        return StartDecision(facts.latest, "first start, from the end", store=True)
+    if start_from.kind == "timestamp":
+        offset = facts.latest if facts.at_timestamp is None else facts.at_timestamp
+        return StartDecision(max(offset, facts.earliest), "first start, from a time", store=True)
+    return StartDecision(facts.earliest, "first start, from the beginning", store=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """What is missing at the source, and where its log goes on."""
+
+    detail: str
+    resume_at: int
+    lost: tuple[int, int]
+
+
+def _loss(checkpoint: Checkpoint, facts: SourceFacts) -> _Loss | None:
+    position = checkpoint.offset
+    if position < facts.earliest:
+        return _Loss(
+            f"offsets {position} to {facts.earliest - 1} vanished at the source before they were "
+            f"copied; its log now starts at {facts.earliest}",
+            facts.earliest,
+            (position, facts.earliest),
+        )
+    if position > facts.latest:
+        return _Loss(
+            f"the source log ends at {facts.latest}, below the position {position}: the source "
+            f"lost records that were already copied",
+            facts.latest,
+            (facts.latest, facts.latest),
+        )
+    if facts.diverged and not checkpoint.problem:
+        return _Loss(
+            f"the source log was cut below the position {position} and written anew, as an unclean "
+            f"leader election does: what it holds before that position was not copied",
+            position,
+            (position, position),
+        )
+    return None
+
+
+def _gap(checkpoint: Checkpoint, loss: _Loss, *, policy: OnTruncation, token: str) -> StartDecision:
+    if policy == "stop" and not token:
+        return _stopped(checkpoint, "TRUNCATED", loss.detail)
+    return StartDecision(
+        loss.resume_at,
+        "source data lost, gap on record",
+        detail=f"gap accepted: {loss.detail}",
+        store=True,
+        accepted_gap=token or checkpoint.accepted_gap,
+        lost=loss.lost,
+    )
+
+
+def _stopped(
+    checkpoint: Checkpoint,
+    problem: Literal["TRUNCATED", "RECREATED", "TARGET_REFUSES"],
+    detail: str,
+) -> StartDecision:
+    return StartDecision(
+        checkpoint.offset,
+        "stopped by policy",
+        problem=problem,
+        detail=detail,
+        store=checkpoint.problem != problem or checkpoint.detail != detail,
+        accepted_gap=checkpoint.accepted_gap,
+    )
+
+
+def _code(problem: str) -> Literal["TRUNCATED", "RECREATED"]:
+    return "RECREATED" if problem == "RECREATED" else "TRUNCATED"

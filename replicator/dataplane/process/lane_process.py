@@ -1,0 +1,160 @@
+"""A lane process: hosts lanes, speaks JSON lines with its worker, ends when the worker ends.
+
+Started with one end of a socket pair (its entry point is ``replicator.lane_main``), deaf to Ctrl-C and
+SIGTERM: the worker decides when lanes drain. It is a process of its own because the client library
+holds the interpreter's lock: speed comes from processes. However the worker ends, the socket closes,
+and then this process ends at once: what was not committed is taken back by the next owner.
+"""
+
+import contextlib
+import gc
+import os
+import socket
+import threading
+
+from replicator.clock import SystemClock
+from replicator.dataplane.lane.idle_poller import RestRoom
+from replicator.dataplane.lane.lane import Lane, MayStart
+from replicator.dataplane.progress.index_notes import OpenIndex
+from replicator.dataplane.transport.lane_stats import LaneStats
+from replicator.dataplane.transport.messages import (
+    Gap,
+    LaneStopped,
+    LogLine,
+    Rotate,
+    StartLane,
+    Stats,
+    StopLane,
+    decode_command,
+    encode,
+)
+from replicator.dataplane.transport.spec import LaneSpec
+
+STATS_SECONDS = 0.5
+
+
+class LaneProcess:
+    """The lanes of one process by pair and number, and the socket to the worker."""
+
+    def __init__(
+        self, connection: socket.socket, *, may_start: MayStart, open_index: OpenIndex
+    ) -> None:
+        self._may_start = may_start
+        self._open_index = open_index
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._restarting: dict[tuple[str, int], LaneSpec] = {}
+        self._lock = threading.Lock()
+        self._clock = SystemClock()
+        self._news = threading.Event()
+        self._room = RestRoom()
+
+    def serve(self) -> None:
+        """Obeys commands until the worker closes the socket."""
+        threading.Thread(target=self._send_stats, name="stats", daemon=True).start()
+        with self._connection.makefile("rb") as lines:
+            for line in lines:
+                command = decode_command(line)
+                if isinstance(command, StartLane):
+                    self._start(command.spec)
+                elif isinstance(command, StopLane):
+                    self._stop((command.pair, command.lane), command.token)
+                elif isinstance(command, Rotate):
+                    self._rotate()
+
+    def _start(self, spec: LaneSpec) -> None:
+        key = (spec.pair, spec.lane)
+        with self._lock:
+            lane = self._lanes.get(key)
+            if lane is None:
+                self._launch(key, spec)
+            elif _same_life(lane.spec, spec) and key not in self._restarting:
+                lane.update(spec)
+            else:
+                self._restarting[key] = spec
+                lane.stop(0)
+
+    def _launch(self, key: tuple[str, int], spec: LaneSpec) -> None:
+        lane = Lane(spec, post=lambda event: self._post(key, event), may_start=self._may_start,
+                    clock=self._clock, open_index=self._open_index,
+                    on_stats=self._news.set, room=self._room)  # fmt: skip
+        self._lanes[key] = lane
+        self._news.set()
+        lane.start()
+
+    def _stop(self, key: tuple[str, int], token: int) -> None:
+        with self._lock:
+            self._restarting.pop(key, None)
+            lane = self._lanes.get(key)
+        if lane is None:
+            self._send(LaneStopped(key[0], key[1], token, fenced=False, reason="was not running"))
+        else:
+            lane.stop(token)
+
+    def _rotate(self) -> None:
+        with self._lock:
+            for key, lane in self._lanes.items():
+                self._restarting.setdefault(key, lane.spec)
+                lane.stop(0)
+
+    def _post(self, key: tuple[str, int], event: LaneStopped | Gap | LogLine) -> None:
+        if isinstance(event, LaneStopped):
+            with self._lock:
+                self._lanes.pop(key, None)
+                again = self._restarting.pop(key, None)
+                if again is not None and not event.fenced:
+                    self._launch(key, again)
+                    return
+        self._send(event)
+
+    def _send_stats(self) -> None:
+        """Whenever a lane has something new to tell; what comes close together goes together."""
+        sent: dict[tuple[str, int], LaneStats] = {}
+        while self._news.wait():
+            self._clock.sleep(STATS_SECONDS)
+            self._news.clear()
+            with self._lock:
+                now = {key: lane.stats for key, lane in self._lanes.items()}
+            news = tuple(stats for key, stats in now.items() if sent.get(key) is not stats)
+            sent = now
+            if news:
+                self._send(Stats(news))
+
+    def _send(self, event: LaneStopped | Gap | LogLine | Stats) -> None:
+        with self._sending:
+            try:
+                self._connection.sendall(encode(event))
+            except OSError:
+                os._exit(0)  # the worker is gone: nothing here may outlive it
+
+
+def _same_life(old: LaneSpec, new: LaneSpec) -> bool:
+    """Whether a running lane can go on with the new spec without a new take-over."""
+    return (
+        old.settings == new.settings
+        and old.source == new.source
+        and old.target == new.target
+        and old.link == new.link
+        and old.layout_epoch == new.layout_epoch
+        and {(item.topic, item.partition): item.target_topic for item in old.work}.items()
+        >= {
+            (item.topic, item.partition): item.target_topic
+            for item in new.work
+            if (item.topic, item.partition) in {(o.topic, o.partition) for o in old.work}
+        }.items()
+    )
+
+
+def run_lane_process(descriptor: int, *, may_start: MayStart, open_index: OpenIndex) -> None:
+    """Serves the worker at the other end of the inherited socket; never returns."""
+    # The hot path makes short-lived objects only: looking at the imported world again and again
+    # costs 2 to 4 % of a busy lane.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
+    with contextlib.suppress(OSError):  # a worker killed before it read our last words resets
+        connection = socket.socket(fileno=descriptor)
+        LaneProcess(connection, may_start=may_start, open_index=open_index).serve()
+    # The worker ended, by itself or not: leave at once, without waiting for any broker.
+    os._exit(0)

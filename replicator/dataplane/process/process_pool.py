@@ -1,0 +1,251 @@
+"""The worker's side of its lane processes: start them, spread lanes over them, hear from them."""
+
+import contextlib
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from replicator.dataplane.process.spawn import LaneChild, start_child
+from replicator.dataplane.transport.lane_stats import LaneStats
+from replicator.dataplane.transport.messages import (
+    Gap,
+    LaneStopped,
+    LogLine,
+    Rotate,
+    StartLane,
+    Stats,
+    StopLane,
+    decode_event,
+    encode,
+)
+from replicator.dataplane.transport.spec import LaneSpec
+
+LaneKey = tuple[str, int]
+"""Pair as people write it, and lane number."""
+
+
+YOUNG_SECONDS = 10.0
+"""A process that dies younger than this was likely ended by something that lasts: no memory left, a
+broken installation."""
+
+MAX_PAUSE_SECONDS = 30.0
+
+
+class LanePool:
+    """Lane processes and the lanes in them; thread-safe.
+
+    A process that dies is replaced and ``on_event`` gets a LaneStopped for each of its lanes: whoever
+    wanted them starts them again. That is at once, unless one after the other dies young.
+    """
+
+    def __init__(
+        self,
+        children: Iterable[LaneChild],
+        *,
+        processes: int,
+        on_event: Callable[[LaneStopped | Gap | LogLine], None],
+        on_stats: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``processes``: how many there may be; those beyond the children start once lanes need them."""
+        self._most = processes
+        self._young_deaths = 0
+        self._on_event = on_event
+        self._on_stats = on_stats
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        self._token = 0
+        self._waiting: dict[int, threading.Event] = {}
+        self._where: dict[LaneKey, _Process] = {}
+        self._processes = [_Process(child, self._heard, self._lost) for child in children]
+
+    def start(self, spec: LaneSpec) -> None:
+        """Starts the lane in the emptiest process, or updates it where it runs."""
+        key = (spec.pair, spec.lane)
+        with self._lock:
+            if self._closed.is_set():
+                return
+            process = self._where.get(key)
+            if process is None:
+                process = min(self._processes, key=lambda item: len(item.lanes))
+                if process.lanes and len(self._processes) < self._most:
+                    process = self._begin()
+                process.lanes[key] = None
+                self._where[key] = process
+            process.send(StartLane(spec))
+
+    def expect(self, lanes: int) -> None:
+        """So many lanes more are about to start: their processes begin now."""
+        with self._lock:
+            wanted = min(self._most, len(self._where) + lanes)
+            while len(self._processes) < wanted and not self._closed.is_set():
+                self._begin()
+
+    def stop(self, keys: list[LaneKey], *, timeout_seconds: float) -> list[LaneKey]:
+        """Drains lanes together and waits; lanes that did not end in time are returned.
+
+        Such a lane is no danger (its next owner fences it) but may repeat its last work later.
+        """
+        waiting: list[tuple[LaneKey, threading.Event]] = []
+        with self._lock:
+            for key in keys:
+                process = self._where.get(key)
+                if process is None:
+                    continue
+                self._token += 1
+                event = self._waiting[self._token] = threading.Event()
+                waiting.append((key, event))
+                process.send(StopLane(key[0], key[1], self._token))
+        limit = threading.Event()
+        timer = threading.Timer(timeout_seconds, limit.set)
+        timer.daemon = True
+        timer.start()
+        late = []
+        for key, event in waiting:
+            while not event.wait(0.02):
+                if limit.is_set():
+                    late.append(key)
+                    break
+        timer.cancel()
+        return late
+
+    def rotate(self) -> None:
+        """Has every lane open new clients with freshly read secrets."""
+        with self._lock:
+            for process in self._processes:
+                process.send(Rotate())
+
+    def stats(self) -> list[LaneStats]:
+        """The newest figures of every lane."""
+        with self._lock:
+            return [
+                stats
+                for process in self._processes
+                for stats in process.lanes.values()
+                if stats is not None
+            ]
+
+    def pids(self) -> list[int]:
+        """Process ids of the lane processes."""
+        return [process.pid for process in self._processes]
+
+    def close(self) -> None:
+        """Ends the processes; lanes should have been stopped before."""
+        with self._lock:
+            self._closed.set()
+        for process in self._processes:
+            process.close()
+
+    def _heard(self, process: "_Process", event: LaneStopped | Gap | LogLine | Stats) -> None:
+        if isinstance(event, Stats):
+            with self._lock:
+                for stats in event.lanes:
+                    key = (stats.pair, stats.lane)
+                    if key in process.lanes:
+                        process.lanes[key] = stats
+            self._on_stats()
+            return
+        if isinstance(event, LaneStopped):
+            self._forget(process, (event.pair, event.lane))
+            with self._lock:
+                waiting = self._waiting.pop(event.token, None)
+            if waiting is not None:
+                waiting.set()
+        self._on_event(event)
+
+    def _forget(self, process: "_Process", key: LaneKey) -> None:
+        with self._lock:
+            process.lanes.pop(key, None)
+            if self._where.get(key) is process:
+                del self._where[key]
+
+    def _begin(self) -> "_Process":
+        process = _Process(start_child(), self._heard, self._lost)
+        self._processes.append(process)
+        return process
+
+    def _lost(self, process: "_Process") -> None:
+        """In the thread of a process that died: replaces it, and reports its lanes as stopped."""
+        pause = self._pause_after(process)
+        if pause and not self._closed.is_set():
+            fields = {"exit_code": str(process.exit_code), "next_in_seconds": f"{pause:g}"}
+            self._on_event(LogLine("warning", "lane processes die young", fields))
+        if self._closed.wait(pause):
+            return
+        with self._lock:
+            if self._closed.is_set():
+                return
+            lanes = list(process.lanes)
+            self._processes.remove(process)
+            self._begin()
+        for key in lanes:
+            self._forget(process, key)
+            self._on_event(LaneStopped(key[0], key[1], 0, fenced=False, reason="its process died"))
+
+    def _pause_after(self, process: "_Process") -> float:
+        """Seconds; none after the first one that dies young, as any accident may end one."""
+        with self._lock:
+            young = process.age_seconds < YOUNG_SECONDS
+            self._young_deaths = self._young_deaths + 1 if young else 0
+            if self._young_deaths < 2:
+                return 0.0
+            return min(MAX_PAUSE_SECONDS, 0.5 * 2.0 ** min(self._young_deaths, 10))
+
+
+class _Process:
+    """One lane process: its socket, its reader thread, and the lanes in it."""
+
+    def __init__(
+        self,
+        child: LaneChild,
+        heard: Callable[["_Process", LaneStopped | Gap | LogLine | Stats], None],
+        lost: Callable[["_Process"], None],
+    ) -> None:
+        self.lanes: dict[LaneKey, LaneStats | None] = {}
+        self._heard = heard
+        self._lost = lost
+        self._socket, self._child = child.connection, child.process
+        self._sending = threading.Lock()
+        self._began = time.monotonic()
+        self.pid = self._child.pid
+        threading.Thread(target=self._read, name=f"lane-process-{self.pid}", daemon=True).start()
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago it was taken into the pool."""
+        return time.monotonic() - self._began
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._child.poll()
+
+    def send(self, command: StartLane | StopLane | Rotate) -> None:
+        """Sends a command; a process that is gone is noticed by the reader."""
+        with self._sending:
+            try:
+                self._socket.sendall(encode(command))
+            except OSError:
+                return
+
+    def close(self) -> None:
+        """Closes the socket, which ends the process, and waits for it briefly."""
+        # shutdown, not close: the reader's file object keeps the descriptor open
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        try:
+            self._child.wait(2.0)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+    def _read(self) -> None:
+        try:
+            with self._socket, self._socket.makefile("rb") as lines:
+                for line in lines:
+                    self._heard(self, decode_event(line))
+        except (OSError, ValueError):
+            pass  # closed under the reader: the process is ended or ending
+        self._child.wait()
+        self._lost(self)

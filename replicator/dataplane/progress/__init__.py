@@ -1,0 +1,1 @@
+"""replicator.dataplane.progress.progress_group."""

@@ -1,0 +1,189 @@
+"""How a lane makes its progress durable: in transactions, or behind the acknowledged records.
+
+Invariant of both: a stored checkpoint never says more than what the target has acknowledged.
+exactly-once gets it from the transaction, at-least-once from flushing before it writes.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from replicator.clock import Clock
+from replicator.dataplane.progress.first_writes import FirstWrites
+from replicator.dataplane.progress.index_notes import Stored
+from replicator.dataplane.progress.partition_state import Route
+from replicator.errors import UnknownOutcomeError
+from replicator.kafka.client import KafkaException, Producer
+
+
+class Committer(Protocol):
+    """Begins and ends units of progress for one lane; called by the lane's thread only."""
+
+    opened_at: float | None
+    """Monotonic seconds when the open unit began; None when nothing is open."""
+
+    def begin(self) -> None:
+        """Opens a unit unless one is open."""
+        ...
+
+    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
+        """Stores the checkpoints of the routes, and notes, with what was produced, or raises."""
+        ...
+
+
+class CheckpointWriter:
+    """Produces checkpoint records into the lane's partition of the checkpoints topic."""
+
+    def __init__(
+        self,
+        *,
+        producer: Producer,
+        first_writes: FirstWrites,
+        topic: str,
+        lane: int,
+        clock: Clock,
+    ) -> None:
+        self._producer = producer
+        self._first_writes = first_writes
+        self._topic = topic
+        self._lane = lane
+        self._clock = clock
+
+    def write(self, routes: Iterable[Route], notes: Iterable[Stored]) -> int:
+        """Produces one record per route and note; returns the time they carry, in milliseconds.
+
+        Raises:
+            UnknownOutcomeError: the target took records and does not say where they are.
+        """
+        at_ms = int(self._clock.now() * 1000)
+        for route in routes:
+            checkpoint = route.checkpoint(at_ms=at_ms)
+            self._produce(checkpoint.key(), checkpoint.value())
+        for key, value in notes:
+            self._produce(key, value)
+        self._first_writes.settle()
+        return at_ms
+
+    def _produce(self, key: bytes, value: bytes | None) -> None:
+        report = self._first_writes.report_for(self._topic, self._lane, None)
+        while True:
+            try:
+                self._producer.produce(self._topic, value, key, self._lane, report)
+            except BufferError:
+                self._producer.poll(0.05)
+            else:
+                break
+        self._first_writes.wait_after(self._topic, self._lane)
+
+
+def _mark_committed(routes: Iterable[Route], at_ms: int) -> None:
+    for route in routes:
+        route.committed = route.position
+        route.committed_at_ms = at_ms
+        route.needs_store = False
+
+
+class TransactionalCommitter:
+    """exactly-once: records and checkpoints of a unit are one transaction on the target."""
+
+    def __init__(
+        self,
+        *,
+        producer: Producer,
+        writer: CheckpointWriter,
+        clock: Clock,
+        give_up: Callable[[], bool],
+    ) -> None:
+        self._producer = producer
+        self._writer = writer
+        self._clock = clock
+        self._give_up = give_up
+        self.opened_at: float | None = None
+
+    def begin(self) -> None:
+        """Opens a transaction unless one is open (a local call, the broker is not asked)."""
+        if self.opened_at is None:
+            self._producer.begin_transaction()
+            self.opened_at = self._clock.monotonic()
+
+    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
+        """Commits; returns only when the outcome is known to be good.
+
+        Raises:
+            UnknownOutcomeError: when told to give up before the target answered, or when it took
+                records and does not say where they are.
+            KafkaException: any refusal, to be mapped by the caller.
+        """
+        routes = tuple(routes)
+        self.begin()
+        at_ms = self._writer.write(routes, notes)
+        while True:
+            try:
+                self._producer.commit_transaction(2.0)
+                break
+            except KafkaException as error:
+                # A time-out leaves the commit going on inside the client: asking again resumes it.
+                if not error.args[0].retriable():
+                    raise
+                if self._give_up():
+                    raise UnknownOutcomeError(
+                        "the target did not answer a commit before the lane had to stop",
+                        remedy="The next owner re-reads the checkpoint and goes on from it.",
+                    ) from error
+        self.opened_at = None
+        _mark_committed(routes, at_ms)
+
+    def abort(self) -> None:
+        """Takes the open transaction back, if there is one."""
+        if self.opened_at is not None:
+            self._producer.abort_transaction(30.0)
+            self.opened_at = None
+
+
+class AcknowledgedCommitter:
+    """at-least-once: everything produced is acknowledged first, then the checkpoints are written."""
+
+    def __init__(
+        self,
+        *,
+        producer: Producer,
+        writer: CheckpointWriter,
+        clock: Clock,
+        give_up: Callable[[], bool],
+        failed: Callable[[], bool],
+    ) -> None:
+        self._producer = producer
+        self._writer = writer
+        self._clock = clock
+        self._give_up = give_up
+        self._failed = failed
+        self.opened_at: float | None = None
+
+    def begin(self) -> None:
+        """Notes when the oldest record without a checkpoint was produced."""
+        if self.opened_at is None:
+            self.opened_at = self._clock.monotonic()
+
+    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
+        """Waits for every acknowledgement, then stores the checkpoints and waits for those.
+
+        Raises:
+            UnknownOutcomeError: when told to give up, or when a record failed: nothing is stored.
+        """
+        routes = tuple(routes)
+        self._flush()
+        at_ms = self._writer.write(routes, notes)
+        self._flush()
+        self.opened_at = None
+        _mark_committed(routes, at_ms)
+
+    def _flush(self) -> None:
+        while self._producer.flush(1.0) > 0:
+            if self._failed():
+                break
+            if self._give_up():
+                raise UnknownOutcomeError(
+                    "the target did not acknowledge before the lane had to stop",
+                    remedy="The next owner goes on from the last checkpoint; some records repeat.",
+                )
+        if self._failed():
+            raise UnknownOutcomeError("a record was not taken by the target")

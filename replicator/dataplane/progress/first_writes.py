@@ -1,0 +1,135 @@
+"""The first record that a producer writes to a partition, watched until it has surely arrived.
+
+Brokers up to Kafka 4.3 let the first write that they see of a producer begin anywhere
+(KAFKA-15591). A leader that refuses one request, because it has not heard yet that it leads, and
+takes the next one leaves a hole; librdkafka (2.16) takes the second answer as one for both requests
+and reports all their records as stored, those of the first one at no offset. A transaction then
+commits without them. A broker that knows the producer refuses such a gap, so what matters is the
+first write to each partition, and again once the broker may have forgotten the producer.
+docs/decisions/first-writes-are-watched.md
+"""
+
+from collections.abc import Callable
+
+from replicator.clock import Clock
+from replicator.dataplane.copy.source_message import OnDelivery
+from replicator.errors import UnknownOutcomeError
+from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
+
+KNOWN_SECONDS = 600.0
+"""How long a broker is trusted to remember a producer; its own default is a day."""
+
+_STEP_SECONDS = 0.1
+
+_Place = tuple[str, int]
+
+
+class FirstWrites:
+    """Of one session's producer; used by the lane's thread only."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        *,
+        clock: Clock,
+        transactional: bool,
+        failed: Callable[[], bool],
+        give_up: Callable[[], bool],
+    ) -> None:
+        """``transactional`` producers report what is asked for; others only failures.
+
+        ``failed`` says whether something was refused, so that waiting for the rest is no use.
+        """
+        self._producer = producer
+        self._clock = clock
+        self._transactional = transactional
+        self._failed = failed
+        self._give_up = give_up
+        self._known: dict[_Place, float] = {}
+        self._awaited = 0
+        self._nowhere: set[_Place] = set()
+
+    def report_for(self, topic: str, partition: int, noted: OnDelivery | None) -> OnDelivery | None:
+        """The delivery report for a record about to be produced; ``noted`` is what others want of it.
+
+        Nobody waits for it before the commit: ``settle`` says whether that may be.
+        """
+        place = (topic, partition)
+        if not self._transactional or not self._is_first(place):
+            return noted
+        self._known[place] = self._clock.monotonic()
+        self._awaited += 1
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self._awaited -= 1
+            offset = message.offset()
+            if error is not None:
+                self._known.pop(place, None)
+            elif offset is None or offset < 0:
+                self._nowhere.add(place)
+            if noted is not None:
+                noted(error, message)
+
+        return delivered
+
+    def wait_after(self, topic: str, partition: int) -> None:
+        """After a record was produced: if it was a first one, nothing follows until it is stored.
+
+        Where reports are given, none is waited for here.
+
+        Raises:
+            UnknownOutcomeError: when told to give up before the target answered.
+        """
+        place = (topic, partition)
+        if self._is_first(place):
+            self._flush()
+            self._known[place] = self._clock.monotonic()
+
+    def settle(self) -> None:
+        """Before a transaction is committed: every first record must stand somewhere.
+
+        Raises:
+            UnknownOutcomeError: one stands nowhere, or no answer came before the lane had to stop.
+        """
+        if self._awaited:
+            self._flush()
+        if self._nowhere:
+            topic, partition = min(self._nowhere)
+            raise UnknownOutcomeError(
+                "the target took later records, and does not say where the first ones are",
+                subject=f"{topic}/{partition}",
+                remedy="The lane takes all of this transaction back and copies it again.",
+            )
+
+    def forget(self) -> None:
+        """The unit was taken back, and with it whatever was missing from it."""
+        self._nowhere.clear()
+
+    def _is_first(self, place: _Place) -> bool:
+        known = self._known.get(place)
+        return known is None or self._clock.monotonic() - known > KNOWN_SECONDS
+
+    def _flush(self) -> None:
+        try:
+            while self._producer.flush(_STEP_SECONDS) and not self._failed():
+                if self._give_up():
+                    raise UnknownOutcomeError(
+                        "the target did not acknowledge before the lane had to stop",
+                        remedy="The next owner goes on from the last checkpoint.",
+                    )
+        except (KafkaException, SystemError):
+            # A producer that was fenced says so in its own way; the commit says it better.
+            return
+
+
+def transaction_failed(producer: Producer) -> bool:
+    """Whether the open transaction cannot be committed any more.
+
+    The client sends nothing of such a one, nor reports what it holds back, and has no call that
+    only asks. To begin a transaction inside one is always refused, and the refusal tells.
+    """
+    try:
+        producer.begin_transaction()
+    except KafkaException as error:
+        return bool(error.args[0].txn_requires_abort() or error.args[0].fatal())
+    raise RuntimeError("asked about a transaction that is not open")

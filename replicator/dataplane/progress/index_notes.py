@@ -1,0 +1,91 @@
+"""Noting now and then at which target offset a source record stands, from delivery reports.
+
+What an index is, and what is worth noting, is decided elsewhere (``replicator.offsets.index``): here
+is only when to ask, and that an entry is stored with or after the record it speaks of, never before.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from replicator.clock import Clock
+from replicator.dataplane.copy.source_message import OnDelivery
+from replicator.dataplane.progress.partition_state import Route
+from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
+
+_REPORTS_SECONDS = 0.5
+
+Stored = tuple[bytes, bytes | None]
+"""Key and value for the lane's partition of the checkpoints topic; None takes an entry away."""
+
+
+class Index(Protocol):
+    """The sparse index of one lane's partitions; offsets of both sides, ``now`` in seconds."""
+
+    def due(self, topic: str, partition: int, source: int, now: float) -> bool:
+        """Whether a record is worth an entry."""
+        ...
+
+    def note(
+        self, topic: str, partition: int, source: int, target: int, *, now: float, at_ms: int
+    ) -> list[Stored]:
+        """Takes a copied record in and returns what is to be stored."""
+        ...
+
+    def restart(self, topic: str, partition: int) -> list[Stored]:
+        """Forgets a partition; returns what takes its entries away."""
+        ...
+
+
+OpenIndex = Callable[[Mapping[bytes, bytes]], Index]
+"""Opens the index from the last value of every key in the lane's checkpoints partition."""
+
+
+class Indexing:
+    """The notes of one session; used by the lane's thread only."""
+
+    def __init__(self, index: Index, *, clock: Clock) -> None:
+        self._index = index
+        self._clock = clock
+        self._reported: list[tuple[Route, int, int]] = []
+        self._stored: list[Stored] = []
+        self._awaited = 0
+
+    def report_for(self, route: Route, source: int) -> OnDelivery | None:
+        """A delivery report for the record about to be produced, where it is worth an entry."""
+        if not self._index.due(route.topic, route.partition, source, self._clock.monotonic()):
+            return None
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self._awaited -= 1
+            target = message.offset()
+            if error is None and target is not None and target >= 0:
+                self._reported.append((route, source, target))
+
+        self._awaited += 1
+        return delivered
+
+    def restart(self, route: Route) -> None:
+        """The source log of a route is another one from here on."""
+        self._reported = [note for note in self._reported if note[0] is not route]
+        self._stored.extend(self._index.restart(route.topic, route.partition))
+
+    def take_with(self, producer: Producer) -> list[Stored]:
+        """Everything to be stored with the commit that is about to be made, its own records too.
+
+        All of it speaks of records of this or of an earlier transaction, so it holds as soon as the
+        commit does. A commit that fails ends the session, and this with it.
+        """
+        if self._awaited:
+            # The commit would wait for the same acknowledgements; a target that is silent is its
+            # business, and so are failures.
+            with contextlib.suppress(KafkaException, SystemError):  # a fenced producer's flush
+                producer.flush(_REPORTS_SECONDS)
+        reported, self._reported = self._reported, []
+        stored, self._stored = self._stored, []
+        now, at_ms = self._clock.monotonic(), round(self._clock.now() * 1000)
+        for route, source, target in reported:
+            stored.extend(
+                self._index.note(route.topic, route.partition, source, target, now=now, at_ms=at_ms)
+            )
+        return stored

@@ -1,0 +1,125 @@
+"""The figures of one lane: counters and histograms, cheap to add to, copied out once a second."""
+
+import os
+from bisect import bisect_left
+from dataclasses import replace
+
+from replicator.dataplane.copy.engine_protocol import Outcome
+from replicator.dataplane.transport.lane_stats import (
+    LATENCY_BOUNDS_SECONDS,
+    LaneState,
+    LaneStats,
+    PartitionStats,
+)
+
+
+class Histogram:
+    """Counts per bucket (not cumulative), one more than there are bounds, and the sum."""
+
+    __slots__ = ("counts", "sum_seconds")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(LATENCY_BOUNDS_SECONDS) + 1)
+        self.sum_seconds = 0.0
+
+    def add(self, seconds: float, count: int = 1) -> None:
+        """Adds ``count`` observations of the same value; negative ones count as zero."""
+        seconds = max(seconds, 0.0)
+        self.counts[bisect_left(LATENCY_BOUNDS_SECONDS, seconds)] += count
+        self.sum_seconds += seconds * count
+
+
+class Figures:
+    """Everything a lane counts; survives the lane's recoveries."""
+
+    __slots__ = (
+        "aborts", "commit", "commits", "latency", "outcome", "pending_runs",
+        "throttle_wait_seconds", "unit_start", "unknown_outcomes",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.outcome = Outcome()
+        self.latency = Histogram()
+        self.commit = Histogram()
+        self.commits = 0
+        self.aborts = 0
+        self.unknown_outcomes = 0
+        self.throttle_wait_seconds = 0.0
+        self.pending_runs: list[tuple[int, int]] = []
+        self.unit_start: Outcome | None = None
+
+    def open_unit(self) -> None:
+        """Remembers the counters before a unit of progress, in case it is taken back."""
+        self.unit_start = replace(self.outcome, dropped=dict(self.outcome.dropped))
+
+    def roll_back(self) -> None:
+        """Forgets what the open unit counted: its records will be read again."""
+        self.pending_runs.clear()
+        if self.unit_start is not None:
+            for name in Outcome.__slots__:
+                setattr(self.outcome, name, getattr(self.unit_start, name))
+            self.unit_start = None
+
+    def run(self, first_timestamp_ms: int, count: int) -> None:
+        """Notes a run of records; its latency is known when the commit is."""
+        self.pending_runs.append((first_timestamp_ms, count))
+
+    def delivered(self, *, now: float) -> None:
+        """Closes the pending runs: a run counts with its oldest record, the cautious end."""
+        for timestamp_ms, count in self.pending_runs:
+            if timestamp_ms > 0:
+                self.latency.add(now - timestamp_ms / 1000, count)
+        self.pending_runs.clear()
+
+    def committed(self, *, now: float, seconds: float) -> None:
+        """A unit of progress is stored, and with it every pending run."""
+        self.delivered(now=now)
+        self.unit_start = None
+        self.commit.add(seconds)
+        self.commits += 1
+
+    def omitted(self, records: int) -> None:
+        """Records that fit into the target topic only without our header."""
+        self.outcome.headers_omitted += records
+
+    def stats(
+        self,
+        *,
+        pair: str,
+        link: str,
+        lane: int,
+        state: LaneState,
+        reason: str,
+        partitions: tuple[PartitionStats, ...],
+        source_problem: str,
+        target_problem: str,
+        checkpoint_at_ms: int,
+    ) -> LaneStats:
+        """A frozen copy for everybody else."""
+        outcome = self.outcome
+        return LaneStats(
+            pair=pair,
+            link=link,
+            lane=lane,
+            state=state,
+            reason=reason,
+            partitions=partitions,
+            records=outcome.copied,
+            bytes=outcome.bytes,
+            dropped=dict(outcome.dropped),
+            quarantined=outcome.quarantined,
+            foreign_headers=outcome.foreign_headers,
+            headers_omitted=outcome.headers_omitted,
+            commits=self.commits,
+            aborts=self.aborts,
+            unknown_outcomes=self.unknown_outcomes,
+            throttle_wait_seconds=self.throttle_wait_seconds,
+            latency_buckets=tuple(self.latency.counts),
+            latency_sum_seconds=self.latency.sum_seconds,
+            commit_buckets=tuple(self.commit.counts),
+            commit_sum_seconds=self.commit.sum_seconds,
+            checkpoint_at_ms=checkpoint_at_ms,
+            source_problem=source_problem,
+            target_problem=target_problem,
+            pid=os.getpid(),
+        )

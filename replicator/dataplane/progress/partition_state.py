@@ -1,0 +1,156 @@
+"""The mutable state of one source partition inside its lane; the hot path's only bookkeeping.
+
+Everything else about a partition (what to do, what was stored) is frozen and lives in PartitionWork
+and Checkpoint. A Route joins the two while the lane runs.
+"""
+
+from collections.abc import Sequence
+
+from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.dataplane.transport.lane_stats import PartitionState, PartitionStats
+from replicator.dataplane.transport.spec import PartitionWork
+from replicator.identifiers import is_canary_topic
+
+
+class Route:
+    """One partition on its way from source to target.
+
+    Invariants: ``position`` is the next source offset to read and never goes back while the lane
+    runs; ``committed`` is the position of the newest checkpoint known to be stored, and is never
+    above ``position``. A route whose ``problem`` is set reads nothing.
+    """
+
+    __slots__ = (
+        "accepted_gap",
+        "bytes",
+        "committed",
+        "committed_at_ms",
+        "counted",
+        "detail",
+        "diverged",
+        "dropped",
+        "extra",
+        "hop_prefix",
+        "leader_epoch",
+        "needs_store",
+        "partition",
+        "position",
+        "position_epoch",
+        "problem",
+        "quarantined",
+        "records",
+        "reported_bytes",
+        "reported_records",
+        "source_end",
+        "suspect",
+        "target_topic",
+        "timestamp_ms",
+        "tolerated",
+        "topic",
+        "topic_id",
+        "work",
+    )
+
+    def __init__(self, work: PartitionWork, *, source_alias: str, provenance: str) -> None:
+        self.work = work
+        self.topic = work.topic
+        self.partition = work.partition
+        self.target_topic = work.target_topic
+        self.topic_id = work.topic_id
+        self.hop_prefix = (
+            f"{source_alias}/{work.topic}/{work.partition}/" if provenance == "full" else ""
+        )
+        # A canary goes the way of any record, but is none of the flow's.
+        self.counted = not is_canary_topic(work.topic)
+        self.position = -1
+        self.position_epoch = -1
+        self.committed = -1
+        self.committed_at_ms = 0
+        self.timestamp_ms = -1
+        self.source_end = -1
+        self.leader_epoch = -1
+        self.problem = ""
+        self.detail = ""
+        self.accepted_gap = ""
+        self.records = 0
+        self.bytes = 0
+        self.dropped = 0
+        self.quarantined = 0
+        self.reported_records = 0
+        self.reported_bytes = 0
+        self.needs_store = False
+        self.suspect = False
+        self.diverged = False
+        self.tolerated = -1
+        self.extra: dict[str, object] = {}
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Topic and partition on the source."""
+        return self.topic, self.partition
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Continues the counters of a stored checkpoint; the position is decided elsewhere."""
+        self.timestamp_ms = checkpoint.timestamp_ms
+        self.accepted_gap = checkpoint.accepted_gap
+        self.detail = checkpoint.detail
+        self.records = self.reported_records = checkpoint.records
+        self.bytes = self.reported_bytes = checkpoint.bytes
+        self.dropped = checkpoint.dropped
+        self.quarantined = checkpoint.quarantined
+        self.leader_epoch = checkpoint.leader_epoch
+        self.extra = dict(checkpoint.extra)
+        self.committed_at_ms = checkpoint.at_ms
+
+    def checkpoint(self, *, at_ms: int) -> Checkpoint:
+        """The checkpoint that states where this route is now."""
+        return Checkpoint(
+            topic=self.topic,
+            partition=self.partition,
+            offset=self.position,
+            topic_id=self.topic_id,
+            timestamp_ms=self.timestamp_ms,
+            at_ms=at_ms,
+            problem=self.problem,
+            detail=self.detail,
+            accepted_gap=self.accepted_gap,
+            records=self.records,
+            bytes=self.bytes,
+            dropped=self.dropped,
+            quarantined=self.quarantined,
+            leader_epoch=self.leader_epoch,
+            position_epoch=self.position_epoch,
+            extra=self.extra,
+        )
+
+    def stats(self) -> PartitionStats:
+        """What status and metrics show of this partition."""
+        state: PartitionState = "replicating"
+        if self.problem:
+            state = "stopped"
+        elif self.position < 0:
+            state = "waiting"
+        return PartitionStats(
+            topic=self.topic,
+            partition=self.partition,
+            target_topic=self.target_topic,
+            state=state,
+            position=self.committed,
+            source_end=max(self.source_end, self.position),
+            timestamp_ms=self.timestamp_ms,
+            records=self.records - self.reported_records,
+            bytes=self.bytes - self.reported_bytes,
+            problem=self.problem,
+            detail=self.detail,
+        )
+
+
+RouteTable = dict[str, dict[int, Route]]
+
+
+def route_table(routes: Sequence[Route]) -> RouteTable:
+    """Two plain dictionaries: cheaper per record than one keyed by a tuple."""
+    table: RouteTable = {}
+    for route in routes:
+        table.setdefault(route.topic, {})[route.partition] = route
+    return table

@@ -1,0 +1,44 @@
+"""Showing positions in the lane's group on the source, so that ordinary lag tools see every flow."""
+
+from collections.abc import Callable, Iterable
+
+from replicator.dataplane.progress.partition_state import Route
+from replicator.kafka.client import Consumer, KafkaError, KafkaException, TopicPartition
+
+PROGRESS_SECONDS = 5.0
+
+
+class Progress:
+    """Commits positions now and then; nothing depends on them. For the lane's thread."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        *,
+        now: float,
+        on_problem: Callable[[str, KafkaError | None], None],
+    ) -> None:
+        self._consumer = consumer
+        self._on_problem = on_problem
+        self._shown_at = now
+        self._sent: dict[tuple[str, int], int] = {}
+
+    def show(self, routes: Callable[[], Iterable[Route]], now: float) -> None:
+        """Commits what moved since the last time, if that is long enough ago (monotonic seconds)."""
+        if now - self._shown_at < PROGRESS_SECONDS:
+            return
+        self._shown_at = now
+        moved = [
+            TopicPartition(route.topic, route.partition, route.committed)
+            for route in routes()
+            if route.committed >= 0
+            and not route.problem
+            and self._sent.get(route.key) != route.committed
+        ]
+        if not moved:
+            return
+        self._sent.update({(item.topic, item.partition): item.offset for item in moved})
+        try:
+            self._consumer.commit(offsets=moved, asynchronous=True)
+        except KafkaException as error:
+            self._on_problem("progress", error.args[0])

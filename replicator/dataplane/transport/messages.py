@@ -1,0 +1,112 @@
+"""What a worker and its lane processes say to each other: one JSON object a line.
+
+JSON, not pickle: a lane process never runs what it is sent. Only references to secrets travel.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import orjson
+from pydantic import Field, TypeAdapter
+
+from replicator.dataplane.transport.lane_stats import LaneStats
+from replicator.dataplane.transport.spec import LaneSpec
+
+
+@dataclass(frozen=True, slots=True)
+class StartLane:
+    """Take the lane over and run it; for a running lane, go on with the new spec."""
+
+    spec: LaneSpec
+    kind: Literal["start"] = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class StopLane:
+    """Commit what was read, close, and say so; ``token`` comes back in LaneStopped."""
+
+    pair: str
+    lane: int
+    token: int
+    kind: Literal["stop"] = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Rotate:
+    """Read secrets again and use them for new connections."""
+
+    kind: Literal["rotate"] = "rotate"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStopped:
+    """The lane has ended; ``fenced`` when another owner took it. ``token`` 0: by itself."""
+
+    pair: str
+    lane: int
+    token: int
+    fenced: bool
+    reason: str
+    kind: Literal["stopped"] = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Figures of the lanes that have new ones, at most twice a second."""
+
+    lanes: tuple[LaneStats, ...]
+    kind: Literal["stats"] = "stats"
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Source data was given up by policy or by an operator; kept in the journal."""
+
+    pair: str
+    link: str
+    topic: str
+    partition: int
+    lost_from: int
+    lost_to: int
+    detail: str
+    kind: Literal["gap"] = "gap"
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A log event of the lane process; the worker writes it with its own fields."""
+
+    level: str
+    event: str
+    fields: dict[str, str]
+    kind: Literal["log"] = "log"
+
+
+Command = Annotated[StartLane | StopLane | Rotate, Field(discriminator="kind")]
+Event = Annotated[LaneStopped | Stats | Gap | LogLine, Field(discriminator="kind")]
+
+_COMMANDS: TypeAdapter[StartLane | StopLane | Rotate] = TypeAdapter(Command)
+_EVENTS: TypeAdapter[LaneStopped | Stats | Gap | LogLine] = TypeAdapter(Event)
+
+
+def encode(message: StartLane | StopLane | Rotate | LaneStopped | Stats | Gap | LogLine) -> bytes:
+    """One line, newline included."""
+    return orjson.dumps(message) + b"\n"
+
+
+def decode_command(line: bytes) -> StartLane | StopLane | Rotate:
+    """Reads one line from the worker.
+
+    Raises:
+        pydantic.ValidationError: when the line is not a command.
+    """
+    return _COMMANDS.validate_json(line)
+
+
+def decode_event(line: bytes) -> LaneStopped | Stats | Gap | LogLine:
+    """Reads one line from a lane process.
+
+    Raises:
+        pydantic.ValidationError: when the line is not an event.
+    """
+    return _EVENTS.validate_json(line)

@@ -1,0 +1,278 @@
+"""A drill on the real link: a topic and a group of its own, the operator's programs as faults.
+
+Whatever was begun is ended: the program that ends a fault runs also when the drill is aborted.
+"""
+
+import contextlib
+import functools
+import secrets
+import subprocess
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from replicator.clock import Clock
+from replicator.control.status.collect import collect_status
+from replicator.drill.environment.environment import Scene, Tell
+from replicator.drill.environment.scene import link_of, naming_of, pair_of
+from replicator.drill.file.abort_conditions import Look, Watch, look_at
+from replicator.drill.file.errors import AbortedError
+from replicator.drill.file.plan import ROLE_KINDS, Drill
+from replicator.errors import RefusedError, ReplicatorError
+from replicator.failover.rules.report import TransitionReport
+from replicator.failover.rules.request import OnStep, TransitionRequest
+from replicator.failover.run.runner import run_transition
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.settings import CLUSTER, client_config, user_settings
+from replicator.kafka.topics import NewTopicSpec
+from replicator.policy.selection import matcher
+from replicator.testing.kit.endpoints import RemoteCluster
+from replicator.testing.kit.waiting import wait_until
+from replicator.topology.plan import ClusterPlan, Plan
+
+CLIENT_ID = "replicator-drill"
+OWN_TOPICS = "replicator-drill"
+READY_SECONDS = 120.0
+COMMAND_SECONDS = 300.0
+
+
+class LinkGround:
+    """See ``replicator.drill.environment.environment.Ground``; a context manager that takes its own topic away again.
+
+    Args:
+        drill: what is rehearsed.
+        plan: the topology with its flows as roles have them now.
+        file_plan: the topology as the file has it, which role changes start from.
+        clock: time as a dependency.
+        tell: hears of what is set up and taken away.
+    """
+
+    def __init__(
+        self,
+        drill: Drill,
+        plan: Plan,
+        *,
+        file_plan: Plan,
+        clock: Clock,
+        tell: Tell,
+    ) -> None:
+        self._drill = drill
+        self._plan = plan
+        self._file_plan = file_plan
+        self._clock = clock
+        self._tell = tell
+        self._pair = pair_of(plan, drill.link, drill.flow)
+        self._run = secrets.token_hex(3)
+        self._watch: Watch | None = None
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def ready(self) -> Scene:
+        """Makes the drill's own topic and waits until the link copies it."""
+        plan, pair, link = self._plan, self._pair, self._drill.link
+        naming = naming_of(plan, link)
+        own = own_topic(self._drill.name, self._run)
+        topic = self._drill.load.topic or own
+        copy = naming(pair.source.alias, topic, pair.target.alias) or topic
+        if topic == own:
+            self._make(topic, copy)
+        flow = str(pair.id)
+        wait_until(
+            lambda: self._copies(flow, topic),
+            timeout_seconds=READY_SECONDS,
+            describe=f"link {link} to copy topic {topic}",
+            interval_seconds=1.0,
+        )
+        self._watch = Watch(
+            self._drill.abort,
+            look=lambda: self._look(flow),
+            clock=self._clock,
+        )
+        ends = {cluster.alias: endpoint(cluster) for cluster in (pair.source, pair.target)}
+        return Scene(
+            plan=plan,
+            pair=pair,
+            link=link,
+            source=ends[pair.source.alias],
+            target=ends[pair.target.alias],
+            behind={str(alias): each for alias, each in ends.items()},
+            topic=topic,
+            copy=copy,
+            naming=naming,
+            group=f"{OWN_TOPICS}-{self._drill.name}-{self._run}",
+            real=True,
+            starts={} if topic == own else self._ends({pair.source: topic, pair.target: copy}),
+            fenced_by_word=self._drill.kind == "switchover" and not _fenced_by_brokers(plan, link),
+        )
+
+    @property
+    def mends(self) -> bool:
+        """Whether the file names a program for it."""
+        return bool(self._drill.fault.end)
+
+    def aim(self) -> None:
+        """The operator's program knows what to break."""
+
+    def break_it(self) -> str:
+        """Runs the operator's program that begins the fault."""
+        return run_program(self._drill.fault.begin)
+
+    def mend_it(self) -> str:
+        """Runs the operator's program that ends it."""
+        return run_program(self._drill.fault.end)
+
+    def change_roles(self, *, on_step: OnStep) -> TransitionReport:
+        """The role change, by the same code as the command, with the link's own fencing."""
+        failover = self._drill.kind == "failover"
+        request = TransitionRequest(
+            kind="failover" if failover else "switchover",
+            link=self._drill.link,
+            to=str(self._pair.target.alias),
+            by="drill",
+            accept_loss=failover,
+        )
+        return run_transition(
+            self._file_plan,
+            request,
+            clock=self._clock,
+            on_step=on_step,
+            answer=lambda _question: True,
+        )
+
+    def check(self, *, last_write_at: float) -> None:
+        """Looks at the link; raises AbortedError where a condition to abort is met."""
+        if self._watch is not None:
+            self._watch.check(last_write_at=last_write_at)
+
+    def _make(self, topic: str, copy: str) -> None:
+        partitions = self._drill.load.partitions
+        with ClusterAdmin(self._pair.source, client_id=CLIENT_ID) as admin:
+            brokers = len(admin.describe_cluster().brokers)
+            spec = NewTopicSpec(topic, partitions, min(3, brokers))
+            error = admin.create_topics([spec])[topic]
+        if error is not None:
+            raise error
+        self._tell("topic", f"{topic} with {partitions} partitions, taken away afterwards")
+        for cluster, name in ((self._pair.source, topic), (self._pair.target, copy)):
+            self._stack.callback(functools.partial(self._delete, cluster, name))
+
+    def _ends(self, topics: Mapping[ClusterPlan, str]) -> dict[str, dict[tuple[str, int], int]]:
+        """Where a topic that others use ends on both sides, so that it is not read from its start."""
+        found = {}
+        for cluster, topic in topics.items():
+            with ClusterAdmin(cluster, client_id=CLIENT_ID) as admin:
+                count = admin.topic_partitions().get(topic, 0)
+                ends = admin.offsets([(topic, number) for number in range(count)], "latest")
+            found[str(cluster.alias)] = {
+                place: end for place, end in ends.items() if isinstance(end, int)
+            }
+        return found
+
+    def _delete(self, cluster: ClusterPlan, name: str) -> None:
+        try:
+            with ClusterAdmin(cluster, client_id=CLIENT_ID) as admin:
+                failed = admin.delete_topics([name])[name]
+        except ReplicatorError as error:
+            failed = error
+        if failed is not None:
+            self._tell("topic", f"{name} is left on {cluster.alias}: {failed.message}")
+
+    def _copies(self, flow: str, topic: str) -> bool:
+        status: Any = collect_status(self._plan, flow=flow, clock=self._clock)
+        return any(
+            each["source"] == topic and all(p["state"] == "replicating" for p in each["partitions"])
+            for one in status["flows"]
+            for each in one["topics"]
+        )
+
+    def _look(self, flow: str) -> Look:
+        status = collect_status(self._plan, flow=flow, clock=self._clock)
+        return look_at(status, self._drill.link)
+
+
+def refuse_what_cannot_be(drill: Drill, plan: Plan) -> None:
+    """What a real link cannot be drilled with; nothing was touched yet.
+
+    Raises:
+        RefusedError: with what to change.
+    """
+    if drill.kind != "switchover" and not drill.fault.begin:
+        raise RefusedError(
+            f"a {drill.kind} on a real link needs a program that begins the fault",
+            subject=f"drill {drill.name}",
+            remedy="Add fault.begin (and fault.end), or run it with --sandbox.",
+        )
+    link = link_of(plan, drill.link)
+    if drill.kind in ROLE_KINDS and link.shape != "active-passive":
+        raise RefusedError(
+            f"link '{drill.link}' is {link.shape}: its sides have no roles to change",
+            subject=f"drill {drill.name}",
+            remedy="Name an active-passive link.",
+        )
+    if not link.flows:
+        raise RefusedError(
+            f"nothing flows over link '{drill.link}' now: its role is being changed, or in conflict",
+            subject=f"drill {drill.name}",
+            remedy="Look at 'replicator status' and finish that first.",
+        )
+    if drill.load.topic is None:
+        name = own_topic(drill.name, "000000")
+        if not matcher(link.flows[0].policy.topics)(name):
+            raise RefusedError(
+                f"link '{drill.link}' does not select the drill's own topics",
+                subject=f"drill {drill.name}",
+                remedy=f"Add '{OWN_TOPICS}.*' to its topics.include, or name a topic of the link "
+                "in load.topic.",
+            )
+
+
+def _fenced_by_brokers(plan: Plan, link: str) -> bool:
+    fencing = link_of(plan, link).procedure.fencing
+    return fencing is not None and fencing.method == "acl"
+
+
+def own_topic(drill: str, run: str) -> str:
+    """Name of the topic that one run of a drill makes and takes away."""
+    return f"{OWN_TOPICS}.{drill}.{run}"
+
+
+def endpoint(cluster: ClusterPlan) -> RemoteCluster:
+    """The cluster as the test kit's workloads want it, with the topology's own credentials."""
+    config = client_config(cluster, client_id=CLIENT_ID) | user_settings(cluster, "admin")
+    for name in (CLUSTER, "logger", "log_level"):
+        config.pop(name, None)
+    settings = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in config.items()
+    }
+    return RemoteCluster(str(cluster.alias), settings)
+
+
+def run_program(command: tuple[str, ...]) -> str:
+    """Runs a program of the operator to its end; returns its last line.
+
+    Raises:
+        AbortedError: it failed, could not be started, or took longer than five minutes.
+    """
+    shown = " ".join(command)
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise AbortedError(f"'{shown}' could not be run to its end: {error}") from error
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    last = lines[-1] if lines else "no output"
+    if done.returncode != 0:
+        raise AbortedError(f"'{shown}' ended with exit code {done.returncode}: {last}")
+    return f"{shown}: {last}"

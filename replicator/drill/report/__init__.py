@@ -1,0 +1,1 @@
+"""replicator.drill.report.report."""

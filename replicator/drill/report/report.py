@@ -1,0 +1,218 @@
+"""The report of a drill: plain data, as it is stored, shown and checked. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from replicator import __version__
+from replicator.control.store.drill_records import DrillRecord
+from replicator.drill.environment.environment import Scene
+from replicator.drill.execution.execution import Played
+from replicator.drill.execution.settling import Settled
+from replicator.drill.execution.steps import Step
+from replicator.drill.file.plan import Drill
+from replicator.drill.report.measure import Silence, per_bucket, read_times, write_times
+from replicator.drill.report.verdict import Check, Figures, StatedLoss, checks, verdict
+from replicator.testing.workload.watcher import Arrival
+
+VERSION = 1
+BUCKET_SECONDS = 0.5
+_MOST_BUCKETS = 1_200
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Everything a drill left behind, ready to be told.
+
+    Attributes:
+        id: of the report.
+        by: who ran it.
+        drill, scene, played, settled: what was wanted, where, what happened and what was found.
+        figures: what was measured.
+        steps: of the drill, the fault and the role change.
+        arrivals: of copies on the other side.
+    """
+
+    id: str
+    by: str
+    drill: Drill
+    scene: Scene
+    played: Played
+    settled: Settled
+    figures: Figures
+    steps: Sequence[Step]
+    arrivals: Sequence[Arrival]
+
+
+def make_report(run: Run, *, previous: str, number: int) -> Json:
+    """The report, less its own checksum.
+
+    Args:
+        run: the drill.
+        previous: checksum of the report before it in the same directory; empty for the first.
+        number: its place in the chain, from 1.
+    """
+    drill, played, figures = run.drill, run.played, run.figures
+    trouble = "; ".join(filter(None, (played.trouble, run.settled.trouble)))
+    transition = played.transition
+    stated = transition and StatedLoss(transition.loss.records, transition.loss.exact)
+    lines = checks(
+        drill.limits, figures, run.settled.report, trouble=trouble, stated=stated or None
+    )
+    began = min((step.at for step in run.steps), default=played.began_at)
+    return {
+        "v": VERSION,
+        "id": run.id,
+        "number": number,
+        "name": drill.name,
+        "kind": drill.kind,
+        "link": drill.link,
+        "flow": str(run.scene.pair.id),
+        "mode": "real" if run.scene.real else "sandbox",
+        "topology": run.scene.plan.topology,
+        "at": timestamp(began),
+        "by": run.by,
+        "verdict": verdict(lines),
+        "aborted": played.aborted,
+        "rtoSeconds": _seconds(figures.rto),
+        "lostRecords": figures.loss.records,
+        "lostSeconds": round(figures.loss.seconds, 3),
+        "rereadRecords": figures.reread,
+        "skippedRecords": figures.skipped,
+        "interruptions": {
+            "writesSeconds": _seconds(figures.writes),
+            "readsSeconds": _seconds(figures.reads),
+            "copiesSeconds": _seconds(figures.copies),
+        },
+        "lostPartitions": dict(figures.loss.partitions),
+        "groups": [
+            {
+                "group": each.group,
+                "delivered": each.delivered,
+                "rereadRecords": each.reread,
+                "skippedRecords": each.skipped,
+            }
+            for each in figures.groups
+        ],
+        "limits": {
+            "maxRtoSeconds": drill.limits.max_rto_seconds,
+            "maxLostRecords": drill.limits.max_lost_records,
+            "maxReread": drill.limits.max_reread,
+        },
+        "checks": [_check(line) for line in lines],
+        "history": _history(run.settled),
+        "transition": None if played.transition is None else played.transition.as_json(),
+        "steps": [_step(step, began) for step in run.steps],
+        "marks": [{"at": round(at - began, 3), "label": label} for at, label in played.marks],
+        "interrupted": _window(figures.rto, began),
+        "timeline": _timeline(run, began),
+        "load": asdict(drill.load),
+        "fault": asdict(drill.fault),
+        "planHash": run.scene.plan.hash,
+        "drillHash": drill.hash,
+        "version": __version__,
+        "previous": previous,
+    }
+
+
+def digest(report: Json) -> DrillRecord:
+    """What the control topics keep of a stored report."""
+    troubles = [each["detail"] for each in report["checks"] if not each["ok"] and each["detail"]]
+    return DrillRecord(
+        id=report["id"],
+        link=report["link"],
+        name=report["name"],
+        drill=report["kind"],
+        flow=report["flow"],
+        mode=report["mode"],
+        verdict=report["verdict"],
+        rto_seconds=report["rtoSeconds"],
+        lost_records=report["lostRecords"],
+        lost_seconds=report["lostSeconds"],
+        reread_records=report["rereadRecords"],
+        skipped_records=report["skippedRecords"],
+        number=report["number"],
+        checksum=report["checksum"],
+        previous=report["previous"],
+        plan_hash=report["planHash"],
+        drill_hash=report["drillHash"],
+        at_ms=round(datetime.fromisoformat(report["at"]).timestamp() * 1000),
+        by=report["by"],
+        trouble="; ".join(troubles),
+    )
+
+
+def timestamp(seconds: float) -> str:
+    """Wall-clock seconds as ISO 8601 in UTC."""
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _check(line: Check) -> Json:
+    return {
+        "check": line.name,
+        "measured": line.measured,
+        "limit": line.limit,
+        "ok": line.ok,
+        "detail": line.detail,
+    }
+
+
+def _step(step: Step, began: float) -> Json:
+    return {
+        "step": step.name,
+        "at": round(step.at - began, 3),
+        "seconds": round(step.seconds, 3),
+        "result": step.result,
+        "ok": step.ok,
+        "part": step.part,
+    }
+
+
+def _history(settled: Settled) -> Json:
+    report = settled.report
+    return {
+        "clean": report.clean,
+        "counts": dict(report.counts),
+        "findings": [
+            {
+                "anomaly": str(each.anomaly),
+                "count": each.count,
+                "tolerated": each.tolerated,
+                "examples": list(each.examples),
+            }
+            for each in report.findings
+        ],
+    }
+
+
+def _timeline(run: Run, began: float) -> Json:
+    """How much was written, copied and read in each moment, by the applications' own clocks."""
+    end = max(run.played.ended_at, began + BUCKET_SECONDS)
+    bucket = max(BUCKET_SECONDS, (end - began) / _MOST_BUCKETS)
+    series: Mapping[str, Iterable[float]] = {
+        "writes": write_times(run.settled.events),
+        # What stands there after the other side took over was written there.
+        "copies": [a.at for a in run.arrivals if a.at < (run.played.promoted_at or end + 1)],
+        "reads": read_times(run.settled.events, run.scene.group),
+    }
+    return {
+        "bucketSeconds": round(bucket, 3),
+        **{
+            name: per_bucket(times, start=began, end=end, bucket_seconds=bucket)
+            for name, times in series.items()
+        },
+    }
+
+
+def _seconds(silence: Silence | None) -> float | None:
+    return None if silence is None else round(silence.seconds, 3)
+
+
+def _window(silence: Silence | None, began: float) -> Json | None:
+    if silence is None:
+        return None
+    return {"from": round(silence.began_at - began, 3), "to": round(silence.ended_at - began, 3)}

@@ -1,0 +1,182 @@
+"""How far copying out of the old side is, and whether somebody writes there past the fence."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from replicator.clock import Clock
+from replicator.control.controller.lane_migration import read_checkpoints
+from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
+from replicator.errors import ReplicatorError
+from replicator.failover.clusters.link_clusters import CLIENT_ID, Key, Sides
+from replicator.identifiers import checkpoints_topic, is_canary_topic
+from replicator.offsets.probe import PartitionProbe
+from replicator.topology.plan import ClusterPlan
+
+SETTLED_SECONDS = 1.0
+"""How long ends must stand still after the fence before it is believed to hold."""
+
+MOST_LOOKS = 32
+"""Into how many partitions is looked for the oldest record that is missing: some 10 ms each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bypass:
+    """The first record found past the fence."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def words(self) -> str:
+        """For people."""
+        return (
+            f"a record was written past the fence: {self.topic}/{self.partition} at {self.offset}"
+        )
+
+
+def link_keys(sides: Sides, cluster: ClusterPlan) -> tuple[Key, ...]:
+    """Every partition of the link's topics on a side, as it is now; canaries are none.
+
+    Raises:
+        ReplicatorError: the side does not answer.
+    """
+    sizes = sides.admin(cluster).topic_partitions()
+    aliases = [str(each.alias) for each in sides.plan.clusters]
+    return tuple(
+        (one.topic, number)
+        for one in wanted_topics(sides.pair(cluster), sizes, aliases)
+        if not is_canary_topic(one.topic)
+        for number in range(sizes[one.topic])
+    )
+
+
+def stored_checkpoints(sides: Sides, source: ClusterPlan) -> dict[Key, Checkpoint]:
+    """The newest checkpoint of every partition of the flow out of a side, from the other side.
+
+    Raises:
+        ReplicatorError: the other side does not answer.
+    """
+    pair = sides.pair(source)
+    name = checkpoints_topic(sides.topology, source.alias)
+    partitions = sides.admin(pair.target).topic_partitions().get(name, 0)
+    found: dict[Key, Checkpoint] = {}
+    stored = read_checkpoints(pair, name, range(partitions), client_id=CLIENT_ID)
+    for records in stored.values():
+        for key, checkpoint in decode_checkpoints(records).items():
+            held = found.get(key)
+            if held is None or checkpoint.at_ms >= held.at_ms:
+                found[key] = checkpoint
+    return found
+
+
+def lag_of(
+    ends: Mapping[Key, int], starts: Mapping[Key, int], checkpoints: Mapping[Key, Checkpoint]
+) -> dict[Key, int]:
+    """Records still to copy by partition; a partition never copied lacks all it has. Pure."""
+    lag: dict[Key, int] = {}
+    for key, end in ends.items():
+        checkpoint = checkpoints.get(key)
+        start = starts.get(key, 0)
+        position = start if checkpoint is None else max(start, checkpoint.offset)
+        lag[key] = max(0, end - position)
+    return lag
+
+
+def measure_lag(
+    sides: Sides, source: ClusterPlan, ends: Mapping[Key, int] | None = None
+) -> dict[Key, int]:
+    """What the flow out of a side has still to copy, up to its ends or the given ones.
+
+    Ends are those of the log, open transactions included: what may still be committed is not copied.
+
+    Raises:
+        ReplicatorError: a side does not answer.
+    """
+    keys = tuple(ends) if ends is not None else link_keys(sides, source)
+    upto = ends or log_ends(sides, source)
+    starts = sides.offsets(source, keys, "earliest", isolation="read_uncommitted")
+    return lag_of(upto, starts, stored_checkpoints(sides, source))
+
+
+def oldest_missing_seconds(
+    sides: Sides, lag: Mapping[Key, int], ends: Mapping[Key, int], *, clock: Clock
+) -> dict[str, float]:
+    """How old the oldest record is that was not copied, by topic of the old side.
+
+    Looks into the partitions that lack most; what cannot be read is left out.
+    """
+    missing = sorted((key for key in lag if lag[key]), key=lambda key: -lag[key])
+    found: dict[str, float] = {}
+    with PartitionProbe(sides.old, client_id=CLIENT_ID, clock=clock) as probe:
+        for topic, number in missing[:MOST_LOOKS]:
+            offset = ends[topic, number] - lag[topic, number]
+            try:
+                message = probe.record(topic, number, offset, or_next=True)
+            except ReplicatorError:
+                break
+            written_ms = message.timestamp()[1] if message is not None else 0
+            if written_ms > 0:
+                age = max(0.0, clock.now() - written_ms / 1000)
+                found[topic] = max(age, found.get(topic, 0.0))
+    return found
+
+
+def log_ends(sides: Sides, cluster: ClusterPlan) -> dict[Key, int]:
+    """Where the logs of the link's topics end on a side, open transactions included.
+
+    Raises:
+        ReplicatorError: the side does not answer.
+    """
+    keys = link_keys(sides, cluster)
+    return sides.offsets(cluster, keys, isolation="read_uncommitted")
+
+
+def settled_ends(
+    sides: Sides, cluster: ClusterPlan, *, clock: Clock, patience_seconds: float
+) -> dict[Key, int] | None:
+    """Ends of a side's logs once they stand still; None while somebody keeps writing.
+
+    Raises:
+        ReplicatorError: the side does not answer.
+    """
+    deadline = clock.monotonic() + patience_seconds
+    last: dict[Key, int] | None = None
+    stood_since = clock.monotonic()
+    while True:
+        now = log_ends(sides, cluster)
+        if now != last:
+            last, stood_since = now, clock.monotonic()
+        elif clock.monotonic() - stood_since >= SETTLED_SECONDS:
+            return now
+        if clock.monotonic() >= deadline:
+            return None
+        clock.sleep(0.1)
+
+
+def look_past_fence(
+    sides: Sides, fenced: Mapping[Key, int], *, clock: Clock
+) -> tuple[Bypass | None, dict[Key, int]]:
+    """Whether a record stands past the fence, and the ends as they are now.
+
+    Ends also grow by the markers that end an open transaction: those are no writes.
+
+    Raises:
+        ReplicatorError: the old side does not answer.
+    """
+    now = log_ends(sides, sides.old)
+    grown = {key: fenced.get(key, 0) for key, end in now.items() if end > fenced.get(key, 0)}
+    if grown:
+        with PartitionProbe(sides.old, client_id=CLIENT_ID, clock=clock) as probe:
+            found = _first_record(probe, grown.items())
+        if found is not None:
+            return found, now
+    return None, now
+
+
+def _first_record(probe: PartitionProbe, places: Iterable[tuple[Key, int]]) -> Bypass | None:
+    for (topic, number), offset in places:
+        message = probe.record(topic, number, offset, or_next=True)
+        if message is not None:
+            return Bypass(topic, number, message.offset() or offset)
+    return None

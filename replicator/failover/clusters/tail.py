@@ -1,0 +1,225 @@
+"""The unreplicated tail: records the old side acknowledged that never reached the new one."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from replicator.clock import Clock
+from replicator.errors import UnreachableError
+from replicator.failover.clusters.link_clusters import CLIENT_ID, Key
+from replicator.kafka import codes
+from replicator.kafka.client import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    Message,
+    TopicPartition,
+    open_consumer,
+)
+from replicator.kafka.errors import map_kafka_error, may_pass
+from replicator.kafka.settings import consumer_config
+from replicator.policy.provenance import Headers, aliases_of, find_hops
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.fetch_one import fetch_record
+
+READ_SECONDS = 300.0
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TailRecord:
+    """One record of the tail as it stands on the old side."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    @property
+    def injectable(self) -> bool:
+        """Whether the client library writes it as it is; the rare rest stays in the export."""
+        names_are_text = all(
+            name.isprintable() and name == name.encode("utf-8", "replace").decode()
+            for name, _ in self.headers
+        )
+        return names_are_text and self.timestamp_ms > 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is exported; bytes in base64, because they need not be text."""
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "timestamp": self.timestamp_ms,
+            "key": _text(self.key),
+            "value": _text(self.value),
+            "headers": [
+                {"name": name.encode("utf-8", "replace").decode(), "value": _text(value)}
+                for name, value in self.headers
+            ],
+        }
+
+
+def read_tail(
+    cluster: ClusterPlan,
+    ranges: Mapping[Key, tuple[int, int]],
+    *,
+    seen_by: str,
+    clock: Clock,
+) -> Iterator[TailRecord]:
+    """Committed records of half-open ranges, in order of partition and offset.
+
+    Those whose way led through ``seen_by`` came from there and are left out.
+
+    Raises:
+        ReplicatorError: the cluster does not answer, or a range is not readable to its end.
+    """
+    config = consumer_config(cluster, client_id=CLIENT_ID, group_id="replicator.no-group")
+    subject = f"cluster:{cluster.alias}"
+    for key, (start, end) in sorted(ranges.items()):
+        if start >= end:
+            continue
+        consumer = open_consumer(config, subject=subject)
+        try:
+            for message in _messages(consumer, key, start, end, subject=subject, clock=clock):
+                record = _record(cluster, message)
+                found = find_hops(record.headers)
+                if found.value is None or seen_by not in aliases_of(found.value):
+                    yield record
+        finally:
+            consumer.close()
+
+
+def _messages(
+    consumer: Consumer, key: Key, start: int, end: int, *, subject: str, clock: Clock
+) -> Iterator[Message]:
+    topic, partition = key
+    deadline = clock.monotonic() + READ_SECONDS
+    consumer.list_topics(topic, timeout=10.0)
+    consumer.assign([TopicPartition(topic, partition, start)])
+    while True:
+        if clock.monotonic() > deadline:
+            raise UnreachableError(f"{topic}/{partition} was not read in time", subject=subject)
+        for message in consumer.consume(_BATCH, 0.2):
+            error = message.error()
+            if error is None:
+                if (message.offset() or 0) >= end:
+                    return
+                yield message
+            elif error.code() == codes.PARTITION_EOF:
+                return
+            else:
+                failure = map_kafka_error(error, subject=subject, doing=f"read {topic}")
+                if not may_pass(failure):
+                    raise failure
+
+
+def _record(cluster: ClusterPlan, message: Message) -> TailRecord:
+    kind, timestamp = message.timestamp()
+    try:
+        headers = cast("Headers", message.headers() or ())
+    except SystemError:  # a header name that is no text: only the protocol itself gives it
+        raw = fetch_record(
+            cluster, message.topic() or "", message.partition() or 0, message.offset() or 0
+        )
+        headers = [(name.decode("utf-8", "surrogateescape"), value) for name, value in raw.headers]
+    return TailRecord(
+        topic=message.topic() or "",
+        partition=message.partition() or 0,
+        offset=message.offset() or 0,
+        timestamp_ms=-1 if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+        key=message.key(),
+        value=message.value(),
+        headers=tuple(headers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What was exported: how many records by partition, where to, and the file's SHA-256."""
+
+    counts: Mapping[Key, int]
+    file: Path
+    parquet: Path | None
+    digest: str
+    oldest_ms: int
+    newest_ms: int
+
+
+def export_tail(records: Iterator[TailRecord], file: Path) -> Export:
+    """Writes JSON lines, and Parquet beside them where pyarrow is there.
+
+    Written under another name first: a file under its own name is whole.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    counts: dict[Key, int] = {}
+    digest = hashlib.sha256()
+    oldest, newest = -1, -1
+    fresh = file.with_suffix(".part")
+    with fresh.open("wb") as sink:
+        for record in records:
+            line = json.dumps(record.as_json(), separators=(",", ":")).encode() + b"\n"
+            sink.write(line)
+            digest.update(line)
+            key = (record.topic, record.partition)
+            counts[key] = counts.get(key, 0) + 1
+            oldest = record.timestamp_ms if oldest < 0 else min(oldest, record.timestamp_ms)
+            newest = max(newest, record.timestamp_ms)
+    fresh.replace(file)
+    return Export(counts, file, _parquet(file), digest.hexdigest(), oldest, newest)
+
+
+def read_export(file: Path) -> Iterator[TailRecord]:
+    """The records of an exported file, in its order."""
+    with file.open("rb") as lines:
+        for line in lines:
+            one = json.loads(line)
+            yield TailRecord(
+                topic=one["topic"],
+                partition=one["partition"],
+                offset=one["offset"],
+                timestamp_ms=one["timestamp"],
+                key=_bytes(one["key"]),
+                value=_bytes(one["value"]),
+                headers=tuple((each["name"], _bytes(each["value"])) for each in one["headers"]),
+            )
+
+
+def _parquet(file: Path) -> Path | None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        return None
+    schema = pa.schema(
+        [
+            ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()),
+            ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary()),
+            ("headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))),
+        ]
+    )  # fmt: skip
+    rows = [
+        {
+            "topic": one.topic, "partition": one.partition, "offset": one.offset,
+            "timestamp": one.timestamp_ms, "key": one.key, "value": one.value,
+            "headers": [{"name": name, "value": value} for name, value in one.headers],
+        }
+        for one in read_export(file)
+    ]  # fmt: skip
+    target = file.with_suffix(".parquet")
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), target)
+    return target
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

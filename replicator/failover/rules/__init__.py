@@ -1,0 +1,1 @@
+"""replicator.failover.rules."""

@@ -1,0 +1,75 @@
+"""Which transition has a link, by what control topics say. Pure.
+
+An open transition holds its link for as long as the roles are where it left them. Once another one
+began an epoch after it (a failover, while the side with its journal was away), it has no word any more:
+going on with it would turn the link back under applications that have moved since.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from replicator.control.store.role_records import RoleRecord, TransitionRecord
+from replicator.control.store.state import ControlState
+from replicator.errors import RefusedError
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Who holds a link, in words."""
+
+    record: TransitionRecord
+
+    def refusal(self, now_ms: int) -> RefusedError:
+        """What the second operator is told."""
+        one = self.record
+        minutes = max(0, now_ms - one.at_ms) / 60_000
+        again = f"replicator {one.kind} --link {one.link}"
+        back = "" if one.kind == "failover" else f"; or take it back: '{again} --rollback'"
+        return RefusedError(
+            f"a {one.kind} of link '{one.link}' from {one.source} to {one.target} is open: begun by "
+            f"{one.by} {minutes:.1f} min ago (id {one.id})",
+            subject=one.link,
+            remedy=f"Wait for it; or go on with it: '{again} --resume'{back}. That fences whoever runs "
+            "it now.",
+        )
+
+
+def newest_role(states: Iterable[ControlState], link: str) -> RoleRecord | None:
+    """The role record of the highest rank that is visible."""
+    found = [record for state in states if (record := state.role(link)) is not None]
+    return max(found, key=lambda record: record.role().rank, default=None)
+
+
+def overtaken(one: TransitionRecord, newest: RoleRecord | None) -> bool:
+    """Whether another transition began an epoch after this one had begun."""
+    return newest is not None and newest.transition != one.id and newest.epoch > one.base_epoch
+
+
+def open_transition(states: Iterable[ControlState], link: str) -> TransitionRecord | None:
+    """The transition that has the link now; of several the one that was begun last."""
+    seen = tuple(states)
+    newest = newest_role(seen, link)
+    held = [one for one in _open(seen, link) if not overtaken(one, newest)]
+    return max(held, key=lambda one: one.at_ms, default=None)
+
+
+def others_open(states: Iterable[ControlState], mine: TransitionRecord) -> TransitionRecord | None:
+    """Another transition that has the link besides one's own: both began in the same moment."""
+    seen = tuple(states)
+    newest = newest_role(seen, mine.link)
+    others = (one for one in _open(seen, mine.link) if one.id != mine.id)
+    return next((one for one in others if not overtaken(one, newest)), None)
+
+
+def overtaken_transitions(
+    states: Iterable[ControlState], link: str
+) -> tuple[TransitionRecord, ...]:
+    """Open transitions that have no word any more: whoever begins the next one ends them."""
+    seen = tuple(states)
+    newest = newest_role(seen, link)
+    return tuple(one for one in _open(seen, link) if overtaken(one, newest))
+
+
+def _open(states: Iterable[ControlState], link: str) -> list[TransitionRecord]:
+    found = {one.id: one for state in states for one in state.transitions(link)}
+    return [one for one in found.values() if one.state == "open"]

@@ -1,0 +1,183 @@
+"""The order of a role change, and when each step may be taken. Pure.
+
+What was done is known from the journal, what holds now from looking at the clusters; both are frozen,
+and every look may have failed: a fact that is None is not known, and nothing that could lose a record
+is ever done on a fact that is not known.
+
+Invariants, each broken on purpose in a test:
+
+1. The new side is promoted by a switchover only after draining and verifying were done, while the
+   fence holds and nothing is left to copy, by facts that were read just now.
+2. Nothing is taken back once the new side was promoted.
+3. A step that was done is not done again.
+4. With facts that are good from some moment on, every sequence comes to its end.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from replicator.failover.rules.request import Kind
+from replicator.topology.roles import RoleState
+
+
+class Step(StrEnum):
+    """Steps of all three procedures; the value is what people and the journal read."""
+
+    PREPARE = "prepare"
+    FENCE = "fence"
+    DRAIN = "drain"
+    VERIFY = "verify"
+    PROMOTE = "promote"
+    TURN = "turn"
+    RELEASE = "release"
+    DECLARE = "declare"
+    COMPLETE = "complete"
+    REJOIN = "rejoin"
+    SALVAGE = "salvage"
+    INJECT = "inject"
+    REALIGN = "realign"
+    CATCH_UP = "catch-up"
+    MOVE_GROUPS = "move-groups"
+    MARK = "mark"
+    UNMARK = "unmark"
+
+
+SWITCHOVER = (
+    Step.PREPARE, Step.FENCE, Step.DRAIN, Step.VERIFY, Step.PROMOTE, Step.TURN, Step.RELEASE,
+)  # fmt: skip
+FAILOVER = (Step.DECLARE, Step.PROMOTE, Step.COMPLETE, Step.RELEASE)
+LEAVE = (Step.MOVE_GROUPS, Step.MARK)
+"""A switchover or a failover on a link without an active side: its groups move, nothing turns."""
+RETURN = (Step.MOVE_GROUPS, Step.UNMARK)
+REVERSE = (Step.REJOIN, Step.SALVAGE, Step.INJECT, Step.REALIGN, Step.CATCH_UP)
+
+STATE_OF: dict[Step, RoleState] = {
+    Step.FENCE: "fencing",
+    Step.DRAIN: "draining",
+    Step.VERIFY: "verifying",
+    Step.PROMOTE: "promoting",
+    Step.DECLARE: "declared",
+    Step.REJOIN: "salvaging",
+}
+"""The role's state from the beginning of a step; steps without one leave it as it is."""
+
+STATE_AFTER: dict[Step, RoleState] = {
+    Step.TURN: "mirroring",
+    Step.COMPLETE: "promoted",
+    Step.REALIGN: "realigning",
+    Step.CATCH_UP: "mirroring",
+}
+"""The role's state from the end of a step: written when its work is done."""
+
+
+def steps_of(kind: Kind, *, and_switch: bool = True, with_roles: bool = True) -> tuple[Step, ...]:
+    """The steps of a procedure in order; a failback may end with the reversed mirroring."""
+    if not with_roles:
+        return RETURN if kind == "failback" else LEAVE
+    if kind == "switchover":
+        return SWITCHOVER
+    if kind == "failover":
+        return FAILOVER
+    return (*REVERSE, *SWITCHOVER) if and_switch else REVERSE
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the journal says: steps in order, which of them are done, whether it is taken back."""
+
+    steps: tuple[Step, ...]
+    done: frozenset[Step] = frozenset()
+    taking_back: bool = False
+
+    @property
+    def next(self) -> Step | None:
+        """The first step that is not done."""
+        return next((step for step in self.steps if step not in self.done), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a look at the clusters showed a moment ago; None is not known.
+
+    Attributes:
+        lag_records: what the running flow has still to copy, up to the fenced ends once there are any.
+        fence_holds: whether nobody wrote on the old side since the fence; True before there is one.
+        groups_ready: whether no group on the old side will commit anything more that matters.
+        waited_seconds: since the step began.
+        patience_seconds: how long the step may wait.
+    """
+
+    lag_records: int | None = None
+    fence_holds: bool | None = None
+    groups_ready: bool | None = None
+    waited_seconds: float = 0.0
+    patience_seconds: float = 60.0
+
+    @property
+    def late(self) -> bool:
+        """Whether the step has waited long enough."""
+        return self.waited_seconds >= self.patience_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What to do now and why, in one line."""
+
+    do: Literal["run", "wait", "take-back", "stop", "finish"]
+    reason: str
+    step: Step | None = None
+
+
+_FENCED = (Step.DRAIN, Step.VERIFY, Step.PROMOTE)
+
+
+def decide(progress: Progress, facts: Facts) -> Action:
+    """The next action. ``stop`` ends the run and leaves the transition open, to be resumed."""
+    step = progress.next
+    if progress.taking_back:
+        return _taking_back(progress)
+    if step is None:
+        return Action("finish", "every step is done")
+    if Step.FENCE in progress.steps and step in _FENCED:
+        return _under_fence(step, facts)
+    if step is Step.CATCH_UP:
+        return _catching_up(step, facts)
+    return Action("run", "its turn", step)
+
+
+def promoted(progress: Progress) -> bool:
+    """Whether writers may be on the new side, so that nothing can be taken back."""
+    return Step.PROMOTE in progress.done
+
+
+def _taking_back(progress: Progress) -> Action:
+    if promoted(progress):
+        return Action("stop", "the new side was promoted: it can only go on, or fail back")
+    return Action("take-back", "asked for, and the new side was not promoted")
+
+
+def _under_fence(step: Step, facts: Facts) -> Action:
+    if facts.fence_holds is False:
+        return Action("take-back", "somebody wrote on the old side past the fence")
+    if facts.fence_holds is None or facts.lag_records is None:
+        if facts.late:
+            return Action("take-back", "a cluster did not tell in time how far copying is")
+        return Action("wait", "a cluster does not answer")
+    if facts.lag_records > 0:
+        if facts.late:
+            return Action("take-back", f"{facts.lag_records} records were not copied in time")
+        return Action("wait", f"{facts.lag_records} records to copy")
+    if step is Step.VERIFY and not facts.groups_ready and not facts.late:
+        return Action("wait", "groups on the old side have not read to the end")
+    return Action("run", "nothing is left to copy and the fence holds", step)
+
+
+def _catching_up(step: Step, facts: Facts) -> Action:
+    if facts.lag_records == 0:
+        return Action("run", "nothing is left to copy", step)
+    if facts.late:
+        return Action("stop", "the reversed flow has not caught up in time; resume later")
+    if facts.lag_records is None:
+        return Action("wait", "a cluster does not answer")
+    return Action("wait", f"{facts.lag_records} records to copy")

@@ -1,0 +1,46 @@
+"""The next role record of a link. Pure.
+
+Invariants: an epoch begins only with a promotion or with its taking back; within an epoch revisions
+only grow; the record that a step would write is recognised when it is there already.
+"""
+
+from replicator.control.store.role_records import RoleRecord
+from replicator.topology.roles import Role, RoleState
+
+
+def next_role(
+    now: Role,
+    *,
+    active: str,
+    state: RoleState,
+    at_ms: int,
+    by: str,
+    reason: str,
+    transition: str,
+) -> RoleRecord:
+    """The record that follows; a change of the active side begins an epoch, else a revision.
+
+    After a promotion that is taken back the epoch goes on as well: whoever saw the promotion must see
+    something newer.
+    """
+    turned = active != now.active
+    return RoleRecord(
+        link=now.link,
+        epoch=now.epoch + 1 if turned else now.epoch,
+        revision=0 if turned else now.revision + 1,
+        active=active,
+        state=state,
+        since=at_ms,
+        by=by,
+        reason=reason,
+        transition=transition,
+    )
+
+
+def stands(held: RoleRecord | None, *, active: str, state: RoleState, transition: str) -> bool:
+    """Whether a record says already what a step of this transition would write."""
+    return held is not None and (held.active, held.state, held.transition) == (
+        active,
+        state,
+        transition,
+    )

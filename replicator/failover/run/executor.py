@@ -1,0 +1,270 @@
+"""One transition under its lock: the loop between the pure machine, the steps and the journal."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from replicator.control.store.role_records import RoleRecord
+from replicator.errors import RefusedError, ReplicatorError
+from replicator.failover.rules.machine import (
+    STATE_AFTER,
+    STATE_OF,
+    Action,
+    Facts,
+    Progress,
+    Step,
+    decide,
+    promoted,
+    steps_of,
+)
+from replicator.failover.rules.report import Loss, StepResult, TransitionReport
+from replicator.failover.rules.request import StepEvent
+from replicator.failover.steps.failback import FailbackSteps
+from replicator.failover.steps.failover import FailoverSteps
+from replicator.failover.steps.fence_steps import take_fences_down
+from replicator.failover.steps.journal import TakenOverError, why_ended
+from replicator.failover.steps.switchover import Done, SwitchSteps
+from replicator.failover.steps.transition_context import RunState, TakeBackError
+from replicator.topology.roles import RoleState, has_roles
+
+log = structlog.get_logger("failover")
+
+POLL_SECONDS = 0.1
+
+
+class Carrier:
+    """Carries one transition to an end; for one thread."""
+
+    def __init__(
+        self, run: RunState, draft: TransitionReport, *, taking_back: bool = False
+    ) -> None:
+        self._run = run
+        self._draft = draft
+        self._taking_back = taking_back
+        self._steps = steps_of(
+            run.journal.header.kind,
+            and_switch=run.request.and_switch,
+            with_roles=has_roles(run.sides.link),
+        )
+        self._switch = SwitchSteps(run)
+        self._back = FailbackSteps(run)
+        self._over = FailoverSteps(run)
+        self._begun: dict[Step, float] = {}
+
+    def carry(self) -> TransitionReport:
+        """Goes on until it is done or taken back; the report is on record then.
+
+        Raises:
+            TakenOverError: another operator goes on with it.
+            RefusedError: it stops where it is and stays open, with the reason.
+            ReplicatorError: a cluster that is needed does not answer; it stays open.
+        """
+        try:
+            self._align()
+            while True:
+                ended = self._one()
+                if ended is not None:
+                    return ended
+        finally:
+            self._switch.close()
+
+    def _one(self) -> TransitionReport | None:
+        progress = self._progress()
+        step = progress.next
+        try:
+            if step is not None and not progress.taking_back and step not in self._begun:
+                self._begin(step)
+            return self._follow(self._decide(progress, step))
+        except TakeBackError as error:
+            if promoted(progress):
+                raise
+            return self._take_back(error.message)
+        except (TakenOverError, RefusedError):
+            raise
+        except ReplicatorError as error:
+            self._fail(step, error)
+            raise
+
+    def _follow(self, action: Action) -> TransitionReport | None:
+        """Does what the machine says; the report once that ends the transition."""
+        if action.do == "finish":
+            return self._end("done", "")
+        if action.do == "stop":
+            raise RefusedError(
+                action.reason, subject=self._draft.link, remedy="It stays open: resume it later."
+            )
+        if action.do == "take-back":
+            reason = self._switch.why_taken_back(action.reason)
+            return self._take_back(why_ended(self._run.journal.header) or reason)
+        if action.do == "wait":
+            self._run.clock.sleep(POLL_SECONDS)
+        elif action.step is not None:
+            self._do(action.step)
+        return None
+
+    def _progress(self) -> Progress:
+        return self._run.journal.progress(self._steps, taking_back=self._taking_back)
+
+    def _decide(self, progress: Progress, step: Step | None) -> Action:
+        if step is None or progress.taking_back:
+            return decide(progress, Facts())
+        waited = self._run.clock.monotonic() - self._begun[step]
+        if step is Step.CATCH_UP:
+            return decide(progress, self._back.facts(step, waited_seconds=waited))
+        if step in {Step.DRAIN, Step.VERIFY, Step.PROMOTE} and Step.FENCE in self._steps:
+            return decide(progress, self._switch.facts(step, waited_seconds=waited))
+        return decide(progress, self._over.facts(step, waited_seconds=waited))
+
+    # A step.
+
+    def _begin(self, step: Step) -> None:
+        self._tell(step, "began")
+        self._begun[step] = self._run.clock.monotonic()
+        if step is not Step.PROMOTE:  # its intent changes the epoch: only once its time has come
+            self._intend(step)
+
+    def _intend(self, step: Step) -> None:
+        """Puts on record that a step begins, together with the role it begins with."""
+        run = self._run
+        evidence: dict[str, Any] = {"begunAt": run.journal.now_ms()}
+        if step is Step.FENCE:
+            evidence["before-fence"] = run.hooks(step, "before-fence")
+        if step is Step.PROMOTE:
+            evidence["before-promote"] = run.hooks(step, "before-promote")
+        role = self._role_of(step, STATE_OF.get(step))
+        run.journal.intend(step, *([role] if role is not None else []), evidence=evidence)
+        if role is not None:
+            # Lanes are fenced only where the new role stands: on the side that they write to.
+            needed = step is Step.PROMOTE and run.home != run.sides.new
+            run.tell_away(role, needed=needed or step is Step.REJOIN)
+
+    def _role_of(self, step: Step, state: RoleState | None) -> RoleRecord | None:
+        if state is None:
+            return None
+        sides = self._run.sides
+        turned = step in {Step.PROMOTE, Step.TURN, Step.COMPLETE}
+        active = sides.new if turned else sides.old
+        return self._run.role_record(active, state, f"{self._draft.kind} {step.value}")
+
+    def _do(self, step: Step) -> None:
+        run = self._run
+        if step is Step.PROMOTE:
+            self._intend(step)
+        done = self._act(step)
+        role = self._role_of(step, STATE_AFTER.get(step))
+        seconds = run.clock.monotonic() - self._begun[step]
+        run.journal.finish(
+            step,
+            *([role] if role is not None else []),
+            *done.records,
+            seconds=seconds,
+            result=done.result,
+            evidence=done.evidence,
+        )
+        if role is not None:
+            run.tell_away(role, needed=step is not Step.COMPLETE)
+        log.info("step done", link=self._draft.link, step=step.value, result=done.result)
+        self._tell(step, "done", done.result, seconds)
+
+    def _act(self, step: Step) -> Done:
+        kind = self._draft.kind
+        steps: Mapping[Step, Callable[[], Done]] = {
+            Step.PREPARE: self._switch.prepare,
+            Step.FENCE: self._switch.fence,
+            Step.DRAIN: self._switch.drain,
+            Step.VERIFY: self._switch.verify,
+            Step.PROMOTE: self._over.promote if kind == "failover" else self._switch.promote,
+            Step.TURN: self._switch.turn,
+            Step.RELEASE: self._over.release if kind == "failover" else self._switch.release,
+            Step.DECLARE: self._over.declare,
+            Step.COMPLETE: self._over.complete,
+            Step.REJOIN: self._back.rejoin,
+            Step.SALVAGE: self._back.salvage,
+            Step.INJECT: self._back.inject,
+            Step.REALIGN: self._back.realign,
+            Step.CATCH_UP: self._back.catch_up,
+            Step.MOVE_GROUPS: self._over.move_groups,
+            Step.MARK: self._over.mark,
+            Step.UNMARK: self._over.unmark,
+        }
+        return steps[step]()
+
+    def _fail(self, step: Step | None, error: ReplicatorError) -> None:
+        if step is not None:
+            self._tell(step, "failed", error.message)
+        log.warning("transition stops", link=self._draft.link, error=error.paragraph())
+
+    def _tell(self, step: Step, state: Any, text: str = "", seconds: float = 0.0) -> None:  # noqa: ANN401
+        self._run.on_step(StepEvent(step.value, state, text, seconds))
+
+    # Its ends.
+
+    def _align(self) -> None:
+        """After a crash the other side may not have heard of the newest role yet."""
+        run = self._run
+        run.journal.refresh()
+        held = run.journal.state.role(self._draft.link)
+        if held is None or not run.sides.answers(run.away):
+            return
+        theirs = run.sides.control(run.away).role(self._draft.link)
+        if theirs is None or theirs.role().rank < held.role().rank:
+            run.tell_away(held, needed=False)
+
+    def _take_back(self, reason: str) -> TransitionReport:
+        run, sides = self._run, self._run.sides
+        self._taking_back = True
+        run.on_step(StepEvent("rollback", "began", reason))
+        # On record first: whoever goes on after a crash must not go forward without the fence.
+        run.journal.note_taking_back(reason)
+        done = self._progress().done
+        said = take_fences_down(run) if has_roles(sides.link) else []
+        role = run.role()
+        touched = role.epoch != run.journal.header.base_epoch or run.transition_owns_role()
+        if touched:
+            run.turn_role(sides.old, self._rest_state(done), f"taken back: {reason}", needed=False)
+        run.on_step(StepEvent("rollback", "done", "; ".join(said)))
+        return self._end("rolled-back", reason)
+
+    def _rest_state(self, done: frozenset[Step]) -> RoleState:
+        """What the link was before, or has safely reached."""
+        if self._draft.kind == "failback" and Step.REALIGN not in done:
+            return "promoted"
+        return "mirroring"
+
+    def _end(self, outcome: Any, reason: str) -> TransitionReport:  # noqa: ANN401
+        run, header = self._run, self._run.journal.header
+        steps = tuple(
+            StepResult(record.step, record.seconds, record.result or record.state, record.evidence)
+            for record in run.journal.state.steps(header.link, header.id)
+        )
+        report = replace(
+            self._draft,
+            outcome=outcome,
+            reason=reason,
+            epoch=run.role().epoch,
+            steps=steps,
+            loss=self._final_loss(),
+            rto_seconds=self._rto() if outcome == "done" else None,
+        )
+        ended = header.model_copy(update={"state": outcome, "report": report.as_json()})
+        run.journal.write([ended])
+        return report
+
+    def _final_loss(self) -> Loss:
+        """As it was stated; of a failback the tail as it was counted."""
+        journal = self._run.journal
+        for step, name in ((Step.SALVAGE, "loss"), (Step.DECLARE, "loss")):
+            told = journal.evidence(step).get(name) if step in self._steps else None
+            if isinstance(told, Mapping):
+                return Loss.from_json(told)
+        return self._run.loss
+
+    def _rto(self) -> float | None:
+        journal = self._run.journal
+        opened = journal.evidence(Step.RELEASE).get("openedAt")
+        begun = journal.evidence(Step.FENCE).get("begunAt") or journal.header.at_ms
+        if isinstance(opened, int) and isinstance(begun, int):
+            return max(0.0, (opened - begun) / 1000)
+        return None

@@ -1,0 +1,45 @@
+"""Every role change on record, from the control topics that answer."""
+
+from replicator.control.roles.read import read_roles
+from replicator.control.store.role_records import TransitionRecord
+from replicator.failover.clusters.link_clusters import CLIENT_ID, find_link
+from replicator.failover.rules.report import JsonObject, TransitionReport
+from replicator.failover.steps.journal import why_ended
+from replicator.topology.plan import Plan
+
+
+def read_history(plan: Plan, link: str | None = None) -> list[JsonObject]:
+    """Entries of ``history``: the reports of transitions with ``kind``, ``at`` and ``by``, oldest first.
+
+    Reads every cluster of the links; one that does not answer is left out. One that
+    is open has the outcome ``open`` and the steps so far.
+
+    Raises:
+        InputError: the topology has no such link.
+    """
+    links = plan.links if link is None else (find_link(plan, link),)
+    read = read_roles(plan, client_id=CLIENT_ID, links=links)
+    found: dict[str, tuple[int, JsonObject]] = {}
+    for state in read.states.values():
+        for one in state.transitions(link):
+            steps: list[object] = [
+                {
+                    "step": step.step, "seconds": step.seconds,
+                    "result": step.result or step.state, "evidence": step.evidence,
+                }
+                for step in state.steps(one.link, one.id)
+            ]  # fmt: skip
+            entry = one.report or {**_empty(one), "steps": steps}
+            if one.state != "open" or one.id not in found:
+                found[one.id] = (one.at_ms, dict(entry))
+    return [entry for _, entry in sorted(found.values(), key=lambda item: item[0])]
+
+
+def _empty(one: TransitionRecord) -> JsonObject:
+    """A transition that has not ended, or was ended by another one."""
+    report = TransitionReport(
+        id=one.id, kind=one.kind, link=one.link, from_cluster=one.source, to_cluster=one.target,
+        epoch=one.base_epoch, outcome="done", at_ms=one.at_ms, by=one.by,
+        plan_hash=one.plan_hash, fencing=one.fencing, reason=why_ended(one),
+    )  # fmt: skip
+    return {**report.as_json(), "outcome": one.state}

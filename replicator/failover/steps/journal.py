@@ -1,0 +1,299 @@
+"""The journal of a transition: the lock of its link, every step before and after, and role records.
+
+It stands in the control topic of the side that survives (``home``). All its writes carry one
+transactional id per link, so of two operators who write, the later one fences the earlier. One who
+was fenced reads again: is the transition still his (the token says so), he goes on; else he stops.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+from replicator.clock import Clock
+from replicator.control.store.base import Record
+from replicator.control.store.role_records import RoleRecord, StepRecord, TransitionRecord
+from replicator.control.store.state import ControlState
+from replicator.errors import FencedError, RefusedError, ReplicatorError
+from replicator.failover.clusters.link_clusters import CLIENT_ID, Sides
+from replicator.failover.rules.locks import Lock, open_transition
+from replicator.failover.rules.machine import Progress, Step
+from replicator.identifiers import control_topic, transition_transactional_id
+from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.log_writer import LogWriter
+from replicator.topology.plan import ClusterPlan
+
+ATTEMPTS = 3
+TAKING_BACK = "takingBack"
+"""Among the options of a transition: why it is being taken back."""
+
+
+class TakenOverError(RefusedError):
+    """Another operator goes on with this transition."""
+
+
+class Journal:
+    """Reads and writes for one transition; for one thread."""
+
+    def __init__(self, sides: Sides, header: TransitionRecord, *, clock: Clock) -> None:
+        self.header = header
+        self.state = ControlState()
+        self._sides = sides
+        self._clock = clock
+        self._home = sides.plan.cluster(header.home)
+        self._writer = self._open(self._home)
+
+    def close(self) -> None:
+        """Gives connections back; what is on record stays."""
+        self._writer.close()
+
+    def now_ms(self) -> int:
+        """Now, in milliseconds."""
+        return round(self._clock.now() * 1000)
+
+    # The lock.
+
+    def begin(self) -> None:
+        """Takes the lock of the link.
+
+        Raises:
+            RefusedError: somebody else has it.
+            ReplicatorError: the home side does not answer.
+        """
+        with_topic = self._sides.admin(self._home)
+        ensure_compacted_topic(with_topic, control_topic(self._sides.topology), partitions=1)
+        for _ in range(ATTEMPTS):
+            self.refresh()
+            held = open_transition([self.state], self.header.link)
+            if held is not None and held.id != self.header.id:
+                raise Lock(held).refusal(self.now_ms())
+            try:
+                self._writer.open()
+                self.refresh()  # what others wrote before we fenced them
+                held = open_transition([self.state], self.header.link)
+                if held is not None and held.id != self.header.id:
+                    raise Lock(held).refusal(self.now_ms())
+                self._writer.write([self.header.encode()])
+            except FencedError:
+                self._reopen()
+                continue
+            self.state = self.state.fold([self.header.encode()])
+            return
+        raise RefusedError(
+            "other operators keep beginning transitions of this link",
+            subject=self.header.link,
+            remedy="Agree on one of them, then try again.",
+        )
+
+    def withdraw(self, reason: str) -> RefusedError:
+        """Gives the lock back before anything was done; returns what the operator is told."""
+        options = {**self.header.options, TAKING_BACK: reason}
+        self.write([self.header.model_copy(update={"state": "rolled-back", "options": options})])
+        return RefusedError(
+            f"{reason}; nothing was changed", subject=self.header.link,
+            remedy=f"Look at 'replicator history --link {self.header.link}', then ask again.",
+        )  # fmt: skip
+
+    def note_taking_back(self, reason: str) -> None:
+        """From now on this transition can only be taken back, by whoever goes on with it."""
+        if TAKING_BACK not in self.header.options:
+            options = {**self.header.options, TAKING_BACK: reason}
+            self.header = self.header.model_copy(update={"options": options})
+            self.write([self.header])
+
+    def end_other(self, record: TransitionRecord) -> None:
+        """Ends another transition of the link for good; its runner finds that out at its next write."""
+        if record.home == self._home.alias:
+            self._writer.write([record.encode()])
+        else:
+            self.tell(self._sides.plan.cluster(record.home), [record])
+
+    def seize(self) -> None:
+        """Makes an open transition ours: whoever runs it is fenced and finds a new token.
+
+        Raises:
+            RefusedError: it ended meanwhile.
+        """
+        self.header = self.header.model_copy(update={"token": secrets.token_hex(8)})
+        self._writer.open()
+        held = open_transition([self.refresh()], self.header.link)
+        if held is None or held.id != self.header.id:
+            raise RefusedError(
+                "it ended before it could be taken over", subject=self.header.link,
+                remedy=f"Look at 'replicator history --link {self.header.link}'.",
+            )  # fmt: skip
+        self._writer.write([self.header.encode()])
+        self.refresh()
+
+    def refresh(self) -> ControlState:
+        """Reads the home side's control topic again."""
+        self.state = self._sides.control(self._home)
+        return self.state
+
+    # Steps.
+
+    def progress(self, steps: tuple[Step, ...], *, taking_back: bool) -> Progress:
+        """What is done so far, by the records read last."""
+        done = {
+            Step(record.step)
+            for record in self.state.steps(self.header.link, self.header.id)
+            if record.state == "done" and record.step in set(steps)
+        }
+        return Progress(steps, frozenset(done), taking_back)
+
+    def step(self, step: Step) -> StepRecord | None:
+        """The record of a step."""
+        for record in self.state.steps(self.header.link, self.header.id):
+            if record.step == step:
+                return record
+        return None
+
+    def evidence(self, step: Step) -> Mapping[str, object]:
+        """What a step left as evidence; empty before it was done."""
+        record = self.step(step)
+        return record.evidence if record is not None else {}
+
+    def intend(self, step: Step, *also: Record, evidence: Mapping[str, object]) -> None:
+        """Notes that a step begins, with other records in the same transaction.
+
+        What an earlier attempt left as evidence stays.
+        """
+        known = {**evidence, **self.evidence(step)}
+        self.write([self._record(step, "intent", evidence=known), *also])
+
+    def finish(
+        self,
+        step: Step,
+        *also: Record,
+        seconds: float,
+        result: str,
+        evidence: Mapping[str, object],
+    ) -> None:
+        """Notes that a step is done."""
+        held = dict(self.evidence(step))
+        record = self._record(
+            step, "done", seconds=seconds, result=result, evidence={**held, **evidence}
+        )
+        self.write([record, *also])
+
+    def _record(
+        self,
+        step: Step,
+        state: str,
+        *,
+        seconds: float = 0.0,
+        result: str = "",
+        evidence: Mapping[str, object] | None = None,
+    ) -> StepRecord:
+        return StepRecord.model_validate(
+            {
+                "link": self.header.link,
+                "id": self.header.id,
+                "step": step.value,
+                "state": state,
+                "at_ms": self.now_ms(),
+                "by": self.header.by,
+                "seconds": seconds,
+                "result": result,
+                "evidence": dict(evidence or {}),
+            }
+        )
+
+    # Writing.
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Writes records on the home side, all or nothing.
+
+        Raises:
+            TakenOverError: another operator has the transition now.
+            ReplicatorError: the home side does not answer; what is on record must be read again.
+        """
+        entries = [record.encode() for record in records]
+        self._write(entries)
+        self.state = self.state.fold(entries)
+
+    def erase(self, record: Record) -> None:
+        """Takes a record back."""
+        self._write([record.tombstone()])
+        self.state = self.state.fold([record.tombstone()])
+
+    def _write(self, entries: list[tuple[bytes, bytes | None]]) -> None:
+        for _ in range(ATTEMPTS):
+            try:
+                self._writer.write(entries)
+            except FencedError:
+                self._reopen()
+                self.check_ours()
+            else:
+                return
+        raise TakenOverError(
+            "other operators keep taking over",
+            subject=self.header.link,
+            remedy="Agree on one of them, then resume.",
+        )
+
+    def check_ours(self) -> None:
+        """Reads again whether this transition is still ours.
+
+        Raises:
+            TakenOverError: another operator has it, or it was ended.
+            ReplicatorError: the home side does not answer.
+        """
+        held = next(
+            (one for one in self.refresh().transitions(self.header.link)
+             if one.id == self.header.id), None,
+        )  # fmt: skip
+        if held is not None and (held.token != self.header.token or held.state != "open"):
+            raise TakenOverError(
+                f"{held.by} has taken this {held.kind} over (it is {held.state})",
+                subject=self.header.link,
+                remedy=f"Look at it: 'replicator history --link {held.link}'.",
+            )
+
+    def _reopen(self) -> None:
+        self._writer.close()
+        self._writer = self._open(self._home)
+
+    def _open(self, cluster: ClusterPlan) -> LogWriter:
+        topology, link = self._sides.topology, self.header.link
+        return LogWriter(
+            cluster,
+            control_topic(topology),
+            client_id=CLIENT_ID,
+            transactional_id=transition_transactional_id(topology, link),
+        )
+
+    def tell(self, cluster: ClusterPlan, records: Sequence[Record]) -> ReplicatorError | None:
+        """Writes records on the other side as well; returns why it could not be.
+
+        A role that is older than what stands there is left out: whoever wrote that went on with this
+        transition while we slept.
+        """
+        return self._tell(cluster, records)
+
+    def tell_erased(self, cluster: ClusterPlan, record: Record) -> ReplicatorError | None:
+        """Takes a record back on the other side as well; returns why it could not be."""
+        return self._tell(cluster, [record], erase=True)
+
+    def _tell(
+        self, cluster: ClusterPlan, records: Sequence[Record], *, erase: bool = False
+    ) -> ReplicatorError | None:
+        topic = control_topic(self._sides.topology)
+        try:
+            with self._open(cluster) as writer:
+                ensure_compacted_topic(self._sides.admin(cluster), topic, partitions=1)
+                writer.open()  # nobody else writes from here on, so what is read next is the last word
+                fresh = [one for one in records if not self._outdated(cluster, one)]
+                writer.write([one.tombstone() if erase else one.encode() for one in fresh])
+        except ReplicatorError as error:
+            return error
+        return None
+
+    def _outdated(self, cluster: ClusterPlan, record: Record) -> bool:
+        if not isinstance(record, RoleRecord):
+            return False
+        held = self._sides.control(cluster).role(record.link)
+        return held is not None and held.role().rank > record.role().rank
+
+
+def why_ended(one: TransitionRecord) -> str:
+    """Why a transition is or was taken back, where its report does not say; empty otherwise."""
+    return str(one.options.get(TAKING_BACK, ""))

@@ -1,0 +1,95 @@
+"""What a worker starts to have history copied: a bulk run without anybody to ask.
+
+``python -m replicator.spark.copy.backfill_process TOPOLOGY FLOW``. It ends when its standard input does, for then
+its worker is gone. Without Spark on this machine, ``bulkSync: auto`` gives the history to the lanes;
+``always`` says what is missing and fails.
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from replicator.clock import SystemClock
+from replicator.control.backfill.handover import hand_back, read_settled_control
+from replicator.control.operator.pause import find_pair
+from replicator.control.reconcile.initial_backfill import CONTROLLER
+from replicator.control.roles.read import in_force
+from replicator.errors import ReplicatorError
+from replicator.spark.copy.bulk_plan import survey, unfinished
+from replicator.spark.copy.bulk_sync import run_bulk
+from replicator.spark.session.java import SparkUnavailableError, require_spark
+from replicator.spark.session.session import spark_session
+from replicator.spark.session.settings import SparkSettings
+from replicator.topology.load import require_plan
+
+CONF_PREFIX = "REPLICATOR_SPARK_"
+_GRACE_SECONDS = 10.0
+
+
+def settings_from(environment: "os._Environ[str]") -> SparkSettings:
+    """``REPLICATOR_SPARK_MASTER`` and ``REPLICATOR_SPARK_PROPERTIES``: a worker has no such options."""
+    properties = environment.get(f"{CONF_PREFIX}PROPERTIES")
+    return SparkSettings(
+        master=environment.get(f"{CONF_PREFIX}MASTER"),
+        properties_file=Path(properties) if properties else None,
+    )
+
+
+def copy_history(topology_file: Path, flow: str) -> None:
+    """Copies what the controller asked for, or gives it to the lanes where Spark cannot run.
+
+    Raises:
+        ReplicatorError: it could not be finished; a later child goes on.
+    """
+    plan = in_force(require_plan(topology_file))
+    pair = find_pair(plan, flow)
+    clock = SystemClock()
+    try:
+        require_spark()
+    except SparkUnavailableError as error:
+        automatic = {str(one.link) for one in pair.flows if one.policy.bulk_sync.mode == "auto"}
+        seeds = unfinished(read_settled_control(plan, pair), pair)
+        mine = [seed for seed in seeds if seed.by == CONTROLLER and seed.link in automatic]
+        if not mine:
+            raise
+        hand_back(plan, pair, mine, clock=clock)
+        sys.stderr.write(f"{error.message}: the lanes copy the history\n")
+        return
+    found = survey(plan, pair, only_by=CONTROLLER)
+    if found.ranges:
+        with spark_session(settings_from(os.environ), name=f"replicator seed {flow}") as session:
+            run_bulk(
+                session, plan, found,
+                topology_file=topology_file, by=CONTROLLER, clock=clock, shown=False,
+            )  # fmt: skip
+
+
+def main() -> int:
+    """Runs it; the exit code is 0 when everything is copied."""
+    # It logs how its connections break when a child is told to end.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    threading.Thread(target=_end_with_input, name="worker-watch", daemon=True).start()
+    try:
+        copy_history(Path(sys.argv[1]), sys.argv[2])
+    except ReplicatorError as error:
+        sys.stderr.write(f"{error.paragraph()}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _end_with_input() -> None:
+    # Not the buffered reader: its lock, held here, would abort the process at its end.
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(_GRACE_SECONDS)  # the main thread ends tasks and the session meanwhile
+    os._exit(130)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

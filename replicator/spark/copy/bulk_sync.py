@@ -1,0 +1,129 @@
+"""``bulk-sync``: ranges of history as Spark tasks, one ordered chain per partition.
+
+Spark is the scheduler and nothing else: no record crosses into it. What was declared outlives the
+driver; a run that finds an unfinished one goes on with its ranges under the same job.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from replicator.clock import Clock
+from replicator.control.backfill.handover import read_settled_control, take_from_lanes
+from replicator.control.store.state import ControlState
+from replicator.spark.base.failures import task_errors
+from replicator.spark.base.progress import progress
+from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders
+from replicator.spark.copy.latest_values import compacted_only, copy_latest
+from replicator.spark.copy.manifest import JsonObject, RunFacts, manifest
+from replicator.spark.copy.task import CopyOrder, CopyResult, copy_order, result_of
+from replicator.topology.plan import PairPlan, Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class BulkOutcome:
+    """What a run did; ``stopped`` are the ranges that ended early by policy."""
+
+    results: tuple[CopyResult, ...]
+    manifest: JsonObject
+
+    @property
+    def stopped(self) -> tuple[CopyResult, ...]:
+        """Ranges whose partition is stopped now, with the problem."""
+        return tuple(result for result in self.results if result.problem)
+
+
+def run_bulk(
+    session: "SparkSession",
+    plan: Plan,
+    found: BulkPlan,
+    *,
+    topology_file: Path,
+    by: str,
+    clock: Clock,
+    shown: bool | None = None,
+    declared: Callable[[], None] = lambda: None,
+) -> BulkOutcome:
+    """Takes the partitions from their lanes, copies them, and gives each back where it ends.
+
+    Args:
+        session: where tasks run.
+        plan: the topology.
+        found: what to copy.
+        topology_file: where tasks that look at keys find the source cluster.
+        by: who asked, for the record.
+        clock: of the driver.
+        shown: whether a progress bar is shown; None decides by the terminal.
+        declared: called once the partitions are Spark's.
+
+    Raises:
+        RefusedError: lanes are being changed.
+        ReplicatorError: a task failed for good; a later run goes on where this one ended.
+    """
+    began_at = clock.now()
+    run = f"{found.job}.{secrets.token_hex(3)}"
+    seeds = declarations(found, run=run, by=by, at_ms=round(began_at * 1000))
+    take_from_lanes(plan, found.pair, seeds, clock=clock)
+    declared()
+    context = session.sparkContext
+    wanted = orders(plan, found.pair, found.ranges, run=run, at_once=context.defaultParallelism)
+    with progress(session, "Copying history", shown=shown):
+        if found.keeps_latest:
+            compacted = compacted_only(found.pair, wanted)
+            thinned = copy_latest(session, compacted, topology_file=topology_file)
+            left = _without(wanted, thinned)
+            results = (*thinned, *copy_all(session, left))
+        else:
+            results = copy_all(session, wanted)
+    control = read_settled_control(plan, found.pair)
+    every = (*results, *_finished_before(control, found.pair, found.job, results))
+    facts = RunFacts(
+        topology=plan.topology,
+        flow=str(found.pair.id),
+        job=found.job,
+        run=run,
+        master=str(context.master),
+        began_at=began_at,
+        ended_at=clock.now(),
+    )
+    return BulkOutcome(every, manifest(facts, found, every))
+
+
+def copy_all(session: "SparkSession", wanted: Iterable[CopyOrder]) -> tuple[CopyResult, ...]:
+    """One task per order; tasks of different partitions run at once, none is ever split."""
+    listed = list(wanted)
+    if not listed:
+        return ()
+    tasks = session.sparkContext.parallelize(listed, len(listed))
+    return tuple(tasks.map(copied).collect())
+
+
+def copied(order: CopyOrder) -> CopyResult:
+    """What a task runs, in a Python worker of Spark."""
+    with task_errors():
+        return copy_order(order)
+
+
+def _without(wanted: Iterable[CopyOrder], done: Iterable[CopyResult]) -> tuple[CopyOrder, ...]:
+    """Orders that no result speaks of: ranges without a single record have no keys."""
+    keys = {(result.topic, result.partition) for result in done}
+    return tuple(order for order in wanted if (order.work.topic, order.work.partition) not in keys)
+
+
+def _finished_before(
+    control: ControlState, pair: PairPlan, job: str, results: Iterable[CopyResult]
+) -> tuple[CopyResult, ...]:
+    """What earlier runs of the job had finished: the control topic kept it."""
+    here = {(result.topic, result.partition) for result in results}
+    return tuple(
+        result_of(seed)
+        for seed in control.seeds(pair.source.alias)
+        if seed.state == "done"
+        and seed.run.partition(".")[0] == job
+        and (seed.topic, seed.partition) not in here
+    )

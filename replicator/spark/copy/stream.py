@@ -1,0 +1,266 @@
+"""``stream``: a flow as a Structured Streaming query, for as long as the topology wants it so.
+
+The driver takes the partitions from the lanes, keeps saying that it is there, takes new partitions as
+they appear, and gives everything back when it ends in order: lanes or another stream go on at the
+checkpoints. One that dies leaves its partitions held; the next stream takes them over, or workers do
+once the topology gives them the flow.
+"""
+
+import contextlib
+import os
+import secrets
+import socket
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from replicator.clock import Clock
+from replicator.control.backfill.facts import read_history
+from replicator.control.backfill.handover import hand_back, read_settled_control, take_from_lanes
+from replicator.control.backfill.stream_partitions import held_by_streams, to_be_taken
+from replicator.control.operator.pause import find_pair
+from replicator.control.roles.read import in_force
+from replicator.control.store.records import FlowRates, Seed
+from replicator.control.store.state import ControlState
+from replicator.control.store.worker_record import WorkerRecordWriter
+from replicator.control.worker.pair_view import WorkerIdentity
+from replicator.errors import ClusterError, InputError, UnknownOutcomeError
+from replicator.identifiers import stream_id
+from replicator.spark.base.failures import as_replicator_error
+from replicator.spark.copy.stream_task import FORMAT, CopySource
+from replicator.topology.load import require_plan
+from replicator.topology.plan import FlowPlan, PairPlan, Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+RECORD_SECONDS = 5.0
+LOOK_SECONDS = 0.5
+RETRY_SECONDS = 3.0
+
+log = structlog.get_logger("spark")
+
+
+@dataclass(slots=True)
+class Moved:
+    """What micro-batches copied since it was last asked, by link; written by Spark's callback."""
+
+    by_link: dict[str, tuple[int, int]]
+    lock: threading.Lock
+
+    def add(self, link: str, records: int, size: int) -> None:
+        """Counts one range."""
+        with self.lock:
+            held = self.by_link.get(link, (0, 0))
+            self.by_link[link] = (held[0] + records, held[1] + size)
+
+    def take(self) -> dict[str, tuple[int, int]]:
+        """Gives the counts and begins anew."""
+        with self.lock:
+            taken, self.by_link = self.by_link, {}
+            return taken
+
+
+class FlowStream:
+    """One driver; ``serve`` blocks until told to stop, or until the flow is not Spark's any more."""
+
+    def __init__(
+        self, session: "SparkSession", topology_file: Path, flow: str, *, by: str, clock: Clock
+    ) -> None:
+        """Reads the topology.
+
+        Raises:
+            InputError: no such flow, or none of its links is run by Spark.
+        """
+        self._session = session
+        self._file = topology_file
+        self._flow = flow
+        self._by = by
+        self._clock = clock
+        self._plan = in_force(require_plan(topology_file))
+        self._pair = find_pair(self._plan, flow)
+        self._run = f"stream.{secrets.token_hex(4)}"
+        self._moved = Moved({}, threading.Lock())
+        self._query: StreamingQuery | None = None
+        require_spark_runtime(self._pair)
+
+    def serve(self, *, interval_seconds: float, stopping: threading.Event) -> None:
+        """Runs until ``stopping`` is set, the topology says ``workers``, or somebody takes over.
+
+        Raises:
+            ReplicatorError: it cannot go on; what it held stays held until the next stream.
+        """
+        identity = WorkerIdentity(
+            id=stream_id(socket.gethostname(), os.getpid()),
+            host=socket.gethostname(), pid=os.getpid(), http="", instance_id=None,
+        )  # fmt: skip
+        record = WorkerRecordWriter(
+            self._plan, self._pair, identity, clock=self._clock, client_id="replicator-stream"
+        )
+        with tempfile.TemporaryDirectory(prefix="replicator-stream-") as folder:
+            try:
+                self._take(read_settled_control(self._plan, self._pair))
+                self._watch(Path(folder), interval_seconds, stopping, record)
+            finally:
+                with contextlib.suppress(Exception):  # the driver's own end may have ended it
+                    if self._query is not None:
+                        self._query.stop()
+                self._give_back()
+                record.close()
+
+    def _watch(self, folder: Path, interval_seconds: float, stopping: threading.Event,
+               record: WorkerRecordWriter) -> None:  # fmt: skip
+        """Looks after the query; a cluster that does not answer for a while ends nothing."""
+        told_at = self._clock.monotonic() - RECORD_SECONDS
+        batches = 0
+        while not stopping.wait(LOOK_SECONDS):
+            now = self._clock.monotonic()
+            try:
+                if self._query is None or not self._query.isActive:
+                    if self._failed() and stopping.wait(RETRY_SECONDS):
+                        return
+                    batches += 1
+                    self._query = self._start(folder / str(batches), interval_seconds)
+                if now - told_at >= RECORD_SECONDS:
+                    if not self._still_ours():
+                        return
+                    record.write(lanes=(), rates=self._rates(now - told_at))
+                    told_at = now
+            except (ClusterError, UnknownOutcomeError) as error:
+                log.warning("stream waits for its clusters", flow=self._flow, error=error.message)
+                stopping.wait(RETRY_SECONDS)  # they are away: to ask at once again helps nobody
+
+    def _failed(self) -> bool:
+        """Whether the last query ended by itself, and says why; the next goes on at the checkpoints."""
+        query, self._query = self._query, None
+        failure = None if query is None else query.exception()
+        if failure is None:
+            return False
+        told = as_replicator_error(str(failure))
+        log.warning("micro-batch failed", flow=self._flow, error=told.paragraph())
+        return True
+
+    def _still_ours(self) -> bool:
+        """Reads the topology and the control topic again; takes what is new."""
+        try:
+            plan = in_force(require_plan(self._file))  # a role change ends it like an edit
+            pair = find_pair(plan, self._flow)
+            require_spark_runtime(pair)
+        except InputError as error:
+            log.info("the flow is not Spark's any more", flow=self._flow, reason=error.message)
+            return False
+        self._plan, self._pair = plan, pair
+        control = read_settled_control(plan, pair)
+        others = [
+            seed
+            for seed in held_by_streams(control, pair.source.alias)
+            if seed.run != self._run and seed.link in _links(pair)
+        ]
+        if others:
+            log.info("another stream took the flow over", flow=self._flow, run=others[0].run)
+            return False
+        self._take(control)
+        return True
+
+    def _take(self, control: ControlState) -> None:
+        at_ms = round(self._clock.now() * 1000)
+        flows = _streamed(self._pair)
+        seeds = to_be_taken(flows, control, run=self._run, by=self._by, at_ms=at_ms)
+        if not seeds:
+            return
+        facts = read_history(self._plan, self._pair, flows, control)
+        latest = {str(flow.link) for flow in flows if flow.policy.start_from.kind == "latest"}
+        placed: list[Seed] = []
+        for seed in seeds:
+            start = (facts.ends if seed.link in latest else facts.starts).get(_key(seed))
+            if start is not None:  # else its leader did not answer: it joins at a later look
+                placed.append(seed.model_copy(update={"start": start}))
+        take_from_lanes(self._plan, self._pair, placed, clock=self._clock)
+        log.info("taken from lanes", flow=self._flow, partitions=len(placed))
+
+    def _start(self, folder: Path, interval_seconds: float) -> "StreamingQuery":
+        self._session.dataSource.register(CopySource)
+        rows = (
+            self._session.readStream.format(FORMAT)
+            .option("topology", str(self._file))
+            .option("flow", self._flow)
+            .option("run", self._run)
+            .option("tasks", str(self._session.sparkContext.defaultParallelism))
+            .load()
+        )
+        # Spark's own account of what was read is of no consequence: the truth is on the target.
+        return (
+            rows.writeStream.queryName(f"replicator stream {self._flow}")
+            .option("checkpointLocation", str(folder / "offsets"))
+            .trigger(processingTime=f"{interval_seconds:g} seconds")
+            .foreachBatch(self._note)
+            .start()
+        )
+
+    def _note(self, rows: "DataFrame", _batch: int) -> None:
+        for row in rows.collect():
+            self._moved.add(row.link, row.records, row.bytes)
+            if row.problem:
+                log.error("partition stopped", flow=self._flow, topic=row.topic,
+                          partition=row.partition, problem=row.problem)  # fmt: skip
+
+    def _rates(self, elapsed_seconds: float) -> tuple[FlowRates, ...]:
+        moved = self._moved.take()
+        return tuple(
+            FlowRates(
+                link=link,
+                records_per_second=round(moved.get(link, (0, 0))[0] / elapsed_seconds, 1),
+                bytes_per_second=round(moved.get(link, (0, 0))[1] / elapsed_seconds, 1),
+            )
+            for link in sorted(_links(self._pair))
+        )
+
+    def _give_back(self) -> None:
+        control = read_settled_control(self._plan, self._pair)
+        held = held_by_streams(control, self._pair.source.alias)
+        mine = [seed for seed in held if seed.run == self._run]
+        hand_back(self._plan, self._pair, mine, clock=self._clock)
+        log.info("given back", flow=self._flow, partitions=len(mine))
+
+
+def require_spark_runtime(pair: PairPlan) -> None:
+    """A flow has one runtime, and the file says which.
+
+    Raises:
+        InputError: no link of the flow is run by Spark.
+    """
+    if not _streamed(pair):
+        raise InputError(
+            "its links are run by workers",
+            subject=str(pair.id),
+            remedy="Set 'runtime: spark' on a link of the topology, then start the stream.",
+        )
+
+
+def release_streams(plan: Plan, pair: PairPlan, *, clock: Clock) -> Sequence[Seed]:
+    """Gives back what a stream that died still holds; returns what that was.
+
+    Raises:
+        ReplicatorError: the target does not answer; the same call again goes on.
+    """
+    held = held_by_streams(read_settled_control(plan, pair), pair.source.alias)
+    hand_back(plan, pair, held, clock=clock)
+    return held
+
+
+def _streamed(pair: PairPlan) -> tuple[FlowPlan, ...]:
+    return tuple(flow for flow in pair.flows if flow.policy.runtime == "spark")
+
+
+def _links(pair: PairPlan) -> frozenset[str]:
+    return frozenset(str(flow.link) for flow in _streamed(pair))
+
+
+def _key(seed: Seed) -> tuple[str, int]:
+    return seed.topic, seed.partition

@@ -1,0 +1,191 @@
+"""A Structured Streaming source whose tasks copy: each micro-batch is a set of ranges.
+
+Spark decides when and where a range runs. What is copied is decided by the checkpoints on the target,
+as everywhere: a micro-batch that Spark repeats finds its ranges done. A row is what became of one range.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import StructType
+
+from replicator.control.backfill.facts import known_offsets, read_all_checkpoints
+from replicator.control.backfill.handover import read_settled_control
+from replicator.control.backfill.stream_partitions import held_by_streams
+from replicator.control.lanes.desired import lane_settings
+from replicator.control.lanes.layout import lane_in
+from replicator.control.operator.pause import find_pair
+from replicator.control.roles.read import in_force
+from replicator.control.store.records import Seed, TopicRecord
+from replicator.control.store.state import ControlState
+from replicator.kafka.admin import ClusterAdmin
+from replicator.spark.base.failures import task_errors
+from replicator.spark.base.ranges import Key, keyed_offsets, offsets_json
+from replicator.spark.copy.bulk_plan import throttle_part, work_of
+from replicator.spark.copy.task import CopyOrder, copy_order
+from replicator.topology.load import require_plan
+from replicator.topology.plan import FlowPlan, PairPlan, Plan
+
+FORMAT = "replicator-copy"
+CLIENT_ID = "replicator-stream"
+TIMEOUT_SECONDS = 30.0
+SCHEMA = (
+    "link string, topic string, partition int, start long, position long, records long, "
+    "bytes long, problem string"
+)
+
+OffsetsJson = dict[str, dict[str, int]]
+
+
+class CopySource(DataSource):
+    """Options: ``topology`` (a file), ``flow``, ``run`` (that holds the partitions), ``tasks``."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format`` takes."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """One row per range."""
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> "CopyReader":  # noqa: ARG002, N802  Spark's name
+        """The only way to run it."""
+        return CopyReader(
+            Path(self.options["topology"]), self.options["flow"], self.options["run"],
+            tasks=int(self.options["tasks"]),
+        )  # fmt: skip
+
+
+class CopyPart(InputPartition):
+    """One range."""
+
+    def __init__(self, order: CopyOrder) -> None:
+        super().__init__(order)
+        self.order = order
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A partition that the run holds."""
+
+    flow: FlowPlan
+    record: TopicRecord
+    seed: Seed
+
+
+class CopyReader(DataSourceStreamReader):
+    """Plans micro-batches on the driver; offsets are those of the source, by topic and partition."""
+
+    def __init__(self, topology_file: Path, flow: str, run: str, *, tasks: int) -> None:
+        self._file = topology_file
+        self._flow = flow
+        self._run = run
+        self._tasks = tasks
+
+    def initialOffset(self) -> OffsetsJson:  # noqa: N802  Spark's name
+        """Where the checkpoints stand."""
+        with task_errors():
+            plan, pair = self._wanted()
+            checkpoints = read_all_checkpoints(plan, pair)
+            held = self._held(pair, read_settled_control(plan, pair))
+            return offsets_json(
+                {key: checkpoints[key].offset for key in held if key in checkpoints}
+            )
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Everything there is."""
+        return ReadAllAvailable()
+
+    def latestOffset(  # noqa: N802
+        self,
+        start: Mapping[str, Mapping[str, int]],
+        limit: ReadLimit,  # noqa: ARG002
+    ) -> OffsetsJson:
+        """Where the source's logs end now; of partitions that are held and not paused."""
+        with task_errors():
+            plan, pair = self._wanted()
+            control = read_settled_control(plan, pair)
+            moving = [
+                key
+                for key, one in self._held(pair, control).items()
+                if not control.paused(one.flow.id, one.flow.link, *key)
+            ]
+            with ClusterAdmin(
+                pair.source, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS
+            ) as source:
+                ends = known_offsets(source.offsets(moving, "latest") if moving else {})
+            return offsets_json({**keyed_offsets(start), **ends})
+
+    def partitions(
+        self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
+    ) -> Sequence[InputPartition]:
+        """One task per partition that has something new."""
+        with task_errors():
+            plan, pair = self._wanted()
+            control = read_settled_control(plan, pair)
+            starts, ends = keyed_offsets(start), keyed_offsets(end)
+            held = self._held(pair, control)
+            grown = {
+                key: one for key, one in held.items() if ends.get(key, 0) > starts.get(key, -1)
+            }
+            parts = max(1, min(self._tasks, len(grown)))
+            return [
+                CopyPart(_order(plan, pair, one, control, key=key, end=ends[key], parts=parts))
+                for key, one in grown.items()
+            ]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[object, ...]]:
+        """Runs in a task: the copying itself."""
+        if not isinstance(partition, CopyPart):
+            return  # Spark's own stand-in where nothing is to be read
+        order = partition.order
+        with task_errors():
+            result = copy_order(order)
+        yield (
+            order.link, result.topic, result.partition, result.start, result.position,
+            result.records, result.size, result.problem,
+        )  # fmt: skip
+
+    def _wanted(self) -> tuple[Plan, PairPlan]:
+        plan = in_force(require_plan(self._file))
+        return plan, find_pair(plan, self._flow)
+
+    def _held(self, pair: PairPlan, control: ControlState) -> dict[Key, _Held]:
+        flows = {str(flow.link): flow for flow in pair.flows}
+        found: dict[Key, _Held] = {}
+        for seed in held_by_streams(control, pair.source.alias):
+            record = control.topic(seed.source, seed.link, seed.topic)
+            if seed.run != self._run or seed.state != "seeding" or seed.link not in flows:
+                continue
+            if record is not None and seed.partition < record.working_partitions:
+                found[seed.topic, seed.partition] = _Held(flows[seed.link], record, seed)
+        return found
+
+
+def _order(
+    plan: Plan, pair: PairPlan, one: _Held, control: ControlState, *, key: Key, end: int, parts: int
+) -> CopyOrder:
+    """The start is the checkpoint's; without one it is where the partition was taken over."""
+    layout = control.layout(pair.source.alias)
+    block = layout.block(one.seed.link) if layout is not None else None
+    gap = control.gap(one.seed.source, *key)
+    if block is None:
+        raise RuntimeError("a partition is held whose link has no lanes")
+    return CopyOrder(
+        topology=plan.topology,
+        link=one.seed.link,
+        source=pair.source,
+        target=pair.target,
+        settings=lane_settings(plan, one.flow),
+        work=work_of(one.record, one.seed.partition, gap.token if gap is not None else ""),
+        lane=lane_in(block, *key),
+        run=one.seed.run,
+        start=one.seed.start,
+        end=end,
+        ends_seed=False,
+        throttle=throttle_part(one.flow.policy.throttle, parts),
+    )

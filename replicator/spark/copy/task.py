@@ -1,0 +1,261 @@
+"""What one Spark task does for one partition: copy a range, exactly once, whatever happened before.
+
+Needs no Spark: it is a function of plain data, so it runs in a Python worker of any cluster, in a test
+and in a benchmark alike. Where it begins is decided by what is stored on the target, never by Spark:
+a retried or repeated task goes on at the checkpoint, and a range that is done costs a look.
+"""
+
+import gc
+from array import array
+from dataclasses import dataclass, replace
+from functools import cache
+
+from replicator.clock import Clock, SystemClock
+from replicator.control.lanes.layout import lane_in
+from replicator.control.store.records import Seed
+from replicator.control.store.state import EMPTY
+from replicator.dataplane.lane.bounded_copy import Errand, Tally
+from replicator.dataplane.lane.range_copy import PATIENCE_SECONDS, RangeOutcome, copy_range
+from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
+from replicator.errors import RefusedError
+from replicator.identifiers import control_topic, seed_transactional_id
+from replicator.kafka.compacted_log import read_compacted
+from replicator.offsets.index import LaneIndex
+from replicator.policy.values import Throttle
+from replicator.topology.plan import ClusterPlan
+
+COMMIT_SECONDS = 1.0
+"""How long a transaction of a bulk copy stays open: nobody waits for single records of history."""
+
+_READ_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOrder:
+    """Everything a task needs; travels by pickle, with references to secrets only.
+
+    ``run`` is the run that declared the range. ``ends_seed``: the range's end is the end of what
+    Spark does with the partition, and lanes are told so in its last transaction.
+    """
+
+    topology: str
+    link: str
+    source: ClusterPlan
+    target: ClusterPlan
+    settings: LaneSettings
+    work: PartitionWork
+    lane: int
+    run: str
+    start: int
+    end: int
+    ends_seed: bool = True
+    throttle: Throttle = Throttle()  # noqa: RUF009  frozen, so one instance is safe
+
+
+@dataclass(frozen=True, slots=True)
+class CopyResult:
+    """What became of a range; source offsets ``start`` to ``position``, half open.
+
+    ``size`` are bytes of keys and values, ``checksum`` the CRC-32C of them in order of offset.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    position: int
+    records: int
+    size: int
+    checksum: str
+    superseded: int
+    seconds: float
+    problem: str = ""
+    detail: str = ""
+    gaps: tuple[str, ...] = ()
+
+
+def copy_order(
+    order: CopyOrder,
+    *,
+    keep: "array[int] | None" = None,
+    clock: Clock | None = None,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> CopyResult:
+    """Copies the range.
+
+    Args:
+        order: the range.
+        keep: offsets worth copying of a range of which only last values count.
+        clock: the machine's by default.
+        patience_seconds: how long a cluster may be away.
+
+    Raises:
+        RefusedError: the partition is no longer this run's to copy.
+        FencedError: another attempt at the same partition took over.
+        ReplicatorError: nothing moved for too long.
+    """
+    _quiet_collector()
+    clock = clock or SystemClock()
+    permit = _Permit(order)
+    errand = Errand(
+        writer=seed_transactional_id(
+            order.topology, order.source.alias, order.target.alias,
+            order.work.topic, order.work.partition,
+        ),
+        start=order.start,
+        end=order.end,
+        clock=clock,
+        last_words=(
+            (lambda tally, route: permit.last_words(tally, route, round(clock.now() * 1000)))
+            if order.ends_seed
+            else None
+        ),
+        keep=keep,
+    )  # fmt: skip
+    outcome = copy_range(
+        _spec(order), errand, may_start=permit.given, open_index=LaneIndex, clock=clock,
+        patience_seconds=patience_seconds,
+    )  # fmt: skip
+    if not outcome.ours:
+        return permit.known_result()
+    return _result(order, outcome, now_ms=round(clock.now() * 1000))
+
+
+@cache
+def _quiet_collector() -> None:
+    """The hot path makes short-lived objects only: looking at the imported world again and again costs.
+
+    Once per process: what is frozen is never looked at again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
+
+
+class _Permit:
+    """Whether the control topic lets this run copy the partition; asked after every fence."""
+
+    def __init__(self, order: CopyOrder) -> None:
+        self._order = order
+        self._held: Seed | None = None
+
+    def given(self, spec: LaneSpec) -> bool:
+        """Reads the control topic to its end, past whatever is open in it."""
+        order = self._order
+        log = read_compacted(
+            order.target, control_topic(order.topology), [0],
+            client_id=f"replicator-{order.topology}-seed", timeout_seconds=_READ_SECONDS,
+            settled=True,
+        )  # fmt: skip
+        control = EMPTY.fold(log[0].items())
+        source, work = order.source.alias, order.work
+        self._held = control.seed(source, order.link, work.topic, work.partition)
+        layout = control.layout(source)
+        block = layout.block(order.link) if layout is not None else None
+        role = control.role(order.link)
+        return (
+            (role is None or role.role().lets(source))
+            and self._held is not None
+            and self._held.state == "seeding"
+            and self._held.run == order.run
+            and layout is not None
+            and layout.state == "stable"
+            and block is not None
+            and lane_in(block, work.topic, work.partition) == spec.lane
+        )
+
+    def last_words(self, tally: Tally, route: Route, at_ms: int) -> tuple[str, bytes, bytes | None]:
+        """The seed is done, and with what."""
+        if self._held is None:
+            raise RuntimeError("a range cannot end before it was permitted to begin")
+        done = self._held.model_copy(
+            update={
+                "state": "done",
+                "at_ms": at_ms,
+                "start": tally.start,
+                "position": route.position,
+                "records": tally.records,
+                "bytes": tally.size,
+                "checksum": _hexadecimal(tally.checksum),
+                "seconds": _seconds(tally, at_ms),
+                "problem": route.problem,
+                "superseded": tally.superseded,
+            }
+        )
+        return control_topic(self._order.topology), *done.encode()
+
+    def known_result(self) -> CopyResult:
+        """The range is done by an earlier attempt.
+
+        Raises:
+            RefusedError: it is not, and it is not ours to do.
+        """
+        held, work = self._held, self._order.work
+        if held is None or held.state != "done":
+            raise RefusedError(
+                "the partition is no longer this run's to copy",
+                subject=f"{work.topic}/{work.partition}",
+                remedy="Another run has begun, or it was handed back to the workers; see 'status'.",
+            )
+        return result_of(held)
+
+
+def result_of(done: Seed) -> CopyResult:
+    """The result that a finished range left in the control topic."""
+    return CopyResult(
+        topic=done.topic,
+        partition=done.partition,
+        start=done.start,
+        position=done.position,
+        records=done.records,
+        size=done.bytes,
+        checksum=done.checksum,
+        superseded=done.superseded,
+        seconds=done.seconds,
+        problem=done.problem,
+    )
+
+
+def _spec(order: CopyOrder) -> LaneSpec:
+    settings = replace(
+        order.settings,
+        delivery="exactly-once",
+        commit_interval_seconds=max(COMMIT_SECONDS, order.settings.commit_interval_seconds),
+    )
+    return LaneSpec(
+        topology=order.topology,
+        link=order.link,
+        source=order.source,
+        target=order.target,
+        lane=order.lane,
+        layout_epoch=0,
+        settings=settings,
+        work=(order.work,),
+        throttle=order.throttle,
+    )
+
+
+def _result(order: CopyOrder, outcome: RangeOutcome, *, now_ms: int) -> CopyResult:
+    tally = outcome.tally or Tally(outcome.position, order.end)
+    return CopyResult(
+        topic=order.work.topic,
+        partition=order.work.partition,
+        start=tally.start,
+        position=outcome.position,
+        records=tally.records,
+        size=tally.size,
+        checksum=_hexadecimal(tally.checksum),
+        superseded=tally.superseded,
+        seconds=_seconds(tally, now_ms),
+        problem=outcome.problem,
+        detail=outcome.detail,
+        gaps=outcome.gaps,
+    )
+
+
+def _hexadecimal(checksum: int) -> str:
+    return f"{checksum:08x}"
+
+
+def _seconds(tally: Tally, now_ms: int) -> float:
+    return round(max(0, now_ms - tally.began_ms) / 1000, 3) if tally.began_ms else 0.0

@@ -1,0 +1,102 @@
+"""The parts of one local cluster on disk and on ports: put together, configured, taken apart."""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from replicator.testing.cluster.backends import Backend
+from replicator.testing.cluster.broker import Broker
+from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm, broker_properties
+from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
+from replicator.testing.faults.fault_proxy import FaultProxy
+from replicator.testing.kit.ports import free_ports
+from replicator.testing.kit.scratch import ScratchDirectory
+
+_PORTS_PER_BROKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """What was asked for; the same for every attempt to start."""
+
+    name: str
+    cluster_id: str
+    brokers: int
+    security: SecuritySetup | None
+    proxied: bool
+    config: Mapping[str, str]
+    jvm: Jvm
+    heap_megabytes: int
+
+
+@dataclass(slots=True)
+class Assembly:
+    """What stands: directories, formatted brokers, listening proxies; brokers are not started."""
+
+    blueprint: Blueprint
+    scratch: ScratchDirectory
+    security: ClusterSecurity | None
+    brokers: list[Broker] = field(default_factory=list)
+    proxies: list[FaultProxy] = field(default_factory=list)
+
+    def configure(self) -> None:
+        """Writes every broker's settings anew; they take effect at its next start."""
+        setup = self.blueprint.security
+        ports = [broker.ports for broker in self.brokers]
+        for broker in self.brokers:
+            settings = broker_properties(
+                node_id=broker.node_id,
+                ports=ports,
+                data=broker.data,
+                client_protocol=setup.protocol if setup else "PLAINTEXT",
+                security=self.security.broker_settings() if self.security else None,
+                overrides=self.blueprint.config,
+            )
+            broker.configure(settings)
+
+    def log_tail(self, lines: int) -> str:
+        """The last log lines of every broker."""
+        return "\n".join(filter(None, (broker.log_tail(lines) for broker in self.brokers)))
+
+    def port_was_taken(self) -> bool:
+        """Whether a broker ended because somebody else listens on its port."""
+        tail = self.log_tail(lines=200)
+        return "BindException" in tail or "Address already in use" in tail
+
+    def discard(self) -> None:
+        """Kills everything and deletes the data."""
+        for broker in self.brokers:
+            broker.discard()
+        for proxy in self.proxies:
+            proxy.stop()
+        self.scratch.remove()
+
+
+def assemble(blueprint: Blueprint, backend: Backend) -> Assembly:
+    """Picks ports, formats data directories, writes certificates and settings, starts proxies."""
+    scratch = ScratchDirectory(blueprint.name)
+    setup = blueprint.security
+    security = None
+    if setup is not None and setup.protocol != "PLAINTEXT":
+        security = ClusterSecurity(setup, scratch.path / "secrets")
+    assembly = Assembly(blueprint=blueprint, scratch=scratch, security=security)
+    taken = iter(free_ports(_PORTS_PER_BROKER * blueprint.brokers))
+    for node_id in range(blueprint.brokers):
+        client, internal, controller, proxy = (next(taken) for _ in range(_PORTS_PER_BROKER))
+        advertised = proxy if blueprint.proxied else client
+        broker = backend.broker(
+            node_id=node_id,
+            directory=scratch.path / f"broker-{node_id}",
+            ports=BrokerPorts(client, internal, controller, advertised),
+            jvm=blueprint.jvm,
+            heap_megabytes=blueprint.heap_megabytes,
+        )
+        broker.format(cluster_id=blueprint.cluster_id)
+        assembly.brokers.append(broker)
+        if blueprint.proxied:
+            assembly.proxies.append(FaultProxy(port=proxy, target_port=client, seed=node_id))
+    assembly.configure()
+    for each in assembly.proxies:
+        with contextlib.suppress(OSError):  # shows as a broker that does not get ready
+            each.start()
+    return assembly

@@ -1,0 +1,200 @@
+"""A TCP proxy that breaks the network on command, one in front of each broker.
+
+The broker advertises the proxy's address, so every client of the cluster goes through it. All
+proxies of a process share one event loop in a thread of its own; the methods here are plain
+blocking calls that return when the fault is in force.
+"""
+
+import asyncio
+import contextlib
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Literal
+
+from replicator.testing.faults.proxy_connection import Faults, ProxyConnection
+
+Direction = Literal["both", "to-broker", "to-client"]
+
+_CALL_TIMEOUT_SECONDS = 10.0
+
+
+class _Network:
+    """The event loop all proxies of this process live on."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, name="fault-proxy", daemon=True).start()
+
+    def call(self, action: Callable[[], object]) -> None:
+        """Runs ``action`` on the loop and waits for it."""
+
+        async def run() -> None:
+            outcome = action()
+            if asyncio.iscoroutine(outcome):
+                await outcome
+
+        asyncio.run_coroutine_threadsafe(run(), self.loop).result(_CALL_TIMEOUT_SECONDS)
+
+
+_lock = threading.Lock()
+_network: list[_Network] = []
+
+
+def _shared_network() -> _Network:
+    with _lock:
+        if not _network:
+            _network.append(_Network())
+        return _network[0]
+
+
+class FaultProxy:
+    """Forwards ``port`` to ``target_port`` on loopback, until told to misbehave."""
+
+    def __init__(self, *, port: int, target_port: int, seed: int = 0) -> None:
+        self.port = port
+        self.target_port = target_port
+        self._random = random.Random(seed)
+        self._faults = {"to-broker": Faults(), "to-client": Faults()}
+        self._connections: set[ProxyConnection] = set()
+        self._listener: socket.socket | None = None
+        self._network = _shared_network()
+
+    def start(self) -> None:
+        """Begins to listen.
+
+        Raises:
+            OSError: when the port is taken.
+        """
+        self._network.call(self._listen)
+
+    def stop(self) -> None:
+        """Closes the listener and every connection."""
+        self._network.call(self._shut)
+
+    def cut(self) -> None:
+        """The broker's host is up and its port closed: connections are reset and refused."""
+        self._network.call(self._shut)
+
+    def black_hole(self, direction: Direction = "both") -> None:
+        """Bytes vanish without a trace: nobody is told, new connections are still accepted.
+
+        With one direction only, for example ``to-client``, requests arrive and answers get lost.
+        """
+        self._change(direction, lambda faults: replace(faults, swallow=True))
+
+    def latency(
+        self, seconds: float, *, jitter_seconds: float = 0.0, direction: Direction = "both"
+    ) -> None:
+        """Every byte arrives later by ``seconds`` and up to ``jitter_seconds`` more, in order."""
+        self._change(
+            direction,
+            lambda faults: replace(faults, latency_seconds=seconds, jitter_seconds=jitter_seconds),
+        )
+
+    def bandwidth(self, bytes_per_second: float, *, direction: Direction = "both") -> None:
+        """Limits each connection to a rate."""
+        self._change(direction, lambda faults: replace(faults, bytes_per_second=bytes_per_second))
+
+    def heal(self) -> None:
+        """Ends all faults; connections that lost bytes are reset, as they can not be mended."""
+        self._network.call(self._heal)
+
+    @property
+    def connection_count(self) -> int:
+        """Connections open now, from the clients' side."""
+        return len(self._connections)
+
+    def _change(self, direction: Direction, change: Callable[[Faults], Faults]) -> None:
+        def apply() -> None:
+            for name, faults in self._faults.items():
+                if direction in ("both", name):
+                    self._faults[name] = change(faults)
+
+        self._network.call(apply)
+
+    async def _listen(self) -> None:
+        # Not asyncio's server: it can drop a connection that it accepts in the moment it closes,
+        # and leave the socket to the collector.
+        if self._listener is None:
+            listener = socket.create_server(("127.0.0.1", self.port), backlog=256)
+            listener.setblocking(False)
+            self._listener = listener
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+
+    async def _shut(self) -> None:
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
+        await self._reset(list(self._connections))
+
+    async def _heal(self) -> None:
+        self._faults = dict.fromkeys(self._faults, Faults())
+        await self._reset([each for each in self._connections if each.lost_bytes])
+        await self._listen()
+
+    @staticmethod
+    async def _reset(connections: Iterable[ProxyConnection]) -> None:
+        tasks = [connection.reset() for connection in connections]
+        if tasks:
+            await asyncio.wait(tasks, timeout=_CALL_TIMEOUT_SECONDS / 2)
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            accepted, _ = listener.accept()
+        except OSError:
+            return  # the client has gone again
+        connection = ProxyConnection(accepted)
+        self._connections.add(connection)
+        connection.start(
+            self._serve(connection), ended=lambda: self._connections.discard(connection)
+        )
+
+    async def _serve(self, connection: ProxyConnection) -> None:
+        # The broker is down, or a side reset: the client sees a reset too. Python 3.11's suppress
+        # does not look into the group that a task group raises.
+        with contextlib.suppress(asyncio.CancelledError):
+            try:
+                await connection.run(self.target_port, self._faults_of, self._random)
+            except* OSError:
+                pass
+
+    def _faults_of(self, direction: str) -> Faults:
+        return self._faults[direction]
+
+
+class ProxyGroup:
+    """The proxies of all brokers of a cluster, as one."""
+
+    def __init__(self, proxies: Iterable[FaultProxy]) -> None:
+        self._proxies = tuple(proxies)
+
+    def cut(self) -> None:
+        """See ``FaultProxy.cut``."""
+        for proxy in self._proxies:
+            proxy.cut()
+
+    def black_hole(self, direction: Direction = "both") -> None:
+        """See ``FaultProxy.black_hole``."""
+        for proxy in self._proxies:
+            proxy.black_hole(direction)
+
+    def latency(
+        self, seconds: float, *, jitter_seconds: float = 0.0, direction: Direction = "both"
+    ) -> None:
+        """See ``FaultProxy.latency``."""
+        for proxy in self._proxies:
+            proxy.latency(seconds, jitter_seconds=jitter_seconds, direction=direction)
+
+    def bandwidth(self, bytes_per_second: float, *, direction: Direction = "both") -> None:
+        """See ``FaultProxy.bandwidth``."""
+        for proxy in self._proxies:
+            proxy.bandwidth(bytes_per_second, direction=direction)
+
+    def heal(self) -> None:
+        """See ``FaultProxy.heal``."""
+        for proxy in self._proxies:
+            proxy.heal()

@@ -1,0 +1,1 @@
+"""replicator.testing.workload.workload."""
