@@ -16,6 +16,12 @@ Offset = NewType("Offset", int)
 Epoch = NewType("Epoch", int)
 LaneNumber = NewType("LaneNumber", int)
 
+TopicPartition = tuple[str, int]
+"""A topic and a partition number, where the cluster follows from the context."""
+
+JsonObject = dict[str, object]
+"""A JSON object that a command or the API gives away."""
+
 HOPS_HEADER = "replicator-hops"
 RESERVED_PREFIX = "__replicator."
 _CANARY = ".canary"

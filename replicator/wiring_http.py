@@ -13,7 +13,7 @@ from replicator.control.status.groups import survey_groups
 from replicator.control.status.unowned_lanes import unowned_lanes
 from replicator.control.store.worker_record import lane_problems
 from replicator.control.worker.pair_view import PairView
-from replicator.dataplane.transport.lane_stats import LaneStats, Problem
+from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.failover.run import past
 from replicator.observability.figures import FlowFigures, MetricsSnapshot
 from replicator.observability.health import (
@@ -24,6 +24,7 @@ from replicator.observability.health import (
     Verdict,
     readiness,
 )
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 from replicator.wiring import Worker
 

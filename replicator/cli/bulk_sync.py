@@ -65,11 +65,11 @@ def bulk_sync(
 
     Interrupted at any point, run it again: it goes on where it was.
     """
-    from replicator.control.operator.pause import find_pair
     from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging
     from replicator.spark.copy.bulk_plan import survey, unfinished
     from replicator.topology.load import require_plan, topology_path
+    from replicator.topology.plan import find_pair
 
     configure_logging()
     logging.getLogger("replicator").setLevel(logging.WARNING)  # progress is told line by line
@@ -121,7 +121,7 @@ def applied_first(plan: "Plan", pair: "PairPlan") -> None:
     """
     from replicator.clock import SystemClock
     from replicator.control.operator.apply import apply_pair
-    from replicator.control.operator.pause import require_control
+    from replicator.control.store.read import require_control
     from replicator.errors import InputError, RefusedError
 
     try:

@@ -32,10 +32,10 @@ def groups(
     Asks the clusters themselves, so it works with no worker running.
     """
     from replicator.clock import SystemClock
-    from replicator.control.operator.pause import find_pair
     from replicator.control.roles.read import in_force
     from replicator.control.status.groups import survey_groups
     from replicator.topology.load import require_plan, topology_path
+    from replicator.topology.plan import find_pair
 
     plan = in_force(require_plan(topology_path(file)))
     pairs = [find_pair(plan, flow)] if flow is not None else list(plan.pairs)

@@ -46,10 +46,10 @@ def translate(
 
     With --reverse the topic may be given by its name on either side.
     """
-    from replicator.control.operator.pause import find_pair
     from replicator.control.roles.read import in_force
     from replicator.control.status.translator import open_translator
     from replicator.topology.load import require_plan, topology_path
+    from replicator.topology.plan import find_pair
 
     plan = in_force(require_plan(topology_path(file)))
     pair = find_pair(plan, flow)

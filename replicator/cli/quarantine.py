@@ -139,9 +139,9 @@ def _deal(
 
 
 def _pairs(file: Path | None, flow: str | None) -> "tuple[Plan, list[PairPlan]]":
-    from replicator.control.operator.pause import find_pair
     from replicator.control.roles.read import in_force
     from replicator.topology.load import require_plan, topology_path
+    from replicator.topology.plan import find_pair
 
     plan = in_force(require_plan(topology_path(file)))
     return plan, [find_pair(plan, flow)] if flow is not None else list(plan.pairs)

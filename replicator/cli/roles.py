@@ -162,11 +162,12 @@ def failback(
 ) -> None:
     """Bring the lost side back: salvage its tail, mirror to it, and switch over to it."""
     from replicator.failover.rules.request import TransitionRequest
+    from replicator.spark.archive.exported_tail import tail_to_parquet
 
     request = TransitionRequest(
         kind="failback", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
         manual_fence=manual_fence, tail="inject" if tail is TailChoice.INJECT else "keep",
-        export=export, and_switch=switch, resume=resume, roll_back=rollback,
+        export=export, to_parquet=tail_to_parquet, and_switch=switch, resume=resume, roll_back=rollback,
         drain_seconds=drain_timeout, groups_seconds=groups_timeout,
         unreachable_after_seconds=unreachable_after,
     )  # fmt: skip

@@ -45,10 +45,10 @@ def status(
 
     Reads the clusters and control topics themselves, so it works with no worker running.
     """
-    from replicator.control.operator.pause import find_pair
     from replicator.control.roles.read import in_force
     from replicator.control.status.collect import collect_status
     from replicator.topology.load import require_plan, topology_path
+    from replicator.topology.plan import find_pair
 
     plan = in_force(require_plan(topology_path(file)))
     wanted = str(find_pair(plan, flow).id) if flow is not None else None

@@ -44,10 +44,10 @@ def stream(
     from replicator.cli.bulk_sync import applied_first
     from replicator.cli.pause import operator
     from replicator.clock import SystemClock
-    from replicator.control.operator.pause import find_pair
     from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging
     from replicator.topology.load import require_plan, topology_path
+    from replicator.topology.plan import find_pair
 
     path = topology_path(file)
     plan = in_force(require_plan(path))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import Consumer, Message, TopicPartition, open_consumer
+from replicator.kafka.client import ClientPartition, Consumer, Message, open_consumer
 from replicator.kafka.settings import consumer_config
 from replicator.topology.plan import ClusterPlan
 
@@ -69,7 +69,7 @@ def _reader(cluster: ClusterPlan, topics: Sequence[str]) -> Iterator[Consumer]:
     try:
         consumer.assign(
             [
-                TopicPartition(*place, max(0, end - _LOOK_BACK))
+                ClientPartition(*place, max(0, end - _LOOK_BACK))
                 for place, end in ends.items()
                 if isinstance(end, int)
             ]

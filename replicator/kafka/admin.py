@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from replicator.errors import ReplicatorError
+from replicator.identifiers import TopicPartition
 from replicator.kafka import acls, cluster, groups, offsets, topics
 from replicator.kafka.cluster import ClusterDescription
 from replicator.kafka.groups import CommittedOffset, GroupDescription
-from replicator.kafka.offsets import OffsetPoint, TopicPartitionKey
+from replicator.kafka.offsets import OffsetPoint
 from replicator.kafka.session import AdminSession
 from replicator.kafka.settings import Isolation
 from replicator.kafka.topics import Failures, NewTopicSpec, TopicDescription
@@ -94,10 +95,10 @@ class ClusterAdmin:
 
     def offsets(
         self,
-        partitions: Iterable[TopicPartitionKey],
+        partitions: Iterable[TopicPartition],
         at: OffsetPoint,
         isolation: Isolation = "read_committed",
-    ) -> dict[TopicPartitionKey, int | ReplicatorError]:
+    ) -> dict[TopicPartition, int | ReplicatorError]:
         """Offsets at one point of many partitions; see ``offsets.list_offsets``."""
         return offsets.list_offsets(self._session, partitions, at, isolation=isolation)
 
@@ -114,14 +115,14 @@ class ClusterAdmin:
         return groups.describe_groups(self._session, names)
 
     def committed_offsets(
-        self, group: str, partitions: Iterable[TopicPartitionKey]
-    ) -> dict[TopicPartitionKey, CommittedOffset]:
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset]:
         """Where a group stands; partitions without a position are absent."""
         return groups.committed_offsets(self._session, group, partitions)
 
     def commit_offsets(
-        self, group: str, positions: Mapping[TopicPartitionKey, tuple[int, str]]
-    ) -> dict[TopicPartitionKey, ReplicatorError | None]:
+        self, group: str, positions: Mapping[TopicPartition, tuple[int, str]]
+    ) -> dict[TopicPartition, ReplicatorError | None]:
         """Sets positions (offset, metadata) of a group that nobody is in."""
         return groups.commit_offsets(self._session, group, positions)
 

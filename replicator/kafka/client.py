@@ -13,7 +13,9 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as ClientPartition,
 )
 from confluent_kafka.admin import AdminClient
 
@@ -26,12 +28,12 @@ __all__ = [
     "TIMESTAMP_LOG_APPEND_TIME",
     "TIMESTAMP_NOT_AVAILABLE",
     "AdminClient",
+    "ClientPartition",
     "Consumer",
     "KafkaError",
     "KafkaException",
     "Message",
     "Producer",
-    "TopicPartition",
     "open_admin",
     "open_consumer",
     "open_producer",

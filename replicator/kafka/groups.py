@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import MemberDescription
 
 from replicator.errors import NotFoundError, ReplicatorError, TransientBrokerError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.client import open_consumer
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
-from replicator.kafka.offsets import TopicPartitionKey
 from replicator.kafka.session import AdminSession, chunks
 from replicator.kafka.settings import consumer_config
 
@@ -34,7 +35,7 @@ class Member:
     client_id: str
     host: str
     instance_id: str | None
-    partitions: tuple[TopicPartitionKey, ...]
+    partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +118,15 @@ def describe_groups(session: AdminSession, groups: Iterable[str]) -> dict[str, G
 
 
 def committed_offsets(
-    session: AdminSession, group: str, partitions: Iterable[TopicPartitionKey]
-) -> dict[TopicPartitionKey, CommittedOffset]:
+    session: AdminSession, group: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, CommittedOffset]:
     """Where the group stands; partitions without a position are absent."""
     doing = f"read the positions of group {group}"
 
-    def read(consumer: Consumer, timeout: float) -> dict[TopicPartitionKey, CommittedOffset]:
-        positions: dict[TopicPartitionKey, CommittedOffset] = {}
+    def read(consumer: Consumer, timeout: float) -> dict[TopicPartition, CommittedOffset]:
+        positions: dict[TopicPartition, CommittedOffset] = {}
         for chunk in chunks(sorted(set(partitions)), session.chunk_size):
-            wanted = [TopicPartition(topic, number) for topic, number in chunk]
+            wanted = [ClientPartition(topic, number) for topic, number in chunk]
             for part in consumer.committed(wanted, timeout=timeout):
                 if part.error is not None:
                     raise map_kafka_error(part.error, subject=f"group:{group}", doing=doing)
@@ -141,8 +142,8 @@ def committed_offsets(
 
 
 def commit_offsets(
-    session: AdminSession, group: str, positions: Mapping[TopicPartitionKey, tuple[int, str]]
-) -> dict[TopicPartitionKey, ReplicatorError | None]:
+    session: AdminSession, group: str, positions: Mapping[TopicPartition, tuple[int, str]]
+) -> dict[TopicPartition, ReplicatorError | None]:
     """Sets positions (offset, metadata) of a group that nobody is in.
 
     Returns why for each partition where it was not done; a group with members refuses all.
@@ -152,13 +153,11 @@ def commit_offsets(
     def failure(error: KafkaError) -> ReplicatorError:
         return map_kafka_error(error, subject=f"group:{group}", doing=doing)
 
-    def write(
-        consumer: Consumer, timeout: float
-    ) -> dict[TopicPartitionKey, ReplicatorError | None]:
-        outcome: dict[TopicPartitionKey, ReplicatorError | None] = {}
+    def write(consumer: Consumer, timeout: float) -> dict[TopicPartition, ReplicatorError | None]:
+        outcome: dict[TopicPartition, ReplicatorError | None] = {}
         for chunk in chunks(sorted(positions.items()), session.chunk_size):
             wanted = [
-                TopicPartition(topic, number, offset, metadata=metadata)
+                ClientPartition(topic, number, offset, metadata=metadata)
                 for (topic, number), (offset, metadata) in chunk
             ]
             # A commit has no deadline of its own, a question about positions has: ask first.

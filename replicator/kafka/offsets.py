@@ -4,24 +4,25 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal
 
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import IsolationLevel
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import OffsetSpec
 
 from replicator.errors import ReplicatorError, TransientBrokerError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.session import AdminSession
 from replicator.kafka.settings import Isolation
 
 OffsetPoint = Literal["earliest", "latest"] | int
-TopicPartitionKey = tuple[str, int]
 
 
 def list_offsets(
     session: AdminSession,
-    partitions: Iterable[TopicPartitionKey],
+    partitions: Iterable[TopicPartition],
     at: OffsetPoint,
     *,
     isolation: Isolation = "read_committed",
-) -> dict[TopicPartitionKey, int | ReplicatorError]:
+) -> dict[TopicPartition, int | ReplicatorError]:
     """The offset at one point of each partition, or why it is not known.
 
     ``earliest`` is the oldest record that still exists; ``latest`` the next one to be read
@@ -29,9 +30,9 @@ def list_offsets(
     milliseconds: the first record at or after it, -1 where there is none.
     """
 
-    def send(chunk: list[TopicPartitionKey]) -> dict[TopicPartition, "Future[Any]"]:
+    def send(chunk: list[TopicPartition]) -> dict[ClientPartition, "Future[Any]"]:
         return session.client.list_offsets(
-            {TopicPartition(topic, number): _spec(at) for topic, number in chunk},
+            {ClientPartition(topic, number): _spec(at) for topic, number in chunk},
             isolation_level=(
                 IsolationLevel.READ_COMMITTED
                 if isolation == "read_committed"
@@ -40,7 +41,7 @@ def list_offsets(
             request_timeout=session.timeout_seconds,
         )
 
-    def ask(wanted: Sequence[TopicPartitionKey]) -> dict[TopicPartitionKey, int | ReplicatorError]:
+    def ask(wanted: Sequence[TopicPartition]) -> dict[TopicPartition, int | ReplicatorError]:
         answers = session.each(
             wanted, send, doing=lambda part: f"read offsets of {part.topic}/{part.partition}"
         )
@@ -69,3 +70,10 @@ def _spec(at: OffsetPoint) -> OffsetSpec:
         make: Any = OffsetSpec.earliest if at == "earliest" else OffsetSpec.latest
         spec = make()
     return spec
+
+
+def known_offsets(
+    answers: "dict[TopicPartition, int | ReplicatorError]",
+) -> dict[TopicPartition, int]:
+    """Those that were answered."""
+    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}

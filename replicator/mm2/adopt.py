@@ -1,6 +1,6 @@
 """How far MirrorMaker 2 came: the source offsets that its Connect workers store on the target.
 
-Key: a JSON array of the connector's name and ``{"cluster", "partition", "topic"}`` (names of the
+TopicPartition: a JSON array of the connector's name and ``{"cluster", "partition", "topic"}`` (names of the
 source); value: ``{"offset": n}``, the last record that the target acknowledged, so that n + 1 is the
 next one to copy. Source: ``MirrorUtils.wrapPartition`` and ``MirrorSourceTask`` of Apache Kafka, and
 ``OffsetStorageWriter`` of Connect. Keys of its other two connectors name no topic of the source.
@@ -13,14 +13,13 @@ from typing import Any
 import orjson
 
 from replicator.errors import RefusedError, ReplicatorError, StoredFormatError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
 from replicator.topology.plan import ClusterPlan
 
 READ_SECONDS = 60.0
 
-Key = tuple[str, int]
-"""Source topic and partition."""
 
 _CONNECTORS = frozenset({"group", "sourceClusterAlias"})
 """Fields that only the checkpoint and heartbeat connectors have in their keys."""
@@ -34,8 +33,8 @@ class Progress:
     counts: what the others copied beyond it may be copied again, and nothing is left out.
     """
 
-    last_copied: dict[Key, int]
-    doubtful: frozenset[Key] = frozenset()
+    last_copied: dict[TopicPartition, int]
+    doubtful: frozenset[TopicPartition] = frozenset()
 
 
 def decode_progress(records: Iterable[tuple[bytes, bytes]], cluster: str) -> Progress:
@@ -49,7 +48,7 @@ def decode_progress(records: Iterable[tuple[bytes, bytes]], cluster: str) -> Pro
         StoredFormatError: a record of a source connector is not what Connect writes; its progress
             cannot be told, and nothing is guessed.
     """
-    stored: dict[Key, set[int]] = {}
+    stored: dict[TopicPartition, set[int]] = {}
     for raw_key, raw_value in records:
         where = _partition(raw_key)
         if where is None or where.get("cluster") != cluster:

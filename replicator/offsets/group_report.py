@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from replicator.identifiers import JsonObject
 from replicator.kafka.wire_json import decode_key, decode_value, encode_key, encode_value
 from replicator.offsets.group_decision import Outcome
 from replicator.offsets.translation import Grade
@@ -14,8 +15,6 @@ GroupState = Literal[
     "synced", "active-on-target", "refused", "no-positions", "deleted", "failed", "pending"
 ]
 """``pending``: a survey that changes nothing found that a sync would move the group."""
-
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

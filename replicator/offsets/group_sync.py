@@ -13,7 +13,7 @@ from asyncio_throttle.throttler import Throttler
 from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.errors import ReplicatorError
-from replicator.identifiers import RESERVED_PREFIX
+from replicator.identifiers import RESERVED_PREFIX, TopicPartition
 from replicator.kafka.groups import CommittedOffset, GroupDescription
 from replicator.offsets.group_decision import Outcome, Synced
 from replicator.offsets.group_evaluation import committed, evaluate, state_of
@@ -25,7 +25,6 @@ from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
 GROUPS_PER_SECOND = 50
 
-Key = tuple[str, int]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -36,10 +35,10 @@ class _Work:
 
     group: str
     flow: FlowPlan
-    here: Mapping[Key, CommittedOffset] = field(default_factory=dict)
-    there: Mapping[Key, CommittedOffset] = field(default_factory=dict)
+    here: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    there: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     description: GroupDescription | None = None
-    ways: dict[Key, Crossing] = field(default_factory=dict)
+    ways: dict[TopicPartition, Crossing] = field(default_factory=dict)
     failure: str = ""
 
     @property
@@ -67,7 +66,7 @@ class GroupSync:
         self._throttle = Throttler(rate_limit=groups_per_second, period=1.0)
         self._last: dict[tuple[str, str, int], Synced] = {}
         self._seen: set[tuple[str, str]] = set()
-        self._ways: dict[Key, tuple[Crossing, ...]] = {}
+        self._ways: dict[TopicPartition, tuple[Crossing, ...]] = {}
         self._backs: dict[Crossing, Crossing | None] = {}
 
     async def run_once(self, *, commit: bool = True, groups: Iterable[str] = ()) -> SyncReport:
@@ -113,10 +112,12 @@ class GroupSync:
             groups=tuple(outcomes),
         )
 
-    def _ways_of(self, flow: FlowPlan, partitions: Mapping[str, int]) -> dict[Key, Crossing]:
+    def _ways_of(
+        self, flow: FlowPlan, partitions: Mapping[str, int]
+    ) -> dict[TopicPartition, Crossing]:
         """Every partition here whose records this link carries, with its way over."""
         source, target = self._pair.source.alias, self._pair.target.alias
-        ways: dict[Key, Crossing] = {}
+        ways: dict[TopicPartition, Crossing] = {}
         for topic, count in partitions.items():
             if (topic, 0) not in self._ways:
                 self._ways[topic, 0] = tuple(crossings(self._plan, source, target, topic, 0))
@@ -132,7 +133,7 @@ class GroupSync:
                         ways.setdefault((topic, number), crossing)
         return ways
 
-    async def _read(self, work: _Work, ways: Mapping[Key, Crossing]) -> None:
+    async def _read(self, work: _Work, ways: Mapping[TopicPartition, Crossing]) -> None:
         """Where the group stands on both sides; a failure concerns this group only."""
         here, there = (
             self._translator.admin(side) for side in (self._pair.source, self._pair.target)
@@ -168,7 +169,7 @@ class GroupSync:
         state = state_of(found, active=work.active, done=commit)
         return GroupOutcome(work.group, link, state, tuple(found))
 
-    def _evaluate(self, work: _Work, key: Key, crossing: Crossing) -> PartitionOutcome:
+    def _evaluate(self, work: _Work, key: TopicPartition, crossing: Crossing) -> PartitionOutcome:
         return evaluate(
             self._translator,
             crossing,
@@ -187,7 +188,7 @@ class GroupSync:
             for one in found
             if one.outcome.action == "commit" and one.outcome.offset is not None
         }
-        answers: Mapping[Key, ReplicatorError | None] = {}
+        answers: Mapping[TopicPartition, ReplicatorError | None] = {}
         if positions:
             there = self._translator.admin(self._pair.target)
             async with self._throttle:

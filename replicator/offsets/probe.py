@@ -10,11 +10,11 @@ from replicator.clock import Clock, SystemClock
 from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
 from replicator.kafka import codes
 from replicator.kafka.client import (
+    ClientPartition,
     Consumer,
     KafkaError,
     KafkaException,
     Message,
-    TopicPartition,
     open_consumer,
 )
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
@@ -78,7 +78,7 @@ class PartitionProbe:
         with self._lock:
             deadline = self._clock.monotonic() + timeout_seconds
             consumer = self._consumer(topic, timeout_seconds)
-            consumer.assign([TopicPartition(topic, partition, read.start)])
+            consumer.assign([ClientPartition(topic, partition, read.start)])
             try:
                 seen = _Seen(read, mark, keep_unmarked=keep_unmarked)
                 while not seen.enough:
@@ -110,7 +110,7 @@ class PartitionProbe:
         with self._lock:
             deadline = self._clock.monotonic() + timeout_seconds
             consumer = self._consumer(topic, timeout_seconds)
-            consumer.assign([TopicPartition(topic, partition, offset)])
+            consumer.assign([ClientPartition(topic, partition, offset)])
             try:
                 while self._clock.monotonic() < deadline:
                     message = consumer.poll(_STEP_SECONDS)

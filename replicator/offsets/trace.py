@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from replicator.errors import NotFoundError, ReplicatorError
+from replicator.identifiers import JsonObject
 from replicator.kafka.client import TIMESTAMP_NOT_AVAILABLE, Message
 from replicator.offsets.lines import Component, Crossing, Line, crossings
 from replicator.offsets.sighting import CopyMark
@@ -16,7 +17,6 @@ from replicator.policy.provenance import Headers, Hop, find_hops, parse_hops
 from replicator.topology.plan import Plan
 
 PlaceState = Literal["origin", "copy", "missing", "unreachable"]
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

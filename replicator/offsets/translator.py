@@ -11,6 +11,7 @@ from typing import Self
 
 from replicator.clock import Clock, SystemClock
 from replicator.errors import ReplicatorError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.offsets.group_names import GroupNames
 from replicator.offsets.index import index_pairs
@@ -26,7 +27,6 @@ from replicator.topology.plan import ClusterPlan, Plan
 CLIENT_ID = "replicator-offsets"
 TIMEOUT_SECONDS = 10.0
 
-Key = tuple[str, int]
 Replayed = Callable[[Line], frozenset[int]]
 """Source offsets of a line that were put back from quarantine."""
 
@@ -283,7 +283,7 @@ class Translator:
             )
         return self._views[key]
 
-    def _read_bounds(self, alias: str, keys: list[Key]) -> None:
+    def _read_bounds(self, alias: str, keys: list[TopicPartition]) -> None:
         admin = self.admin(self._plan.cluster(alias))
         starts = admin.offsets(keys, "earliest")
         ends = admin.offsets(keys, "latest")
@@ -292,7 +292,9 @@ class Translator:
 
 
 def _bounds(
-    starts: Mapping[Key, int | ReplicatorError], ends: Mapping[Key, int | ReplicatorError], key: Key
+    starts: Mapping[TopicPartition, int | ReplicatorError],
+    ends: Mapping[TopicPartition, int | ReplicatorError],
+    key: TopicPartition,
 ) -> _Bounds | None:
     start, end = starts.get(key), ends.get(key)
     if isinstance(start, int) and isinstance(end, int):

@@ -10,7 +10,8 @@ topics, membership group and lanes; each lane serves exactly one flow.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from replicator.identifiers import ClusterAlias, FlowId, LinkName, flow_id
+from replicator.errors import InputError
+from replicator.identifiers import ClusterAlias, FlowId, LinkName, flow_id, parse_flow_id
 from replicator.policy.procedure import Procedure
 from replicator.policy.values import LinkPolicy
 
@@ -188,3 +189,22 @@ class Plan:
             self.topology,
             tuple(flow for link in self.links for flow in link.standby if flow.id == first.id),
         )
+
+
+def find_pair(plan: Plan, flow: str) -> PairPlan:
+    """The pair behind ``source->target``.
+
+    Raises:
+        InputError: the topology has no such flow.
+    """
+    try:
+        wanted = parse_flow_id(flow)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    for pair in plan.pairs:
+        if (pair.source.alias, pair.target.alias) == wanted:
+            return pair
+    raise InputError(
+        f"the topology has no flow '{flow}'",
+        remedy=f"Its flows: {', '.join(pair.id for pair in plan.pairs)}.",
+    )

@@ -1,9 +1,10 @@
 """How many bytes each partition takes on the brokers' disks; confluent-kafka cannot ask for that."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from replicator.errors import ReplicatorError
+from replicator.identifiers import TopicPartition
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection import BrokerConnection
 from replicator.wire.errors import code_error
@@ -64,3 +65,16 @@ def _sizes(
                 if not part.is_future_key:
                     found[topic.name, part.partition_index] = part.partition_size
     return found
+
+
+def sizes_on_disk(cluster: ClusterPlan, topics: Iterable[str]) -> dict[TopicPartition, int]:
+    """Bytes of each partition's log; empty where brokers do not tell, because it is a forecast only."""
+    from replicator.wire.log_dirs import partition_bytes
+
+    wanted = frozenset(topics)
+    if not wanted:
+        return {}
+    try:
+        return partition_bytes(cluster, wanted)
+    except ReplicatorError:
+        return {}

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from replicator.errors import ReplicatorError
+from replicator.identifiers import TopicPartition
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection import BrokerConnection
 from replicator.wire.leader import any_broker
@@ -19,7 +20,6 @@ _LATEST = -1
 _READ_UNCOMMITTED = 0
 _CORRELATION = bytes(4)
 
-Key = tuple[str, int]
 _Address = tuple[str, int]
 
 
@@ -30,9 +30,9 @@ class _Broker:
         self.connection = connection
         self._version, self._request = connection.encode(_question(topics), newest=_OFFSETS_VERSION)
         self._raw = b""
-        self._ends: dict[Key, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
 
-    def ends(self, deadline: float) -> dict[Key, int]:
+    def ends(self, deadline: float) -> dict[TopicPartition, int]:
         """By topic and partition; what it does not lead any more is absent."""
         raw = self.connection.exchange(self._request, deadline=deadline)
         if raw != self._raw:
@@ -55,10 +55,12 @@ class LogEnds:
     def __init__(self, cluster: ClusterPlan, *, client_id: str) -> None:
         self._cluster = cluster
         self._client_id = client_id
-        self._wanted: frozenset[Key] = frozenset()
+        self._wanted: frozenset[TopicPartition] = frozenset()
         self._brokers: list[_Broker] = []
 
-    def read(self, keys: Iterable[Key], *, timeout_seconds: float = 10.0) -> dict[Key, int]:
+    def read(
+        self, keys: Iterable[TopicPartition], *, timeout_seconds: float = 10.0
+    ) -> dict[TopicPartition, int]:
         """Where each log ends, open transactions included; partitions nobody leads now are absent.
 
         Raises:
@@ -86,15 +88,15 @@ class LogEnds:
             broker.connection.close()
         self._brokers = []
 
-    def _ask(self, wanted: frozenset[Key], deadline: float) -> dict[Key, int]:
-        found: dict[Key, int] = {}
+    def _ask(self, wanted: frozenset[TopicPartition], deadline: float) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
         for broker in self._brokers:
             found.update(broker.ends(deadline))
         if len(found) < len(wanted):
             self.close()  # leaders move
         return found
 
-    def _find(self, wanted: frozenset[Key], deadline: float) -> None:
+    def _find(self, wanted: frozenset[TopicPartition], deadline: float) -> None:
         if not wanted:
             return
         with any_broker(self._cluster, client_id=self._client_id, deadline=deadline) as connection:
@@ -107,7 +109,7 @@ class LogEnds:
 
 
 def _led(
-    connection: BrokerConnection, wanted: frozenset[Key], deadline: float
+    connection: BrokerConnection, wanted: frozenset[TopicPartition], deadline: float
 ) -> dict[_Address, dict[str, list[int]]]:
     """The partitions by the address of the broker that leads them."""
     names = sorted({topic for topic, _ in wanted})

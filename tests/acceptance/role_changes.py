@@ -7,8 +7,8 @@ from typing import Any
 from acceptance_scene import Scene
 
 from replicator.clock import SystemClock
-from replicator.control.controller.bootstrap import read_control
 from replicator.control.roles.read import read_roles
+from replicator.control.store.read import read_control
 from replicator.failover.rules.report import TransitionReport
 from replicator.failover.rules.request import StepEvent, TransitionRequest
 from replicator.failover.run.runner import run_transition

@@ -7,7 +7,7 @@ import pytest
 from acceptance_worker import WorkerProcess
 from role_changes import LINK, Operator
 
-from replicator.control.controller.bootstrap import read_control
+from replicator.control.store.read import read_control
 from replicator.testing import wait_until
 from replicator.testing.kit.waiting import NotInTimeError
 

@@ -108,7 +108,7 @@ def test_files_that_compose_mounts_are_there_and_its_topology_compiles():
 
 
 def test_compose_uses_the_kafka_that_the_tests_use():
-    pom = (ROOT / "replicator/testing/local_kafka/pom.xml").read_text()
+    pom = (ROOT / "replicator/testing/cluster/local_kafka/pom.xml").read_text()
     (version,) = re.findall(r"<kafka.version>([^<]+)<", pom)
     assert COMPOSE["services"]["kafka-east"]["image"] == f"apache/kafka:{version}"
 

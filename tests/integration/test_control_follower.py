@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from replicator.control.controller.bootstrap import read_control
 from replicator.control.store.follower import ControlFollower
+from replicator.control.store.read import read_control
 from replicator.control.store.records import Pause
 from replicator.errors import StoredFormatError
 from replicator.identifiers import control_topic

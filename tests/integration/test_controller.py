@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import Producer
 
 from replicator.clock import SystemClock
-from replicator.control.controller.bootstrap import bootstrap_pair, read_control
+from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
-from replicator.control.controller.lane_migration import read_checkpoints
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.controller_writer import ControllerWriter, Placed
+from replicator.control.store.read import read_checkpoints, read_control
 from replicator.control.store.records import Binding
 from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import AliasConflictError, FencedError, ReplicatorError

@@ -3,7 +3,7 @@
 import pytest
 
 from replicator.errors import NotFoundError, SourceDataLostError, UnreachableError
-from replicator.kafka.client import TopicPartition, open_consumer, open_producer
+from replicator.kafka.client import ClientPartition, open_consumer, open_producer
 from replicator.kafka.settings import consumer_config, producer_config
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.broker_versions import broker_versions, require_supported
@@ -48,7 +48,7 @@ def test_a_record_the_client_library_cannot_show_is_kept_byte_for_byte(cluster, 
 def test_the_client_library_really_cannot_show_it(cluster, topic):
     produce_record(cluster, topic, 0, ODD)
     consumer = open_consumer(consumer_config(cluster, client_id="test", group_id="none"))
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    consumer.assign([ClientPartition(topic, 0, 0)])
     message = consumer.poll(10)
 
     assert message.key() == b"key"

@@ -22,9 +22,9 @@ from replicator.control.reconcile.decision_cache import Settled
 from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
 from replicator.control.store.records import Block, Layout, Pause
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.policy.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, TopicSync
+from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
 
 NAMES = ("orders", "payments", "stock", "audit.tmp")

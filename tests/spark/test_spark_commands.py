@@ -9,7 +9,7 @@ import pytest
 from copied_pair import CopiedPair, plain, write
 
 from replicator.cli.main import run_command
-from replicator.control.backfill.facts import read_all_checkpoints
+from replicator.control.store.read import read_all_checkpoints
 from replicator.testing import wait_until
 
 

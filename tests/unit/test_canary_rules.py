@@ -6,8 +6,8 @@ import json
 import pytest
 
 from replicator.control.reconcile.topic_selection import wanted_topics
-from replicator.dataplane.copy.engine_protocol import Outcome
 from replicator.dataplane.copy.rewrite import Rewriter
+from replicator.dataplane.transport.delivery import Outcome
 from replicator.identifiers import canary_topic, is_canary_topic
 from replicator.policy.values import DropRule, LinkPolicy, Naming, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan

@@ -28,11 +28,11 @@ from replicator.control.store.records import (
 )
 from replicator.control.store.state import EMPTY
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import StoredFormatError
 from replicator.kafka.wire_json import encode_key, encode_value
 from replicator.policy.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, Throttle, TopicSync
+from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
 
 CONFIGS = {

@@ -5,6 +5,7 @@ import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,7 @@ from replicator.failover.rules.client_properties import client_properties
 from replicator.failover.rules.loss import loss_by_contact, loss_by_ends, unknown_loss
 from replicator.failover.rules.report import Loss, TransitionReport
 from replicator.policy.procedure import Automatic, Fencing, Hook, Procedure
+from replicator.spark.archive.exported_tail import tail_to_parquet
 from replicator.topology.load import load_text
 from replicator.topology.roles import Role
 
@@ -196,10 +198,17 @@ def test_an_exported_tail_is_read_back_byte_for_byte(tmp_path):
         TailRecord("orders", 0, 7, 1000, b"k", None, (("trace", None), ("kind", b"\xff"))),
         TailRecord("orders", 1, 9, 3000, None, b"\x00v", ()),
     ]
-    export = export_tail(iter(records), tmp_path / "deep" / "tail.jsonl")
+    export = export_tail(
+        iter(records), tmp_path / "deep" / "tail.jsonl", to_parquet=tail_to_parquet
+    )
     assert export.counts == {("orders", 0): 1, ("orders", 1): 1}
     assert (export.oldest_ms, export.newest_ms) == (1000, 3000)
     assert list(read_export(export.file)) == records
+    table = pyarrow.parquet.read_table(export.parquet)
+    assert [row["key"] for row in table.to_pylist()] == [b"k", None]
+    assert table["headers"].to_pylist()[0] == [
+        {"name": "trace", "value": None}, {"name": "kind", "value": b"\xff"}
+    ]  # fmt: skip
     assert not list(tmp_path.glob("**/*.part"))
 
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.control.backfill.ranges import HistoryFacts, plan_ranges, seed_record
+from replicator.control.backfill.spark_process import asked_by_controller
 from replicator.control.backfill.stream_partitions import left_behind, to_be_taken
 from replicator.control.lanes.desired import lane_specs
 from replicator.control.reconcile.actions import WriteRecord
 from replicator.control.reconcile.decide import reconcile
-from replicator.control.reconcile.initial_backfill import CONTROLLER, asked_by_controller
+from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
 from replicator.control.store.records import (
     Block,

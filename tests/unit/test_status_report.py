@@ -22,8 +22,8 @@ from replicator.control.store.records import (
 )
 from replicator.control.store.state import EMPTY
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.policy.values import LinkPolicy, Selection
+from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
 
 NOW = 1_700_000_000_000

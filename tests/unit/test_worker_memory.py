@@ -8,10 +8,10 @@ from confluent_kafka import KafkaError
 from replicator.control.controller.recent_results import CREATED_SECONDS, REFUSAL_SECONDS, Aftermath
 from replicator.control.worker.owned_lanes import OwnedLanes
 from replicator.dataplane.lane.connection_problems import SideProblems
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
 from replicator.errors import TransientBrokerError
 from replicator.policy.values import StartFrom
+from replicator.problem import Problem
 from replicator.testing.kit.manual_clock import ManualClock
 from replicator.topology.plan import ClusterPlan
 

@@ -5,18 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from replicator.control.backfill.facts import sizes_on_disk
-from replicator.control.controller.lane_migration import read_checkpoints
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import wanted_topics
-from replicator.control.status.facts import Key
+from replicator.control.store.read import read_checkpoints
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
-from replicator.identifiers import checkpoints_topic, is_canary_topic
+from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import TopicPartition, open_consumer
+from replicator.kafka.client import ClientPartition, open_consumer
 from replicator.kafka.settings import consumer_config
 from replicator.policy.values import Throttle
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
+from replicator.wire.log_dirs import sizes_on_disk
 
 CLIENT_ID = "replicator-plan"
 RECORDS_PER_SECOND = 100_000
@@ -52,7 +51,7 @@ def estimate_seed(
 ) -> tuple[SeedEstimate, ...]:
     """What each topic still has to copy; topics that are caught up are left out."""
     name = checkpoints_topic(plan.topology, pair.source.alias)
-    checkpoints: dict[Key, Checkpoint] = {}
+    checkpoints: dict[TopicPartition, Checkpoint] = {}
     if name in snapshot.target_names:
         size = _size(pair, name)
         stored = read_checkpoints(pair, name, range(size), client_id=CLIENT_ID)
@@ -73,7 +72,7 @@ def estimate_seed(
     starts = _known(source, keys, at="earliest")
     ends = _known(source, keys, at="latest")
     left: dict[str, int] = {}
-    behind: list[Key] = []
+    behind: list[TopicPartition] = []
     for one in wanted:
         for number in range(snapshot.source_topics[one.topic].partitions):
             key = (one.topic, number)
@@ -109,10 +108,10 @@ def seed_estimate(
 
 def _backlog(
     start_from: str,
-    key: Key,
-    checkpoints: Mapping[Key, Checkpoint],
-    starts: Mapping[Key, int],
-    ends: Mapping[Key, int],
+    key: TopicPartition,
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
 ) -> int:
     start, end = starts.get(key, 0), ends.get(key, 0)
     checkpoint = checkpoints.get(key)
@@ -128,8 +127,8 @@ def _size(pair: PairPlan, name: str) -> int:
 
 
 def _known(
-    admin: ClusterAdmin, keys: list[Key], *, at: Literal["earliest", "latest"]
-) -> dict[Key, int]:
+    admin: ClusterAdmin, keys: list[TopicPartition], *, at: Literal["earliest", "latest"]
+) -> dict[TopicPartition, int]:
     if not keys:
         return {}
     answers = admin.offsets(keys, at)
@@ -137,7 +136,10 @@ def _known(
 
 
 def _record_sizes_on_disk(
-    source: ClusterPlan, keys: list[Key], starts: Mapping[Key, int], ends: Mapping[Key, int]
+    source: ClusterPlan,
+    keys: list[TopicPartition],
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
 ) -> dict[str, float]:
     """Mean bytes per offset of each topic's log, where the brokers tell sizes."""
     sizes = sizes_on_disk(source, {topic for topic, _ in keys})
@@ -152,7 +154,7 @@ def _record_sizes_on_disk(
 
 
 def _record_sizes(
-    source: ClusterPlan, keys: list[Key], starts: Mapping[Key, int]
+    source: ClusterPlan, keys: list[TopicPartition], starts: Mapping[TopicPartition, int]
 ) -> dict[str, float]:
     """Mean bytes per record of each topic, from its first records; bounded in time."""
     if not keys:
@@ -169,7 +171,7 @@ def _record_sizes(
     )
     seen: dict[str, list[int]] = {}
     try:
-        consumer.assign([TopicPartition(*key, starts.get(key, 0)) for key in keys])
+        consumer.assign([ClientPartition(*key, starts.get(key, 0)) for key in keys])
         deadline = time.monotonic() + SAMPLE_SECONDS
         left = set(keys)
         while left and time.monotonic() < deadline:

@@ -1,15 +1,14 @@
 """Reading what a bulk run's plan rests on: both clusters' offsets, sizes on disk, checkpoints."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from replicator.control.backfill.ranges import HistoryFacts, Key
-from replicator.control.controller.lane_migration import read_checkpoints
+from replicator.control.backfill.ranges import HistoryFacts
+from replicator.control.store.read import read_all_checkpoints
 from replicator.control.store.state import ControlState
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
-from replicator.errors import ReplicatorError
-from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan, Plan
+from replicator.kafka.offsets import known_offsets
+from replicator.topology.plan import FlowPlan, PairPlan, Plan
+from replicator.wire.log_dirs import sizes_on_disk
 
 CLIENT_ID = "replicator-seed"
 
@@ -50,44 +49,5 @@ def read_history(
         log_starts=log_starts,
         ends=ends,
         sizes=sizes_on_disk(pair.source, {topic for topic, _ in every}),
-        checkpoints=read_all_checkpoints(plan, pair),
+        checkpoints=read_all_checkpoints(plan, pair, client_id=CLIENT_ID),
     )
-
-
-def read_all_checkpoints(plan: Plan, pair: PairPlan) -> dict[Key, Checkpoint]:
-    """The newest checkpoint of every source partition; empty before the first.
-
-    Raises:
-        ClusterError: the target does not answer.
-    """
-    name = checkpoints_topic(plan.topology, pair.source.alias)
-    with ClusterAdmin(pair.target, client_id=CLIENT_ID) as target:
-        described = target.describe_topics([name]).get(name)
-    if described is None:
-        return {}
-    found: dict[Key, Checkpoint] = {}
-    stored = read_checkpoints(pair, name, range(described.partitions), client_id=CLIENT_ID)
-    for records in stored.values():
-        for key, checkpoint in decode_checkpoints(records).items():
-            held = found.get(key)
-            if held is None or checkpoint.at_ms >= held.at_ms:
-                found[key] = checkpoint
-    return found
-
-
-def sizes_on_disk(cluster: ClusterPlan, topics: Iterable[str]) -> dict[Key, int]:
-    """Bytes of each partition's log; empty where brokers do not tell, because it is a forecast only."""
-    from replicator.wire.log_dirs import partition_bytes
-
-    wanted = frozenset(topics)
-    if not wanted:
-        return {}
-    try:
-        return partition_bytes(cluster, wanted)
-    except ReplicatorError:
-        return {}
-
-
-def known_offsets(answers: "dict[Key, int | ReplicatorError]") -> dict[Key, int]:
-    """Those that were answered."""
-    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}

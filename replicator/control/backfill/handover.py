@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from replicator.clock import Clock
-from replicator.control.backfill.facts import read_all_checkpoints
 from replicator.control.backfill.retention import outlived
-from replicator.control.controller.bootstrap import read_control
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
+from replicator.control.store.read import read_all_checkpoints, read_control
 from replicator.control.store.records import Seed
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, RefusedError
@@ -81,7 +80,10 @@ def forget_outlived(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
     """
 
     def old() -> tuple[Seed, ...]:
-        control, checkpoints = read_settled_control(plan, pair), read_all_checkpoints(plan, pair)
+        control, checkpoints = (
+            read_settled_control(plan, pair),
+            read_all_checkpoints(plan, pair, client_id=CLIENT_ID),
+        )
         now_ms = round(clock.now() * 1000)
         return outlived(control, pair.source.alias, checkpoints, now_ms=now_ms)
 

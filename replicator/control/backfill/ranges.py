@@ -12,10 +12,8 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import Seed, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.identifiers import is_canary_topic
+from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.topology.plan import FlowPlan
-
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +28,11 @@ class HistoryFacts:
         checkpoints: how far each partition was copied.
     """
 
-    starts: Mapping[Key, int] = field(default_factory=dict)
-    log_starts: Mapping[Key, int] = field(default_factory=dict)
-    ends: Mapping[Key, int] = field(default_factory=dict)
-    sizes: Mapping[Key, int] = field(default_factory=dict)
-    checkpoints: Mapping[Key, Checkpoint] = field(default_factory=dict)
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    log_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    checkpoints: Mapping[TopicPartition, Checkpoint] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class SeedRange:
     resumed: bool = False
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TopicPartition:
         """Source topic and partition."""
         return self.record.topic, self.partition
 
@@ -166,7 +164,7 @@ def _resumed(
     return SeedRange(flow, record, partition, lane, start, end, position, size, resumed=True)
 
 
-def _size(key: Key, position: int, end: int, facts: HistoryFacts) -> int:
+def _size(key: TopicPartition, position: int, end: int, facts: HistoryFacts) -> int:
     """The part of the log's bytes that lies in the range, as if all records were alike."""
     low = facts.log_starts.get(key, position)
     high = max(facts.ends.get(key, end), end)

@@ -8,10 +8,10 @@ partition in which nothing moves keeps its seed: one small record.
 
 from collections.abc import Mapping
 
-from replicator.control.backfill.ranges import Key
 from replicator.control.store.records import Seed
 from replicator.control.store.state import ControlState
 from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.identifiers import TopicPartition
 
 KEEP_MS = 24 * 3_600_000
 CLOCKS_MS = 3_600_000
@@ -30,7 +30,11 @@ def finished(control: ControlState, source: str, *, now_ms: int) -> tuple[Seed, 
 
 
 def outlived(
-    control: ControlState, source: str, checkpoints: Mapping[Key, Checkpoint], *, now_ms: int
+    control: ControlState,
+    source: str,
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+    *,
+    now_ms: int,
 ) -> tuple[Seed, ...]:
     """Those of them that may go."""
     return tuple(

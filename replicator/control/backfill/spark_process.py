@@ -12,6 +12,8 @@ from pathlib import Path
 import structlog
 
 from replicator.clock import Clock
+from replicator.control.reconcile.initial_backfill import CONTROLLER
+from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 
 MAX_BACKOFF_SECONDS = 60.0
@@ -114,3 +116,11 @@ class SeedChild:
         self._failures = 1 if ran_long else self._failures + 1
         self._again_at = now + min(MAX_BACKOFF_SECONDS, 2.0**self._failures)
         log.warning("bulk sync ended", flow=self._flow, code=child.returncode)
+
+
+def asked_by_controller(control: ControlState, source: str) -> bool:
+    """Whether there is history that a worker has to see to."""
+    return any(
+        seed.state != "done" and seed.purpose == "history" and seed.by == CONTROLLER
+        for seed in control.seeds(source)
+    )

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from replicator.control.status.facts import FRESH_SECONDS
 from replicator.control.store.records import Seed
 from replicator.control.store.state import ControlState
+from replicator.control.store.worker_record import FRESH_SECONDS
 from replicator.identifiers import is_canary_topic, is_stream
 from replicator.topology.plan import FlowPlan, PairPlan
 

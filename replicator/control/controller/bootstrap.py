@@ -12,7 +12,8 @@ from replicator.clock import Clock
 from replicator.control.lanes.layout import decide_layout
 from replicator.control.reconcile.topic_selection import wanted_topics
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
-from replicator.control.store.state import EMPTY, ControlState
+from replicator.control.store.read import read_control
+from replicator.control.store.state import ControlState
 from replicator.errors import AlreadyExistsError
 from replicator.identifiers import (
     checkpoints_topic,
@@ -21,13 +22,11 @@ from replicator.identifiers import (
     quarantine_topic,
 )
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.topics import NewTopicSpec
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
-READ_SECONDS = 15.0
 QUARANTINE_CONFIGS = (
     ("cleanup.policy", "delete"),
     ("retention.ms", str(30 * 24 * 3600 * 1000)),
@@ -92,29 +91,6 @@ def bootstrap_pair(
         )
         quarantine.result()
     return Bootstrapped(ids[pair.source.alias], ids[pair.target.alias], control)
-
-
-def read_control(
-    topology: str,
-    cluster: ClusterPlan,
-    *,
-    client_id: str,
-    timeout_seconds: float = READ_SECONDS,
-    settled: bool = False,
-) -> ControlState:
-    """The control topic of a cluster, read to its end; ``settled`` as ``read_compacted`` has it.
-
-    Raises:
-        ClusterError: the cluster does not answer, or has no control topic (``NotFoundError``).
-    """
-    read = read_compacted(
-        cluster,
-        control_topic(topology),
-        client_id=client_id,
-        timeout_seconds=timeout_seconds,
-        settled=settled,
-    )
-    return EMPTY.fold(read[0].items())
 
 
 def _bind(

@@ -29,16 +29,15 @@ from replicator.control.reconcile.actions import (
 )
 from replicator.control.reconcile.decide import Decision
 from replicator.control.reconcile.decision_cache import Settled
-from replicator.control.reconcile.topic_decision import problem_part
 from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.follower import ControlLog, WholeControl
-from replicator.control.store.records import ProblemRecord
+from replicator.control.store.records import ProblemRecord, problem_part
 from replicator.control.store.state import ControlState
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import control_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
 MAX_ROUNDS = 3

@@ -18,7 +18,6 @@ from replicator.control.reconcile.actions import (
     DeleteTopic,
     GrowTopic,
 )
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import (
     AlreadyExistsError,
     NotFoundError,
@@ -28,6 +27,7 @@ from replicator.errors import (
 )
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.topics import NewTopicSpec
+from replicator.problem import Problem
 
 CALLS_PER_SECOND = 20
 """Control-plane calls on one cluster; each carries at most ``ITEMS_PER_CALL`` topics, so that a

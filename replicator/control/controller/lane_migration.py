@@ -10,16 +10,16 @@ Interrupted before 4, the pair is found ``changing`` and all is done again; step
 not at all. A controller that was replaced meanwhile fails at its next write, before any harm.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from replicator.control.lanes.checkpoint_moves import plan_moves
 from replicator.control.reconcile.actions import ArrangeLanes
 from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
+from replicator.control.store.read import read_checkpoints
 from replicator.control.store.records import Layout
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.topology.plan import PairPlan
 
@@ -94,16 +94,3 @@ class LaneChange:
         """Grows the checkpoints topic to the layout; returns how many partitions it has."""
         topic = ensure_compacted_topic(self._admin, self._checkpoints, partitions=layout.total)
         return topic.partitions
-
-
-def read_checkpoints(
-    pair: PairPlan, topic: str, partitions: range, *, client_id: str
-) -> dict[int, Mapping[bytes, bytes]]:
-    """The last value of each key, per checkpoints partition."""
-    if not partitions:
-        return {}
-    return dict(
-        read_compacted(
-            pair.target, topic, partitions, client_id=client_id, timeout_seconds=READ_SECONDS
-        )
-    )

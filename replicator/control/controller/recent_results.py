@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from replicator.clock import Clock
-from replicator.dataplane.transport.lane_stats import Problem
+from replicator.problem import Problem
 
 REFUSAL_SECONDS = 30.0
 """How long a refused action rests before it is tried again: rights and policies change rarely."""

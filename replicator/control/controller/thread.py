@@ -9,9 +9,9 @@ from replicator.clock import Clock
 from replicator.control.controller.controller import PairController
 from replicator.control.store.follower import ControlFollower
 from replicator.control.tasks.task import DutyDesk, DutyRunner
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.kafka.admin import ClusterAdmin
 from replicator.observability.figures import DutyFigures
+from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
 STOP_SECONDS = 5.0

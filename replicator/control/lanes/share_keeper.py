@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from replicator.control.controller.lane_migration import read_checkpoints
 from replicator.control.lanes.throttle_shares import decide_shares, is_throttled
+from replicator.control.store.read import read_checkpoints
 from replicator.control.store.records import Share
 from replicator.control.store.state import ControlState
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints

@@ -9,7 +9,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from replicator.clock import Clock
-from replicator.control.controller.lane_migration import read_checkpoints
 from replicator.control.lanes.checkpoint_moves import plan_moves
 from replicator.control.lanes.layout import decide_layout
 from replicator.control.observe.descriptions import Descriptions
@@ -19,11 +18,12 @@ from replicator.control.observe.topic_sizes import TopicSizes
 from replicator.control.reconcile.initial_backfill import first_histories
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
+from replicator.control.store.read import read_checkpoints
 from replicator.control.store.state import ControlState
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.wire_json import decode_key
+from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
 CONFIG_ROUNDS = 12

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from replicator.clock import Clock
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
-from replicator.control.operator.plan import Forecast, JsonObject, problem_json
+from replicator.control.operator.plan import Forecast
 from replicator.control.tasks.acl_sync import AclSync
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import RefusedError, ReplicatorError
+from replicator.identifiers import JsonObject
 from replicator.kafka.admin import ClusterAdmin
+from replicator.problem import Problem, problem_json
 from replicator.topology.plan import PairPlan, Plan
 
 CLIENT_ID = "replicator-apply"

@@ -9,15 +9,15 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from replicator.control.controller.lane_migration import read_checkpoints
 from replicator.control.operator.mm2_adoption_starts import Start, find_starts
 from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
+from replicator.control.store.read import read_checkpoints
 from replicator.dataplane.progress.checkpoint import decode_checkpoints
 from replicator.errors import RefusedError
-from replicator.identifiers import checkpoints_topic, membership_group
+from replicator.identifiers import TopicPartition, checkpoints_topic, membership_group
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.connect_groups import describe_worker_group
-from replicator.mm2.adopt import Key, Progress, read_progress
+from replicator.mm2.adopt import Progress, read_progress
 from replicator.mm2.import_map import MirroredFlow
 from replicator.policy.naming import carries_source, target_name
 from replicator.policy.selection import select_topics
@@ -198,7 +198,7 @@ def _refuse_other_names(
 
 def _watched(
     mirrored: MirroredFlow, wanted: Sequence[WantedTopic], targets: Mapping[str, int]
-) -> list[Key]:
+) -> list[TopicPartition]:
     """Partitions on the target that nobody but MirrorMaker 2 writes to."""
     names = {mirrored.offsets_topic}
     # A topic whose name tells its source has no other writer; others may have one.
@@ -207,7 +207,7 @@ def _watched(
 
 
 def _refuse_movement(
-    pair: PairPlan, keys: Sequence[Key], target: ClusterAdmin, seconds: float
+    pair: PairPlan, keys: Sequence[TopicPartition], target: ClusterAdmin, seconds: float
 ) -> None:
     """A worker in no group (standalone, or just cut off) shows by what it writes."""
     before = target.offsets(keys, "latest", isolation="read_uncommitted")

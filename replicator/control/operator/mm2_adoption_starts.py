@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from replicator.control.reconcile.topic_selection import WantedTopic
 from replicator.errors import RefusedError, ReplicatorError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
-from replicator.mm2.adopt import Key, Progress
+from replicator.mm2.adopt import Progress
 from replicator.topology.plan import FlowPlan
 
 Bounds = tuple[int, int]
@@ -104,8 +105,8 @@ def find_starts(
 
 def _refuse_open_transactions(
     progress: Progress,
-    committed: Mapping[Key, int | ReplicatorError],
-    ends: Mapping[Key, int | ReplicatorError],
+    committed: Mapping[TopicPartition, int | ReplicatorError],
+    ends: Mapping[TopicPartition, int | ReplicatorError],
 ) -> None:
     """A lane reads committed records only: to it, a position beyond them would be beyond the log."""
     for key, end in ends.items():
@@ -133,7 +134,7 @@ def _left(last: int | None, bounds: tuple[int, int], flow: FlowPlan) -> int | No
 
 
 def _note(
-    key: Key,
+    key: TopicPartition,
     last: int | None,
     bounds: tuple[int, int],
     flow: FlowPlan,

@@ -10,20 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.clock import Clock, SystemClock
-from replicator.control.controller.bootstrap import read_control
-from replicator.control.controller.lane_migration import read_checkpoints
+from replicator.control.store.read import read_checkpoints, require_control
 from replicator.control.store.records import Gap, Lost, Pause, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
-from replicator.errors import InputError, NotFoundError, RefusedError, ReplicatorError
-from replicator.identifiers import checkpoints_topic, control_topic, parse_flow_id
+from replicator.errors import InputError, RefusedError, ReplicatorError
+from replicator.identifiers import JsonObject, checkpoints_topic, control_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.log_writer import LogWriter
-from replicator.topology.plan import PairPlan, Plan
+from replicator.topology.plan import PairPlan, Plan, find_pair
 
 CLIENT_ID = "replicator-operator"
-
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,42 +138,6 @@ def resume_flow(
             for gap in gaps
         ],
     }
-
-
-def find_pair(plan: Plan, flow: str) -> PairPlan:
-    """The pair behind ``source->target``.
-
-    Raises:
-        InputError: the topology has no such flow.
-    """
-    try:
-        wanted = parse_flow_id(flow)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    for pair in plan.pairs:
-        if (pair.source.alias, pair.target.alias) == wanted:
-            return pair
-    raise InputError(
-        f"the topology has no flow '{flow}'",
-        remedy=f"Its flows: {', '.join(pair.id for pair in plan.pairs)}.",
-    )
-
-
-def require_control(plan: Plan, pair: PairPlan, *, client_id: str) -> ControlState:
-    """The target's control topic.
-
-    Raises:
-        InputError: the pair was never applied, so nothing is on record.
-        ClusterError: the target does not answer.
-    """
-    try:
-        return read_control(plan.topology, pair.target, client_id=client_id)
-    except NotFoundError as error:
-        raise InputError(
-            "it was never applied: its target has no control topic",
-            subject=pair.id,
-            remedy="Run 'replicator apply', or start a worker.",
-        ) from error
 
 
 def _look_up(

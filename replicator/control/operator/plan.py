@@ -6,28 +6,26 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.control.backfill.estimate import SeedEstimate, estimate_seed
-from replicator.control.controller.bootstrap import read_control
 from replicator.control.observe.observer import Observer
 from replicator.control.reconcile.actions import PlannedChange
 from replicator.control.reconcile.decide import Decision, reconcile
 from replicator.control.reconcile.permissions import missing_rights
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
+from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.control.tasks.acl_sync import AclSync
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import ReplicatorError
-from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
+from replicator.identifiers import JsonObject, checkpoints_topic, control_topic, quarantine_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.offsets.group_sync import groups_of
+from replicator.problem import Problem, problem_json
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 CLIENT_ID = "replicator-plan"
 
 BLOCKING = frozenset({"ALIAS_CONFLICT", "UNSUPPORTED_BROKER"})
 """Problems under which a pair must not be touched at all."""
-
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +87,6 @@ class Forecast:
             "warnings": [problem_json(problem) for problem in self.warnings],
             "problems": [problem_json(problem) for problem in self.problems],
         }
-
-
-def problem_json(problem: Problem) -> JsonObject:
-    """A problem under the field names of the contract."""
-    return {
-        "code": problem.code,
-        "subject": problem.subject,
-        "detail": problem.detail,
-        "remedy": problem.remedy,
-    }
 
 
 def forecast(plan: Plan, *, clock: Clock) -> Forecast:

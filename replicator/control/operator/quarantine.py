@@ -9,17 +9,17 @@ from typing import Any
 
 import orjson
 
-from replicator.control.operator.pause import require_control
+from replicator.control.store.read import require_control
 from replicator.control.store.state import ControlState
 from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
 from replicator.errors import InputError, StoredFormatError, UnreachableError
-from replicator.identifiers import quarantine_topic
+from replicator.identifiers import JsonObject, quarantine_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import (
+    ClientPartition,
     Consumer,
     KafkaError,
     Message,
-    TopicPartition,
     open_consumer,
 )
 from replicator.kafka.errors import map_kafka_error
@@ -29,8 +29,6 @@ from replicator.topology.plan import PairPlan, Plan
 CLIENT_ID = "replicator-quarantine"
 READ_SECONDS = 30.0
 VERSION = 1
-
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +189,7 @@ def _read_all(pair: PairPlan, topic: str) -> list[Message]:
     )
     try:
         places = [
-            TopicPartition(*key, start) for key, start in starts.items() if isinstance(start, int)
+            ClientPartition(*key, start) for key, start in starts.items() if isinstance(start, int)
         ]
         consumer.assign(places)
         return _to_the_end(consumer, len(places), subject=f"cluster:{pair.target.alias}")

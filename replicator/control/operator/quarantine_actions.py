@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from replicator.clock import Clock, SystemClock
 from replicator.control.operator.quarantine import (
     CLIENT_ID,
-    JsonObject,
     Quarantined,
     find_quarantined,
     read_quarantine,
 )
 from replicator.control.store.records import QuarantineOutcome
 from replicator.errors import NotFoundError, RefusedError, SourceDataLostError
-from replicator.identifiers import control_topic
+from replicator.identifiers import JsonObject, control_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
 from replicator.policy.values import Provenance

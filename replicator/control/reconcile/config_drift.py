@@ -7,13 +7,13 @@ refused; a **warning** means that room is missing and a rare record may go to qu
 from collections.abc import Mapping
 
 from replicator.control.reconcile.topic_selection import WantedTopic
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.policy.topic_config import (
     HEADER_HEADROOM_BYTES,
     MAX_MESSAGE_BYTES,
     TIMESTAMP_BOUNDS,
     ConfigValue,
 )
+from replicator.problem import Problem
 
 _CLEANUP = "cleanup.policy"
 _BEFORE = "message.timestamp.before.max.ms"

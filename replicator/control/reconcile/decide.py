@@ -19,12 +19,12 @@ from replicator.control.reconcile.actions import (
 )
 from replicator.control.reconcile.initial_backfill import first_seeds, may_begin_in_bulk
 from replicator.control.reconcile.snapshot import PairSnapshot
-from replicator.control.reconcile.topic_decision import decide_topic, problem_part
+from replicator.control.reconcile.topic_decision import decide_topic
 from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
 from replicator.control.store.base import Record
-from replicator.control.store.records import ProblemRecord, Share, TopicRecord
-from replicator.dataplane.transport.lane_stats import Problem
+from replicator.control.store.records import ProblemRecord, Share, TopicRecord, problem_part
 from replicator.identifiers import is_canary_topic
+from replicator.problem import Problem
 from replicator.topology.plan import PairPlan
 
 DELETION_GRACE_SECONDS = 30.0

@@ -6,15 +6,15 @@ told to copy what Spark is to copy.
 
 from collections.abc import Iterable, Mapping
 
-from replicator.control.backfill.facts import known_offsets, sizes_on_disk
-from replicator.control.backfill.ranges import Key
 from replicator.control.reconcile.snapshot import TopicFacts
 from replicator.control.reconcile.topic_selection import WantedTopic
 from replicator.control.store.records import Seed, TopicRecord
 from replicator.control.store.state import ControlState
-from replicator.identifiers import is_canary_topic
+from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.offsets import known_offsets
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.log_dirs import sizes_on_disk
 
 CONTROLLER = "controller"
 """``by`` of a seed that no operator asked for: workers see to it by themselves."""
@@ -25,7 +25,7 @@ def first_histories(
     admin: ClusterAdmin,
     wanted: Iterable[WantedTopic],
     topics: Mapping[str, TopicFacts],
-) -> dict[Key, int]:
+) -> dict[TopicPartition, int]:
     """Bytes on disk of partitions with records, of topics that ``may_begin_in_bulk``.
 
     0 where brokers do not tell sizes.
@@ -60,7 +60,7 @@ def may_begin_in_bulk(one: WantedTopic, control: ControlState) -> bool:
 
 
 def first_seeds(
-    one: WantedTopic, record: TopicRecord, histories: Mapping[Key, int], *, at_ms: int
+    one: WantedTopic, record: TopicRecord, histories: Mapping[TopicPartition, int], *, at_ms: int
 ) -> tuple[Seed, ...]:
     """The seeds to write with a topic's first active record; none when lanes are to copy it."""
     bulk = one.flow.policy.bulk_sync
@@ -80,12 +80,4 @@ def first_seeds(
         )
         for _, number in sorted(held)
         if number < record.working_partitions
-    )
-
-
-def asked_by_controller(control: ControlState, source: str) -> bool:
-    """Whether there is history that a worker has to see to."""
-    return any(
-        seed.state != "done" and seed.purpose == "history" and seed.by == CONTROLLER
-        for seed in control.seeds(source)
     )

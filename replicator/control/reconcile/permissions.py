@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.kafka.admin import ClusterAdmin
+from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
 

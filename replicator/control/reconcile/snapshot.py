@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replicator.control.store.state import EMPTY, ControlState
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.policy.topic_config import ConfigValue
+from replicator.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

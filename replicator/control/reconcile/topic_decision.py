@@ -10,14 +10,14 @@ from replicator.control.reconcile.actions import AlterConfigs, ClusterAction, Cr
 from replicator.control.reconcile.config_drift import config_findings
 from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
 from replicator.control.reconcile.topic_selection import WantedTopic
-from replicator.control.store.records import ProblemPart, TopicRecord
-from replicator.dataplane.transport.lane_stats import Problem
+from replicator.control.store.records import TopicRecord, problem_part
 from replicator.policy.topic_config import (
     MAX_MESSAGE_BYTES,
     config_changes,
     creation_configs,
     desired_replication_factor,
 )
+from replicator.problem import Problem
 
 _KAFKA_DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 
@@ -265,13 +265,6 @@ def _record(
     }
     kept = dict(held.model_extra or {}) if held is not None else {}
     return TopicRecord.model_validate({**kept, **fields})
-
-
-def problem_part(problem: Problem) -> ProblemPart:
-    """A problem as control records carry it."""
-    return ProblemPart(
-        code=problem.code, subject=problem.subject, detail=problem.detail, remedy=problem.remedy
-    )
 
 
 def _limit(target: TopicFacts | None, held: TopicRecord | None) -> int:

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.identifiers import canary_topic
 from replicator.policy.naming import name_problem, target_name
 from replicator.policy.selection import select_topics, topic_priority
 from replicator.policy.values import Priority
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan
 
 

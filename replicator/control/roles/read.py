@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from replicator.control.controller.bootstrap import read_control
 from replicator.control.roles.watch import role_clusters
+from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.topology.plan import LinkPlan, Plan

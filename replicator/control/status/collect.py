@@ -6,25 +6,26 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from replicator.clock import Clock, SystemClock
-from replicator.control.controller.bootstrap import read_control
-from replicator.control.controller.lane_migration import read_checkpoints
 from replicator.control.roles.read import RolesRead, read_roles
-from replicator.control.status.facts import GroupMember, Key, PairFacts
-from replicator.control.status.report import JsonObject, status_report
+from replicator.control.status.facts import GroupMember, PairFacts
+from replicator.control.status.report import status_report
+from replicator.control.store.read import read_checkpoints, read_control
 from replicator.control.store.state import ControlState
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import ReplicatorError
 from replicator.identifiers import (
+    JsonObject,
+    TopicPartition,
     checkpoints_topic,
     control_topic,
     membership_group,
     worker_client_id,
 )
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import TopicPartition, open_consumer
+from replicator.kafka.client import ClientPartition, open_consumer
 from replicator.kafka.errors import kafka_errors
 from replicator.kafka.settings import consumer_config
+from replicator.problem import Problem, problem_of
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 CLIENT_ID = "replicator-status"
@@ -109,14 +110,6 @@ def _probe(cluster: ClusterPlan, silent: ReplicatorError | None) -> _Side:
         return _Side(admin, {}, problem_of(error, subject=f"cluster:{cluster.alias}"))
 
 
-def problem_of(error: ReplicatorError, *, subject: str) -> Problem:
-    """An error of a cluster as a problem of status."""
-    return Problem(
-        error.code, error.subject or subject, error.message,
-        error.remedy or "Other flows go on; this one is tried again by itself.",
-    )  # fmt: skip
-
-
 def _read(
     plan: Plan,
     pair: PairPlan,
@@ -146,9 +139,9 @@ def _read(
     except ReplicatorError as error:
         problem = problem_of(error, subject=f"cluster:{pair.target.alias}")
         return PairFacts(now_ms, source_problem=source.problem, target_problem=problem)
-    starts: dict[Key, int] = {}
-    ends: dict[Key, int] = {}
-    waiting: dict[Key, int] = {}
+    starts: dict[TopicPartition, int] = {}
+    ends: dict[TopicPartition, int] = {}
+    waiting: dict[TopicPartition, int] = {}
     source_problem = source.problem
     if source_problem is None:
         try:
@@ -197,10 +190,10 @@ def _members(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> tuple[GroupMemb
     )
 
 
-def _checkpoints(pair: PairPlan, topic: str, partitions: int) -> dict[Key, Checkpoint]:
+def _checkpoints(pair: PairPlan, topic: str, partitions: int) -> dict[TopicPartition, Checkpoint]:
     if partitions == 0:
         return {}
-    merged: dict[Key, Checkpoint] = {}
+    merged: dict[TopicPartition, Checkpoint] = {}
     stored = read_checkpoints(pair, topic, range(partitions), client_id=CLIENT_ID)
     for records in stored.values():
         for key, checkpoint in decode_checkpoints(records).items():
@@ -210,7 +203,9 @@ def _checkpoints(pair: PairPlan, topic: str, partitions: int) -> dict[Key, Check
     return merged
 
 
-def _ends(admin: ClusterAdmin, keys: Iterable[Key], *, latest: bool = True) -> dict[Key, int]:
+def _ends(
+    admin: ClusterAdmin, keys: Iterable[TopicPartition], *, latest: bool = True
+) -> dict[TopicPartition, int]:
     """Offsets of those partitions that answered."""
     wanted = sorted(keys)
     if not wanted:
@@ -221,16 +216,16 @@ def _ends(admin: ClusterAdmin, keys: Iterable[Key], *, latest: bool = True) -> d
 
 def _oldest_waiting(
     source: ClusterPlan,
-    checkpoints: Mapping[Key, Checkpoint],
-    starts: Mapping[Key, int],
-    ends: Mapping[Key, int],
-) -> dict[Key, int]:
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
     """Timestamps of the first records not copied yet, read from the source; bounded in time.
 
     The last copied record's time would not do: after an idle hour the next record would look an
     hour late the moment it is written.
     """
-    behind: dict[Key, int] = {}
+    behind: dict[TopicPartition, int] = {}
     for key, end in ends.items():
         checkpoint = checkpoints.get(key)
         start = starts.get(key, 0)
@@ -249,12 +244,12 @@ def _oldest_waiting(
             queue_bytes=16 * 1024 * 1024,
         )
     )
-    found: dict[Key, int] = {}
+    found: dict[TopicPartition, int] = {}
     try:
         # Asked first, leaders are known at once; the library alone takes half a second to ask.
         with kafka_errors(f"cluster:{source.alias}", "read the oldest records that wait"):
             consumer.list_topics(timeout=CLUSTER_SECONDS)
-        consumer.assign([TopicPartition(*key, offset) for key, offset in behind.items()])
+        consumer.assign([ClientPartition(*key, offset) for key, offset in behind.items()])
         deadline = time.monotonic() + PEEK_SECONDS
         left = set(behind)
         while left and time.monotonic() < deadline:
@@ -264,7 +259,7 @@ def _oldest_waiting(
             key = (message.topic() or "", message.partition() or 0)
             if message.error() is None and key in left:
                 found[key] = message.timestamp()[1]
-                consumer.pause([TopicPartition(*key)])
+                consumer.pause([ClientPartition(*key)])
             left.discard(key)  # read, or at its end: only markers are left to be read
     finally:
         consumer.close()

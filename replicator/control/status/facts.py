@@ -4,16 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replicator.control.store.state import EMPTY, ControlState
+from replicator.control.store.worker_record import FRESH_SECONDS
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.transport.lane_stats import Problem
-from replicator.identifiers import is_stream
+from replicator.identifiers import TopicPartition, is_stream
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
-
-FRESH_SECONDS = 15.0
-"""A worker writes its record about every 5 s; an older one says nothing about now."""
-
-Key = tuple[str, int]
-"""Topic and partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +40,11 @@ class PairFacts:
     now_ms: int
     applied: bool = True
     control: ControlState = EMPTY
-    checkpoints: Mapping[Key, Checkpoint] = field(default_factory=dict)
-    source_starts: Mapping[Key, int] = field(default_factory=dict)
-    source_ends: Mapping[Key, int] = field(default_factory=dict)
-    target_ends: Mapping[Key, int] = field(default_factory=dict)
-    oldest_waiting_ms: Mapping[Key, int] = field(default_factory=dict)
+    checkpoints: Mapping[TopicPartition, Checkpoint] = field(default_factory=dict)
+    source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    oldest_waiting_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     members: tuple[GroupMember, ...] = ()
     source_problem: Problem | None = None
     target_problem: Problem | None = None

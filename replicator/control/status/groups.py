@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from replicator.clock import Clock
 from replicator.control.status.translator import CLIENT_ID, open_translator
 from replicator.errors import NotFoundError, ReplicatorError
-from replicator.identifiers import control_topic
+from replicator.identifiers import JsonObject, control_topic
 from replicator.kafka.compacted_log import read_compacted
 from replicator.offsets.group_report import PartitionOutcome, last_synced_ms
 from replicator.offsets.group_sync import GroupSync
 from replicator.offsets.translator import Translator
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
-
-JsonObject = dict[str, object]
 
 
 def survey_groups(

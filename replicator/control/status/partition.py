@@ -6,7 +6,7 @@ from typing import Literal
 from replicator.control.lanes.checkpoint_moves import lane_of_link
 from replicator.control.status.facts import PairFacts
 from replicator.control.store.records import TopicRecord
-from replicator.dataplane.transport.lane_stats import Problem
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 State = Literal["waiting", "seeding", "replicating", "paused", "stopped", "failed"]

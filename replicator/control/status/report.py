@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from replicator.control.status.facts import FRESH_SECONDS, PairFacts
+from replicator.control.status.facts import PairFacts
 from replicator.control.status.partition import PartitionStatus, partition_status
 from replicator.control.store.records import (
     Block,
@@ -17,12 +17,11 @@ from replicator.control.store.records import (
     TopicRecord,
     WorkerRecord,
 )
-from replicator.dataplane.transport.lane_stats import Problem
-from replicator.identifiers import is_canary_topic
+from replicator.control.store.worker_record import FRESH_SECONDS
+from replicator.identifiers import JsonObject, is_canary_topic
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, LinkPlan, PairPlan, Plan
 from replicator.topology.roles import Role, first_role
-
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,10 @@
 """What ``topics`` shows: what is replicated, from the control topics."""
 
-from replicator.control.controller.bootstrap import read_control
-from replicator.control.operator.pause import find_pair
-from replicator.control.operator.plan import JsonObject, problem_json
-from replicator.control.status.collect import problem_of
-from replicator.dataplane.transport.lane_stats import Problem
+from replicator.control.store.read import read_control
 from replicator.errors import NotFoundError, ReplicatorError
-from replicator.identifiers import is_canary_topic
-from replicator.topology.plan import Plan
+from replicator.identifiers import JsonObject, is_canary_topic
+from replicator.problem import Problem, problem_json, problem_of
+from replicator.topology.plan import Plan, find_pair
 
 CLIENT_ID = "replicator-topics"
 

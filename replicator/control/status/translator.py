@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from replicator.control.controller.bootstrap import read_control
+from replicator.control.store.read import read_control
 from replicator.control.store.records import QuarantineOutcome
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotFoundError

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from replicator.control.controller.bootstrap import read_control
 from replicator.control.store.drill_records import DrillRecord
+from replicator.control.store.read import read_control
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.identifiers import control_topic

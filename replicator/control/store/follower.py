@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from replicator.control.controller.bootstrap import READ_SECONDS, read_control
+from replicator.control.store.read import READ_SECONDS, read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import ReplicatorError, StoredFormatError, UnreachableError
 from replicator.identifiers import control_topic

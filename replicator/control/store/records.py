@@ -29,6 +29,7 @@ from replicator.control.store.role_records import (
 from replicator.errors import StoredFormatError
 from replicator.kafka.wire_json import decode_key, decode_value
 from replicator.policy.values import Priority
+from replicator.problem import Problem
 
 
 class ProblemPart(Part):
@@ -307,3 +308,10 @@ def decode_record(key: bytes, value: bytes | None) -> tuple[Identity, Record | N
             f"a '{kind.KIND}' record of the control topic cannot be read: {error.errors()[0]['msg']}",
             remedy="Something else wrote into the control topic; nothing was guessed.",
         ) from error
+
+
+def problem_part(problem: Problem) -> ProblemPart:
+    """A problem as control records carry it."""
+    return ProblemPart(
+        code=problem.code, subject=problem.subject, detail=problem.detail, remedy=problem.remedy
+    )

@@ -13,6 +13,9 @@ from replicator.kafka.log_writer import LogWriter
 from replicator.observability.figures import DutyFigures
 from replicator.topology.plan import PairPlan, Plan
 
+FRESH_SECONDS = 15.0
+"""A worker writes its record about every 5 s; an older one says nothing about now."""
+
 
 class Identity(Protocol):
     """Who the worker is."""

@@ -13,7 +13,6 @@ from asyncio_throttle.throttler import Throttler
 from replicator.blocking import finished
 from replicator.control.reconcile.acl_decision import AddAcl, decide_acls
 from replicator.control.reconcile.topic_selection import wanted_topics
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import (
     AuthorizerMissingError,
     NotAuthorizedError,
@@ -23,6 +22,7 @@ from replicator.errors import (
 )
 from replicator.kafka.admin import ClusterAdmin
 from replicator.policy.acl_rules import AclBinding
+from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 CALLS_PER_SECOND = 5

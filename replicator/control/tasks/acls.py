@@ -2,8 +2,8 @@
 
 from replicator.control.tasks.acl_sync import AclSync, acls_wanted
 from replicator.control.tasks.task import DutyDesk
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.kafka.admin import ClusterAdmin
+from replicator.problem import Problem
 
 INTERVAL_SECONDS = 60.0
 

@@ -20,13 +20,14 @@ from replicator.blocking import finished
 from replicator.control.store.state import ControlState
 from replicator.control.tasks.canary_clients import CanaryLine
 from replicator.control.tasks.task import DutyDesk
-from replicator.dataplane.transport.lane_stats import LATENCY_BOUNDS_SECONDS, Problem
+from replicator.dataplane.transport.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.errors import AlreadyExistsError, NotFoundError, ReplicatorError
 from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.topics import NewTopicSpec
 from replicator.observability.figures import DutyFigures
 from replicator.policy.naming import name_problem
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 INTERVAL_SECONDS = 1.0

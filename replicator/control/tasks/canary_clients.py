@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from replicator.errors import ReplicatorError
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import (
+    ClientPartition,
     Consumer,
     KafkaError,
     Message,
     Producer,
-    TopicPartition,
     open_consumer,
     open_producer,
 )
@@ -58,7 +58,7 @@ class CanaryLine:
             return False
         self._admin.close()  # not needed again, and an open client costs threads that wake up
         self._next[topic] = end
-        self._reader().assign([TopicPartition(name, 0, at) for name, at in self._next.items()])
+        self._reader().assign([ClientPartition(name, 0, at) for name, at in self._next.items()])
         return True
 
     def send(self, topic: str, value: bytes) -> None:

@@ -1,10 +1,10 @@
 """Duty: group positions of the pair's source, carried over to the target every few seconds."""
 
 from replicator.control.tasks.task import DutyDesk
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.offsets.group_report import SyncReport
 from replicator.offsets.group_sync import GroupSync
 from replicator.offsets.translator import Translator
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 EMPTY_SECONDS = 60.0

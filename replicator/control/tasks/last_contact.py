@@ -11,8 +11,8 @@ from replicator.control.store.role_records import ContactRecord, TopicContact
 from replicator.control.store.state import ControlState
 from replicator.control.tasks.adaptive_interval import Easing
 from replicator.control.tasks.task import DutyDesk
-from replicator.dataplane.transport.lane_stats import Problem
-from replicator.identifiers import is_canary_topic
+from replicator.identifiers import TopicPartition, is_canary_topic
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ ANSWER_SECONDS = 5.0
 
 LEAST_PACE = 0.01
 """Records per second below which a topic counts as quiet."""
-
-Key = tuple[str, int]
 
 
 class ContactDuty:
@@ -102,7 +100,7 @@ def _old(record: ContactRecord, at_ms: int) -> bool:
 def contact(
     flow: FlowPlan,
     sizes: Mapping[str, int],
-    ends: Mapping[Key, int],
+    ends: Mapping[TopicPartition, int],
     before: ContactRecord | None,
     *,
     at_ms: int,

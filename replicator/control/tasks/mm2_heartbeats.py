@@ -2,8 +2,8 @@
 
 from replicator.blocking import finished
 from replicator.control.tasks.task import DutyDesk
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.mm2.heartbeats import Heartbeats
+from replicator.problem import Problem
 from replicator.topology.plan import PairPlan
 
 BEAT_SECONDS = 1.0

@@ -11,7 +11,6 @@ from dataclasses import replace
 from replicator.blocking import finished
 from replicator.control.reconcile.topic_selection import wanted_topics
 from replicator.control.tasks.task import DutyDesk
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.identifiers import mm2_transactional_id
 from replicator.kafka.compacted_log import read_compacted
@@ -26,6 +25,7 @@ from replicator.offsets.index import index_pairs
 from replicator.offsets.stored import StoredLines
 from replicator.offsets.translator import Translator
 from replicator.policy.selection import is_internal_topic
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan
 
 

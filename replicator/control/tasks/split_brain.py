@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, cast
 from replicator.blocking import finished
 from replicator.control.tasks.adaptive_interval import Easing
 from replicator.control.tasks.task import DutyDesk
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import ReplicatorError
-from replicator.identifiers import is_canary_topic
+from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import Message
 from replicator.offsets.probe import PartitionProbe
 from replicator.policy.overlap import find_overlap
 from replicator.policy.provenance import Headers, aliases_of, find_hops
+from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ HEADER_ROOM_BYTES = 8192
 
 FORGET_SECONDS = 60.0
 """How long a write that was found is shown after the last one."""
-
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +67,9 @@ class SplitBrainDuty:
         self._probe = PartitionProbe(desk.pair.target, client_id=client_id, clock=desk.clock)
         self._easing = Easing(pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS)
         self._asking: LogEnds | None = None
-        self._ends: Mapping[Key, int] = {}
-        self._waiting: dict[Key, int] = {}
-        self._found: dict[Key, Foreign] = {}
+        self._ends: Mapping[TopicPartition, int] = {}
+        self._waiting: dict[TopicPartition, int] = {}
+        self._found: dict[TopicPartition, Foreign] = {}
 
     async def turn(self) -> tuple[Problem, ...]:
         """Looks at some partitions that grew; what was found lately is a problem each."""
@@ -125,7 +123,7 @@ class SplitBrainDuty:
             self._asking = LogEnds(self._desk.pair.target, client_id=client_id)
         return self._asking
 
-    def _foreign(self, key: Key, since: int, end: int, limit: int) -> int | None:
+    def _foreign(self, key: TopicPartition, since: int, end: int, limit: int) -> int | None:
         """The offset of a record among the newest that is no copy."""
         at = max(since, end - RECORDS_A_LOOK)
         for _ in range(RECORDS_A_LOOK):
@@ -155,7 +153,7 @@ class SplitBrainDuty:
             for one in self._found.values()
         )
 
-    def _source_ends(self) -> Mapping[Key, int]:
+    def _source_ends(self) -> Mapping[TopicPartition, int]:
         """The other position of the alarm, where it can be told: the alarm itself waits for nobody."""
         keys = [(one.source_topic, one.partition) for one in self._found.values()]
         try:

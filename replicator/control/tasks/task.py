@@ -14,11 +14,11 @@ import structlog
 
 from replicator.clock import Clock
 from replicator.control.store.state import ControlState
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import LinkName
 from replicator.kafka.admin import ClusterAdmin
 from replicator.observability.figures import DutyFigures
+from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
 MAX_BACKOFF_SECONDS = 30.0

@@ -9,9 +9,8 @@ import structlog
 from replicator.clock import Clock
 from replicator.control.backfill.handover import forget_outlived, hand_back
 from replicator.control.backfill.retention import finished
-from replicator.control.backfill.spark_process import SeedChild
+from replicator.control.backfill.spark_process import SeedChild, asked_by_controller
 from replicator.control.backfill.stream_partitions import held_by_streams, left_behind
-from replicator.control.reconcile.initial_backfill import asked_by_controller
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.control.worker.pair_problems import Troubles
 from replicator.errors import ReplicatorError

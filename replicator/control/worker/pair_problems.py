@@ -1,9 +1,9 @@
 """What keeps a pair from its work at present, by what it is about; the newest word on each counts."""
 
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.errors import ReplicatorError
 from replicator.kafka.client import KafkaError
 from replicator.kafka.errors import map_kafka_error
+from replicator.problem import Problem
 
 _MEMBERSHIP = "membership"
 

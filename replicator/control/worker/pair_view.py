@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.control.store.state import ControlState
-from replicator.dataplane.transport.lane_stats import Problem
 from replicator.identifiers import LinkName
 from replicator.observability.figures import DutyFigures
+from replicator.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,25 +7,12 @@ the same lane, with the same checkpoints, one partition at a time.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.partition_state import Route
 from replicator.policy.values import EngineChoice
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What became of the records of one or more batches; counters, reused between commits."""
-
-    read: int = 0
-    copied: int = 0
-    bytes: int = 0
-    dropped: dict[str, int] = field(default_factory=dict)
-    foreign_headers: int = 0
-    headers_omitted: int = 0
-    quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)

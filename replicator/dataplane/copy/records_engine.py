@@ -12,17 +12,17 @@ now) and header names that are not UTF-8 (cannot be read).
 
 from collections.abc import Callable, Iterator, Sequence
 
-from replicator.dataplane.copy.engine_protocol import Outcome, Refusal
+from replicator.dataplane.copy.engine_protocol import Refusal
 from replicator.dataplane.copy.rewrite import Rewriter, Rewritten
 from replicator.dataplane.copy.source_message import (
     UNREADABLE,
     Headers,
-    OnDelivery,
     RecordSink,
     SourceMessage,
     read_headers,
 )
 from replicator.dataplane.progress.partition_state import Route, RouteTable
+from replicator.dataplane.transport.delivery import OnDelivery, Outcome
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
 

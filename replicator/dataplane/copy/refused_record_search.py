@@ -11,13 +11,9 @@ from typing import cast
 
 from replicator.dataplane.copy.delivery_errors import PURGED
 from replicator.dataplane.copy.engine_protocol import Engine, Refusal
-from replicator.dataplane.copy.source_message import (
-    OnDelivery,
-    ProducedHeaders,
-    RecordSink,
-    SourceMessage,
-)
+from replicator.dataplane.copy.source_message import ProducedHeaders, RecordSink, SourceMessage
 from replicator.dataplane.progress.partition_state import Route, RouteTable
+from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException, Message, Producer

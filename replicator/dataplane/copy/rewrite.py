@@ -8,8 +8,8 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from replicator.dataplane.copy.engine_protocol import Outcome
 from replicator.dataplane.copy.source_message import Headers, ProducedHeaders, SourceMessage
+from replicator.dataplane.transport.delivery import Outcome
 from replicator.errors import InputError, RecordRefusedError
 from replicator.identifiers import is_canary_topic
 from replicator.policy.filters import drop_reason

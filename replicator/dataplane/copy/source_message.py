@@ -7,10 +7,10 @@ at ``error()`` first; for a record none of these is absent.
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
+from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.kafka.client import KafkaError, Message
 
 Headers = list[tuple[str, bytes | None]]
-OnDelivery = Callable[[KafkaError | None, Message], None]
 ProducedHeaders = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]] | None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from replicator.dataplane.progress.pacing import held_back
 from replicator.dataplane.progress.partition_state import Route
-from replicator.kafka.client import Consumer, TopicPartition
+from replicator.kafka.client import ClientPartition, Consumer
 from replicator.policy.throttling import TokenBucket
 from replicator.policy.values import Priority, Throttle
 
@@ -78,10 +78,10 @@ class FlowControl:
             return
         release = [key for key in self._held - held if key in priorities]
         if release:
-            consumer.resume([TopicPartition(*key) for key in release])
+            consumer.resume([ClientPartition(*key) for key in release])
         pause = [key for key in held - self._held if key in priorities]
         if pause:
-            consumer.pause([TopicPartition(*key) for key in pause])
+            consumer.pause([ClientPartition(*key) for key in pause])
         self._held = held
 
     def release_all(self, consumer: Consumer, routes: Callable[[], Iterable[Route]]) -> None:
@@ -89,7 +89,7 @@ class FlowControl:
         if not self._held:
             return
         known = {route.key for route in routes()}
-        keys = [TopicPartition(*key) for key in self._held if key in known]
+        keys = [ClientPartition(*key) for key in self._held if key in known]
         if keys:
             consumer.resume(keys)
         self._held = frozenset()

@@ -13,9 +13,8 @@ from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.dataplane.progress.partition_state import Route, route_table
 from replicator.dataplane.transport.messages import Gap, LogLine
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
-from replicator.kafka.client import TopicPartition
-
-Key = tuple[str, int]
+from replicator.identifiers import TopicPartition
+from replicator.kafka.client import ClientPartition
 
 
 class LanePartitions:
@@ -30,10 +29,10 @@ class LanePartitions:
         spec: LaneSpec,
         *,
         clients: LaneClients,
-        checkpoints: Mapping[Key, Checkpoint],
+        checkpoints: Mapping[TopicPartition, Checkpoint],
         post: Callable[[Gap | LogLine], None],
     ) -> None:
-        self.routes: dict[Key, Route] = {}
+        self.routes: dict[TopicPartition, Route] = {}
         self._spec = spec
         self._clients = clients
         self._checkpoints = dict(checkpoints)
@@ -101,7 +100,7 @@ class LanePartitions:
         self._publish()
         self.examine(fresh)
 
-    def _remove(self, keys: list[Key]) -> None:
+    def _remove(self, keys: list[TopicPartition]) -> None:
         if not keys:
             return
         self._clients.session.commit()
@@ -121,7 +120,7 @@ class LanePartitions:
 
     def _unassign(self, routes: Iterable[Route]) -> None:
         reading = [
-            TopicPartition(route.topic, route.partition)
+            ClientPartition(route.topic, route.partition)
             for route in routes
             if not route.problem and not route.suspect and route.position >= 0
         ]

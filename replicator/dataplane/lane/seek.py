@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from replicator.dataplane.progress.partition_state import Route
 from replicator.kafka import codes
-from replicator.kafka.client import Consumer, KafkaError, KafkaException, TopicPartition
+from replicator.kafka.client import ClientPartition, Consumer, KafkaError, KafkaException
 
 _ASSIGNING_SECONDS = 2.0
 """The client takes partitions up on a thread of its own, and refuses to seek in them before."""
@@ -33,18 +33,18 @@ def read_from(consumer: Consumer, routes: Iterable[Route]) -> None:
     """
     routes = list(routes)
     consumer.incremental_assign(
-        [TopicPartition(route.topic, route.partition, route.position) for route in routes]
+        [ClientPartition(route.topic, route.partition, route.position) for route in routes]
     )
     deadline = time.monotonic() + _ASSIGNING_SECONDS
     for route in routes:
         if route.position_epoch >= 0:
-            place = TopicPartition(
+            place = ClientPartition(
                 route.topic, route.partition, route.position, leader_epoch=route.position_epoch
             )
             _seek(consumer, place, deadline)
 
 
-def _seek(consumer: Consumer, place: TopicPartition, deadline: float) -> None:
+def _seek(consumer: Consumer, place: ClientPartition, deadline: float) -> None:
     while True:
         try:
             consumer.seek(place)

@@ -16,7 +16,7 @@ from replicator.dataplane.copy.refused_record_search import (
     CAREFUL_BATCH_RECORDS,
     CAREFUL_POLL_SECONDS,
 )
-from replicator.dataplane.copy.source_message import OnDelivery, SourceMessage
+from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.lane.idle_poller import Rest
 from replicator.dataplane.lane.lane_throttle import FlowControl
 from replicator.dataplane.lane.seek import SUSPICIOUS
@@ -27,14 +27,15 @@ from replicator.dataplane.progress.lane_counters import Figures
 from replicator.dataplane.progress.pacing import decide_pace
 from replicator.dataplane.progress.partition_state import Route, RouteTable
 from replicator.dataplane.progress.progress_group import Progress
+from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka import codes
 from replicator.kafka.client import (
+    ClientPartition,
     Consumer,
     KafkaError,
     KafkaException,
     Producer,
-    TopicPartition,
 )
 
 BATCH_RECORDS = 750
@@ -301,7 +302,7 @@ class Session:
 
     def _note_epochs(self) -> None:
         """The epoch of the last record read, where exactly that is what will be stored."""
-        moved = [TopicPartition(route.topic, route.partition) for route in self.dirty]
+        moved = [ClientPartition(route.topic, route.partition) for route in self.dirty]
         for item in self.consumer.position(moved) if moved else ():
             route = self.table.get(item.topic, {}).get(item.partition)
             if route is not None:
@@ -317,7 +318,7 @@ class Session:
         """Stops reading partitions that reached a record which policy does not let them pass."""
         ended, self._ended = self._ended, set()
         self.consumer.incremental_unassign(
-            [TopicPartition(route.topic, route.partition) for route in ended]
+            [ClientPartition(route.topic, route.partition) for route in ended]
         )
         for route in ended:
             self.store_soon(route)
@@ -326,7 +327,7 @@ class Session:
         suspects = set(self.suspects)
         self.suspects.clear()  # the engine adds to this very set
         self.consumer.incremental_unassign(
-            [TopicPartition(route.topic, route.partition) for route in suspects]
+            [ClientPartition(route.topic, route.partition) for route in suspects]
         )
         self.commit()
         self._examine(suspects)
@@ -343,7 +344,7 @@ class Session:
             if route.problem or route.suspect or route.position < 0:
                 continue
             _, high = self.consumer.get_watermark_offsets(
-                TopicPartition(route.topic, route.partition), cached=True
+                ClientPartition(route.topic, route.partition), cached=True
             )
             if high >= 0:
                 route.source_end = max(high, route.position)

@@ -11,6 +11,7 @@ from replicator.dataplane.progress.index_notes import Indexing, OpenIndex
 from replicator.dataplane.progress.partition_state import Route
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, UnreachableError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import (
     Consumer,
@@ -18,8 +19,6 @@ from replicator.kafka.client import (
     Producer,
 )
 from replicator.kafka.errors import map_kafka_error
-
-Key = tuple[str, int]
 
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it says so and starts over."""
@@ -84,7 +83,7 @@ class LaneClients:
                 return True
         return False
 
-    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[Key, Checkpoint]:
+    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[TopicPartition, Checkpoint]:
         """What the last owner stored; to be read only after it was fenced.
 
         The index, where there is one, goes on from there: in transactions only, because delivery

@@ -3,8 +3,7 @@
 from collections.abc import Collection
 
 from replicator.dataplane.progress.partition_state import Route
-
-Key = tuple[str, int]
+from replicator.identifiers import TopicPartition
 
 
 class Stretch:
@@ -16,7 +15,7 @@ class Stretch:
     """
 
     def __init__(self) -> None:
-        self.until: dict[Key, int] = {}
+        self.until: dict[TopicPartition, int] = {}
 
     def remember(self, routes: Collection[Route]) -> None:
         """Takes in everything that was produced and is not committed."""

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable
 
 from replicator.kafka.client import (
+    ClientPartition,
     Consumer,
     KafkaError,
     KafkaException,
-    TopicPartition,
     open_consumer,
 )
 from replicator.kafka.settings import consumer_config
@@ -116,7 +116,7 @@ class Membership(threading.Thread):
             return False
         try:
             self._consumer.commit(
-                offsets=[TopicPartition(self._topic, lane, 0)], asynchronous=False
+                offsets=[ClientPartition(self._topic, lane, 0)], asynchronous=False
             )
         except KafkaException:
             return False
@@ -130,19 +130,19 @@ class Membership(threading.Thread):
                 return
             command()
 
-    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _assigned(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
         # Nothing is ever read here: positions at the end, and paused.
-        parked = [TopicPartition(item.topic, item.partition, _OFFSET_END) for item in partitions]
+        parked = [ClientPartition(item.topic, item.partition, _OFFSET_END) for item in partitions]
         consumer.incremental_assign(parked)
         if parked:
             consumer.pause(parked)
         self._on_problem(None)
         self._on_assigned(frozenset(item.partition for item in partitions))
 
-    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _revoked(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
         self._on_revoked(frozenset(item.partition for item in partitions), False)
         consumer.incremental_unassign(partitions)
 
-    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+    def _lost(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
         self._on_revoked(frozenset(item.partition for item in partitions), True)
         consumer.incremental_unassign(partitions)

@@ -12,7 +12,7 @@ docs/decisions/first-writes-are-watched.md
 from collections.abc import Callable
 
 from replicator.clock import Clock
-from replicator.dataplane.copy.source_message import OnDelivery
+from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from replicator.clock import Clock
-from replicator.dataplane.copy.source_message import OnDelivery
 from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
 
 _REPORTS_SECONDS = 0.5

@@ -4,7 +4,7 @@ import os
 from bisect import bisect_left
 from dataclasses import replace
 
-from replicator.dataplane.copy.engine_protocol import Outcome
+from replicator.dataplane.transport.delivery import Outcome
 from replicator.dataplane.transport.lane_stats import (
     LATENCY_BOUNDS_SECONDS,
     LaneState,

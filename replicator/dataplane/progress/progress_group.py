@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from replicator.dataplane.progress.partition_state import Route
-from replicator.kafka.client import Consumer, KafkaError, KafkaException, TopicPartition
+from replicator.kafka.client import ClientPartition, Consumer, KafkaError, KafkaException
 
 PROGRESS_SECONDS = 5.0
 
@@ -29,7 +29,7 @@ class Progress:
             return
         self._shown_at = now
         moved = [
-            TopicPartition(route.topic, route.partition, route.committed)
+            ClientPartition(route.topic, route.partition, route.committed)
             for route in routes()
             if route.committed >= 0
             and not route.problem

@@ -71,13 +71,3 @@ class LaneStats:
 LATENCY_BOUNDS_SECONDS: tuple[float, ...] = (
     0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something an operator should know; ``code`` is one of the contract's problem codes."""
-
-    code: str
-    subject: str
-    detail: str
-    remedy: str

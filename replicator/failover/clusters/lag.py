@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replicator.clock import Clock
-from replicator.control.controller.lane_migration import read_checkpoints
 from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.store.read import read_checkpoints
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.errors import ReplicatorError
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Key, Sides
-from replicator.identifiers import checkpoints_topic, is_canary_topic
+from replicator.failover.clusters.link_clusters import CLIENT_ID, Sides
+from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
 from replicator.offsets.probe import PartitionProbe
 from replicator.topology.plan import ClusterPlan
 
@@ -35,7 +35,7 @@ class Bypass:
         )
 
 
-def link_keys(sides: Sides, cluster: ClusterPlan) -> tuple[Key, ...]:
+def link_keys(sides: Sides, cluster: ClusterPlan) -> tuple[TopicPartition, ...]:
     """Every partition of the link's topics on a side, as it is now; canaries are none.
 
     Raises:
@@ -51,7 +51,7 @@ def link_keys(sides: Sides, cluster: ClusterPlan) -> tuple[Key, ...]:
     )
 
 
-def stored_checkpoints(sides: Sides, source: ClusterPlan) -> dict[Key, Checkpoint]:
+def stored_checkpoints(sides: Sides, source: ClusterPlan) -> dict[TopicPartition, Checkpoint]:
     """The newest checkpoint of every partition of the flow out of a side, from the other side.
 
     Raises:
@@ -60,7 +60,7 @@ def stored_checkpoints(sides: Sides, source: ClusterPlan) -> dict[Key, Checkpoin
     pair = sides.pair(source)
     name = checkpoints_topic(sides.topology, source.alias)
     partitions = sides.admin(pair.target).topic_partitions().get(name, 0)
-    found: dict[Key, Checkpoint] = {}
+    found: dict[TopicPartition, Checkpoint] = {}
     stored = read_checkpoints(pair, name, range(partitions), client_id=CLIENT_ID)
     for records in stored.values():
         for key, checkpoint in decode_checkpoints(records).items():
@@ -71,10 +71,12 @@ def stored_checkpoints(sides: Sides, source: ClusterPlan) -> dict[Key, Checkpoin
 
 
 def lag_of(
-    ends: Mapping[Key, int], starts: Mapping[Key, int], checkpoints: Mapping[Key, Checkpoint]
-) -> dict[Key, int]:
+    ends: Mapping[TopicPartition, int],
+    starts: Mapping[TopicPartition, int],
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+) -> dict[TopicPartition, int]:
     """Records still to copy by partition; a partition never copied lacks all it has. Pure."""
-    lag: dict[Key, int] = {}
+    lag: dict[TopicPartition, int] = {}
     for key, end in ends.items():
         checkpoint = checkpoints.get(key)
         start = starts.get(key, 0)
@@ -84,8 +86,8 @@ def lag_of(
 
 
 def measure_lag(
-    sides: Sides, source: ClusterPlan, ends: Mapping[Key, int] | None = None
-) -> dict[Key, int]:
+    sides: Sides, source: ClusterPlan, ends: Mapping[TopicPartition, int] | None = None
+) -> dict[TopicPartition, int]:
     """What the flow out of a side has still to copy, up to its ends or the given ones.
 
     Ends are those of the log, open transactions included: what may still be committed is not copied.
@@ -100,7 +102,11 @@ def measure_lag(
 
 
 def oldest_missing_seconds(
-    sides: Sides, lag: Mapping[Key, int], ends: Mapping[Key, int], *, clock: Clock
+    sides: Sides,
+    lag: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    *,
+    clock: Clock,
 ) -> dict[str, float]:
     """How old the oldest record is that was not copied, by topic of the old side.
 
@@ -122,7 +128,7 @@ def oldest_missing_seconds(
     return found
 
 
-def log_ends(sides: Sides, cluster: ClusterPlan) -> dict[Key, int]:
+def log_ends(sides: Sides, cluster: ClusterPlan) -> dict[TopicPartition, int]:
     """Where the logs of the link's topics end on a side, open transactions included.
 
     Raises:
@@ -134,14 +140,14 @@ def log_ends(sides: Sides, cluster: ClusterPlan) -> dict[Key, int]:
 
 def settled_ends(
     sides: Sides, cluster: ClusterPlan, *, clock: Clock, patience_seconds: float
-) -> dict[Key, int] | None:
+) -> dict[TopicPartition, int] | None:
     """Ends of a side's logs once they stand still; None while somebody keeps writing.
 
     Raises:
         ReplicatorError: the side does not answer.
     """
     deadline = clock.monotonic() + patience_seconds
-    last: dict[Key, int] | None = None
+    last: dict[TopicPartition, int] | None = None
     stood_since = clock.monotonic()
     while True:
         now = log_ends(sides, cluster)
@@ -155,8 +161,8 @@ def settled_ends(
 
 
 def look_past_fence(
-    sides: Sides, fenced: Mapping[Key, int], *, clock: Clock
-) -> tuple[Bypass | None, dict[Key, int]]:
+    sides: Sides, fenced: Mapping[TopicPartition, int], *, clock: Clock
+) -> tuple[Bypass | None, dict[TopicPartition, int]]:
     """Whether a record stands past the fence, and the ends as they are now.
 
     Ends also grow by the markers that end an open transaction: those are no writes.
@@ -174,7 +180,9 @@ def look_past_fence(
     return None, now
 
 
-def _first_record(probe: PartitionProbe, places: Iterable[tuple[Key, int]]) -> Bypass | None:
+def _first_record(
+    probe: PartitionProbe, places: Iterable[tuple[TopicPartition, int]]
+) -> Bypass | None:
     for (topic, number), offset in places:
         message = probe.record(topic, number, offset, or_next=True)
         if message is not None:

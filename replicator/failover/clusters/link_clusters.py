@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Self
 
-from replicator.control.controller.bootstrap import read_control
+from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import InputError, NotFoundError, ReplicatorError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.offsets import OffsetPoint
 from replicator.kafka.settings import Isolation
@@ -17,9 +18,6 @@ from replicator.topology.roles import facing
 CLIENT_ID = "replicator-failover"
 CALL_SECONDS = 10.0
 CONTROL_SECONDS = 15.0
-
-Key = tuple[str, int]
-"""Topic and partition."""
 
 
 @dataclass(slots=True)
@@ -129,11 +127,11 @@ class Sides:
     def offsets(
         self,
         cluster: ClusterPlan,
-        keys: Iterable[Key],
+        keys: Iterable[TopicPartition],
         at: OffsetPoint = "latest",
         *,
         isolation: Isolation = "read_committed",
-    ) -> dict[Key, int]:
+    ) -> dict[TopicPartition, int]:
         """Offsets of partitions.
 
         Raises:
@@ -142,7 +140,7 @@ class Sides:
         wanted = sorted(set(keys))
         if not wanted:
             return {}
-        found: dict[Key, int] = {}
+        found: dict[TopicPartition, int] = {}
         for key, answer in self.admin(cluster).offsets(wanted, at, isolation).items():
             if isinstance(answer, ReplicatorError):
                 raise answer
@@ -150,7 +148,7 @@ class Sides:
         return found
 
 
-def by_topic(offsets: Mapping[Key, int]) -> dict[str, list[int]]:
+def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, list[int]]:
     """Offsets as evidence: for each topic one per partition, -1 where there is none."""
     found: dict[str, list[int]] = {}
     for (topic, number), offset in sorted(offsets.items()):
@@ -160,7 +158,7 @@ def by_topic(offsets: Mapping[Key, int]) -> dict[str, list[int]]:
     return found
 
 
-def by_key(evidence: object) -> dict[Key, int]:
+def by_key(evidence: object) -> dict[TopicPartition, int]:
     """The same back; anything else is empty."""
     if not isinstance(evidence, Mapping):
         return {}

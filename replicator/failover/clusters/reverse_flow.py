@@ -12,8 +12,8 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.failover.clusters.lag import stored_checkpoints
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Key, Sides
-from replicator.identifiers import checkpoints_topic
+from replicator.failover.clusters.link_clusters import CLIENT_ID, Sides
+from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.policy.values import BulkSync
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan
 
@@ -90,7 +90,7 @@ def fence_lanes(sides: Sides, source: ClusterPlan, *, clock: Clock) -> int:
 def place_starts(
     sides: Sides,
     source: ClusterPlan,
-    starts: Mapping[Key, int],
+    starts: Mapping[TopicPartition, int],
     *,
     clock: Clock,
     check: Callable[[], None],

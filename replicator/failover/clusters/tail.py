@@ -3,20 +3,21 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from replicator.clock import Clock
 from replicator.errors import UnreachableError
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Key
+from replicator.failover.clusters.link_clusters import CLIENT_ID
+from replicator.identifiers import TopicPartition
 from replicator.kafka import codes
 from replicator.kafka.client import (
     TIMESTAMP_NOT_AVAILABLE,
+    ClientPartition,
     Consumer,
     Message,
-    TopicPartition,
     open_consumer,
 )
 from replicator.kafka.errors import map_kafka_error, may_pass
@@ -68,7 +69,7 @@ class TailRecord:
 
 def read_tail(
     cluster: ClusterPlan,
-    ranges: Mapping[Key, tuple[int, int]],
+    ranges: Mapping[TopicPartition, tuple[int, int]],
     *,
     seen_by: str,
     clock: Clock,
@@ -97,12 +98,12 @@ def read_tail(
 
 
 def _messages(
-    consumer: Consumer, key: Key, start: int, end: int, *, subject: str, clock: Clock
+    consumer: Consumer, key: TopicPartition, start: int, end: int, *, subject: str, clock: Clock
 ) -> Iterator[Message]:
     topic, partition = key
     deadline = clock.monotonic() + READ_SECONDS
     consumer.list_topics(topic, timeout=10.0)
-    consumer.assign([TopicPartition(topic, partition, start)])
+    consumer.assign([ClientPartition(topic, partition, start)])
     while True:
         if clock.monotonic() > deadline:
             raise UnreachableError(f"{topic}/{partition} was not read in time", subject=subject)
@@ -144,7 +145,7 @@ def _record(cluster: ClusterPlan, message: Message) -> TailRecord:
 class Export:
     """What was exported: how many records by partition, where to, and the file's SHA-256."""
 
-    counts: Mapping[Key, int]
+    counts: Mapping[TopicPartition, int]
     file: Path
     parquet: Path | None
     digest: str
@@ -152,13 +153,15 @@ class Export:
     newest_ms: int
 
 
-def export_tail(records: Iterator[TailRecord], file: Path) -> Export:
-    """Writes JSON lines, and Parquet beside them where pyarrow is there.
+def export_tail(
+    records: Iterator[TailRecord], file: Path, *, to_parquet: Callable[[Path], Path | None]
+) -> Export:
+    """Writes JSON lines, and Parquet beside them where ``to_parquet`` can.
 
     Written under another name first: a file under its own name is whole.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    counts: dict[Key, int] = {}
+    counts: dict[TopicPartition, int] = {}
     digest = hashlib.sha256()
     oldest, newest = -1, -1
     fresh = file.with_suffix(".part")
@@ -172,7 +175,7 @@ def export_tail(records: Iterator[TailRecord], file: Path) -> Export:
             oldest = record.timestamp_ms if oldest < 0 else min(oldest, record.timestamp_ms)
             newest = max(newest, record.timestamp_ms)
     fresh.replace(file)
-    return Export(counts, file, _parquet(file), digest.hexdigest(), oldest, newest)
+    return Export(counts, file, to_parquet(file), digest.hexdigest(), oldest, newest)
 
 
 def read_export(file: Path) -> Iterator[TailRecord]:
@@ -189,32 +192,6 @@ def read_export(file: Path) -> Iterator[TailRecord]:
                 value=_bytes(one["value"]),
                 headers=tuple((each["name"], _bytes(each["value"])) for each in one["headers"]),
             )
-
-
-def _parquet(file: Path) -> Path | None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        return None
-    schema = pa.schema(
-        [
-            ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()),
-            ("timestamp", pa.int64()), ("key", pa.binary()), ("value", pa.binary()),
-            ("headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))),
-        ]
-    )  # fmt: skip
-    rows = [
-        {
-            "topic": one.topic, "partition": one.partition, "offset": one.offset,
-            "timestamp": one.timestamp_ms, "key": one.key, "value": one.value,
-            "headers": [{"name": name, "value": value} for name, value in one.headers],
-        }
-        for one in read_export(file)
-    ]  # fmt: skip
-    target = file.with_suffix(".parquet")
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), target)
-    return target
 
 
 def _text(data: bytes | None) -> str | None:

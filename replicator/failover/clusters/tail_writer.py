@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 from replicator.control.store.role_records import SalvageRecord
 from replicator.errors import ReplicatorError
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Key
+from replicator.failover.clusters.link_clusters import CLIENT_ID
 from replicator.failover.clusters.tail import TailRecord
-from replicator.identifiers import control_topic, salvage_transactional_id
+from replicator.identifiers import TopicPartition, control_topic, salvage_transactional_id
 from replicator.kafka.client import KafkaError, KafkaException, Message, Producer, open_producer
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
 from replicator.kafka.settings import producer_config
@@ -67,7 +67,7 @@ class Injector:
         """Gives connections back."""
         self._producer.purge()
 
-    def write(self, records: Iterable[TailRecord], *, counted: dict[Key, int]) -> int:
+    def write(self, records: Iterable[TailRecord], *, counted: dict[TopicPartition, int]) -> int:
         """Writes records in transactions of some hundreds; ``counted`` goes on counting by partition.
 
         Raises:
@@ -79,9 +79,9 @@ class Injector:
             total += len(chunk)
         return total
 
-    def _transact(self, chunk: list[TailRecord], counted: dict[Key, int]) -> None:
+    def _transact(self, chunk: list[TailRecord], counted: dict[TopicPartition, int]) -> None:
         doing = f"put back {len(chunk)} records"
-        progress: dict[Key, SalvageRecord] = {}
+        progress: dict[TopicPartition, SalvageRecord] = {}
         self._failed.clear()
         try:
             self._producer.begin_transaction()

@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 from urllib.parse import quote
 
-from replicator.control.controller.bootstrap import read_control
+from replicator.control.store.read import read_control
 from replicator.control.store.role_records import SightingRecord
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import control_topic

@@ -11,15 +11,16 @@ from collections.abc import Iterable, Mapping
 
 from replicator.control.store.role_records import ContactRecord
 from replicator.failover.rules.report import Loss, TopicLoss
-
-Key = tuple[str, int]
+from replicator.identifiers import TopicPartition
 
 UNDER_WAY_SECONDS = 1.0
 """What writers wrote within this time is never taken for copied: a pace is a mean, and what was written
 above it and copied would otherwise hide what was written last."""
 
 
-def loss_by_ends(lag: Mapping[Key, int], oldest_seconds: Mapping[str, float] | None = None) -> Loss:
+def loss_by_ends(
+    lag: Mapping[TopicPartition, int], oldest_seconds: Mapping[str, float] | None = None
+) -> Loss:
     """Exact: records by partition that are on the old side and not on the new one."""
     ages = oldest_seconds or {}
     topics: dict[str, int] = {}
@@ -34,7 +35,9 @@ def loss_by_ends(lag: Mapping[Key, int], oldest_seconds: Mapping[str, float] | N
     )
 
 
-def loss_by_contact(contact: ContactRecord, positions: Mapping[Key, int], *, now_ms: int) -> Loss:
+def loss_by_contact(
+    contact: ContactRecord, positions: Mapping[TopicPartition, int], *, now_ms: int
+) -> Loss:
     """Estimated: what the last contact knew and was not copied since, and what may have come after.
 
     Args:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from replicator.identifiers import JsonObject
+
 Outcome = Literal["done", "refused", "rolled-back"]
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

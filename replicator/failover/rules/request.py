@@ -1,7 +1,7 @@
 """What an operator (or a witness) asks for, and what is said while it runs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +29,7 @@ class TransitionRequest:
         live_groups: goes on although groups are at work on the new side.
         tail: failback: what becomes of the unreplicated tail.
         export: failback: directory for the exported tail; None is the working directory.
+        to_parquet: writes an exported tail once more, as Parquet; returns the file, None where it cannot.
         and_switch: failback: ends with a switchover; else with reversed mirroring.
         unreachable_after_seconds: how long the old side may take to answer before it counts as gone.
         drain_seconds: how long a switchover waits for lag 0 before it rolls back.
@@ -49,6 +50,7 @@ class TransitionRequest:
     live_groups: bool = False
     tail: Tail = "keep"
     export: Path | None = None
+    to_parquet: Callable[[Path], Path | None] = field(default=lambda _: None, repr=False)
     and_switch: bool = True
     unreachable_after_seconds: float = 5.0
     drain_seconds: float = 60.0

@@ -3,8 +3,9 @@
 from replicator.control.roles.read import read_roles
 from replicator.control.store.role_records import TransitionRecord
 from replicator.failover.clusters.link_clusters import CLIENT_ID, find_link
-from replicator.failover.rules.report import JsonObject, TransitionReport
+from replicator.failover.rules.report import TransitionReport
 from replicator.failover.steps.journal import why_ended
+from replicator.identifiers import JsonObject
 from replicator.topology.plan import Plan
 
 

@@ -1,8 +1,8 @@
 """Everything on record about a topology's roles: each role change and each drill, with evidence."""
 
 from replicator.control.store.drills import read_drills
-from replicator.failover.rules.report import JsonObject
 from replicator.failover.run.history import read_history
+from replicator.identifiers import JsonObject
 from replicator.topology.plan import Plan
 
 

@@ -15,7 +15,7 @@ from replicator.failover.clusters.lag import (
     settled_ends,
     stored_checkpoints,
 )
-from replicator.failover.clusters.link_clusters import Key, by_key, by_topic
+from replicator.failover.clusters.link_clusters import by_key, by_topic
 from replicator.failover.clusters.reverse_flow import place_starts, prepare_way
 from replicator.failover.clusters.tail import export_tail, read_tail
 from replicator.failover.clusters.tail_writer import Injector
@@ -24,6 +24,7 @@ from replicator.failover.rules.report import Loss, TopicLoss
 from replicator.failover.steps.fence_steps import keep_writers_off
 from replicator.failover.steps.switchover import SETTLE_SECONDS, Done
 from replicator.failover.steps.transition_context import RunState
+from replicator.identifiers import TopicPartition
 
 CATCH_UP_SECONDS = 3600.0
 
@@ -74,7 +75,7 @@ class FailbackSteps:
         header = run.journal.header
         file = folder / f"{header.link}-{header.id}-tail.jsonl"
         records = read_tail(sides.new, ranges, seen_by=sides.old.alias, clock=run.clock)
-        export = export_tail(records, file)
+        export = export_tail(records, file, to_parquet=run.request.to_parquet)
         total = sum(export.counts.values())
         span = max(0.0, (export.newest_ms - export.oldest_ms) / 1000) if total else 0.0
         run.loss = Loss(
@@ -101,7 +102,7 @@ class FailbackSteps:
             },
         )  # fmt: skip
 
-    def _ranges(self) -> dict[Key, tuple[int, int]]:
+    def _ranges(self) -> dict[TopicPartition, tuple[int, int]]:
         """From the last copied record to where the returning side ended, by partition."""
         sides = self._run.sides
         ends = by_key(self._run.journal.evidence(Step.REJOIN).get("ends"))
@@ -142,7 +143,7 @@ class FailbackSteps:
             {"injected": injected, "keptAside": kept},
         )
 
-    def _injected(self) -> dict[Key, SalvageRecord]:
+    def _injected(self) -> dict[TopicPartition, SalvageRecord]:
         """How far this tail was put on the active side, by partition.
 
         An earlier failback may have put some there before it was taken back: that cannot be taken
@@ -150,7 +151,7 @@ class FailbackSteps:
         """
         journal = self._run.journal
         link, header, state = self._run.sides.link.name, journal.header, journal.refresh()
-        found: dict[Key, SalvageRecord] = {}
+        found: dict[TopicPartition, SalvageRecord] = {}
         for attempt in state.transitions(link):
             if (attempt.kind, attempt.target, attempt.base_epoch) != (
                 header.kind, header.target, header.base_epoch,
@@ -181,7 +182,7 @@ class FailbackSteps:
             {"starts": by_topic(starts), "goal": by_topic(goal)},
         )
 
-    def _promoted_ends(self) -> dict[Key, int]:
+    def _promoted_ends(self) -> dict[TopicPartition, int]:
         """Where the active side's logs ended when it was promoted, by its own journal."""
         run = self._run
         link = run.sides.link.name

@@ -7,12 +7,13 @@ from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.groups_move import GroupMove, GroupsSeen
 from replicator.failover.clusters.lag import link_keys, look_past_fence, measure_lag
 from replicator.failover.clusters.lag import settled_ends as ends_at_rest
-from replicator.failover.clusters.link_clusters import Key, by_key, by_topic
+from replicator.failover.clusters.link_clusters import by_key, by_topic
 from replicator.failover.clusters.reverse_flow import fence_lanes, place_starts, prepare_way
 from replicator.failover.rules.machine import Facts, Step
 from replicator.failover.steps.fence_steps import keep_writers_off, let_writers_on
 from replicator.failover.steps.journal import TakenOverError
 from replicator.failover.steps.transition_context import RunState, TakeBackError
+from replicator.identifiers import TopicPartition
 
 SETTLE_SECONDS = 10.0
 """How long writers may take to notice the fence before it counts as bypassed."""
@@ -34,7 +35,7 @@ class SwitchSteps:
         self._run = run
         self._groups: GroupMove | None = None
         self._seen: GroupsSeen | None = None
-        self._ends: dict[Key, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
         self._bypass = ""
 
     def close(self) -> None:

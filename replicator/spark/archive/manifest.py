@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from replicator.errors import StoredFormatError
-from replicator.spark.base.ranges import Key
+from replicator.identifiers import TopicPartition
 
 VERSION = 1
 FOLDER = "_manifest"
@@ -90,9 +90,9 @@ class Archive:
     number: int = 0
     cluster: str = ""
     cluster_id: str = ""
-    ends: dict[Key, int] = field(default_factory=dict)
-    starts: dict[Key, int] = field(default_factory=dict)
-    records: dict[Key, int] = field(default_factory=dict)
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    starts: dict[TopicPartition, int] = field(default_factory=dict)
+    records: dict[TopicPartition, int] = field(default_factory=dict)
     files: dict[str, ArchivedFile] = field(default_factory=dict)
     topics: dict[str, ArchivedTopic] = field(default_factory=dict)
     lost: list[Lost] = field(default_factory=list)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from replicator.clock import SystemClock
 from replicator.errors import InputError, RefusedError, ReplicatorError, UnreachableError
-from replicator.identifiers import restores_topic
+from replicator.identifiers import JsonObject, restores_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
@@ -42,8 +42,6 @@ HEADROOM_BYTES = 1_024
 """Room for the provenance header, over the limit the archived topic had."""
 _REPLICAS = 3
 _SEEN_SECONDS = 0.1
-
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ the manifest; where the log is shorter than the archive, the topic is another on
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from replicator.identifiers import TopicPartition
 from replicator.spark.archive.manifest import Archive, Lost
-from replicator.spark.base.ranges import Key, Range
+from replicator.spark.base.ranges import Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +18,19 @@ class Round:
 
     ranges: tuple[Range, ...]
     lost: tuple[Lost, ...]
-    reborn: tuple[Key, ...]
+    reborn: tuple[TopicPartition, ...]
 
 
 def decide_round(
     archive: Archive,
-    earliest: Mapping[Key, int],
-    latest: Mapping[Key, int],
+    earliest: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
     topic_ids: Mapping[str, str],
 ) -> Round:
     """Decides from both ends of every partition and the ids of the topics as they are now."""
     ranges: list[Range] = []
     lost: list[Lost] = []
-    reborn: list[Key] = []
+    reborn: list[TopicPartition] = []
     for key in sorted(latest):
         topic, partition = key
         held = archive.ends.get(key)

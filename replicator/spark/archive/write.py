@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator.clock import Clock
 from replicator.errors import NotFoundError, RefusedError, ReplicatorError, SourceDataLostError
+from replicator.identifiers import JsonObject, TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.policy.selection import pattern_matches
 from replicator.spark.archive.manifest import (
@@ -24,7 +25,7 @@ from replicator.spark.archive.summary import COMMITS
 from replicator.spark.base.failures import spark_failures
 from replicator.spark.base.files import Files
 from replicator.spark.base.progress import progress
-from replicator.spark.base.ranges import Key, Range
+from replicator.spark.base.ranges import Range
 from replicator.spark.source.data_source import FORMAT
 from replicator.spark.source.planning import read_bounds
 from replicator.topology.plan import ClusterPlan
@@ -35,8 +36,6 @@ _LOOKS = 3
 """How often a round looks at the logs anew because retention took what it was about to read."""
 FILES_PER_HOUR = 8
 """More files than this in one hour of a topic are made one."""
-
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +195,9 @@ class Archiver:
                 )
             described = admin.describe_topics(names)
             configs = admin.topic_configs(names)
-            keys: list[Key] = [(name, number) for name in names for number in range(there[name])]
+            keys: list[TopicPartition] = [
+                (name, number) for name in names for number in range(there[name])
+            ]
             bounds = read_bounds(admin, keys, "read_committed")
         topics = [
             ArchivedTopic(
@@ -241,7 +242,7 @@ class Archiver:
             .load()
         )
 
-    def _counted(self, written: Sequence[ArchivedFile]) -> dict[Key, int]:
+    def _counted(self, written: Sequence[ArchivedFile]) -> dict[TopicPartition, int]:
         rows = read_files(self._session, self._files, written).groupBy("topic", "partition").count()
         return {(row["topic"], row["partition"]): row["count"] for row in rows.collect()}
 

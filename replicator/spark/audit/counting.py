@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from replicator.identifiers import TopicPartition
 from replicator.spark.audit.ledger import Bucket, Ledger, Reached
-from replicator.spark.base.ranges import Key
 from replicator.spark.verify.cases import Case
 from replicator.spark.verify.fingerprint import EXPECTED, OTHERS, SOURCE, TARGET
 from replicator.spark.verify.marks import marks_of
@@ -81,7 +81,7 @@ def _noted(session: SparkSession, cases: Sequence[Case]) -> DataFrame:
 
 def round_of(
     cases: Sequence[Case], rows: Iterable[Mapping[str, Any]]
-) -> tuple[list[Bucket], dict[Key, Reached]]:
+) -> tuple[list[Bucket], dict[TopicPartition, Reached]]:
     """The round as additions to the books. Pure."""
     by_number = {case.number: case for case in cases}
     first_behind: dict[int, int] = {}

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replicator.errors import StoredFormatError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.wire_json import encode_key, encode_value
-from replicator.spark.base.ranges import Key
 
 VERSION = 1
 
@@ -83,10 +83,14 @@ class Ledger:
     """All books of one flow with one width of buckets."""
 
     buckets: dict[BucketKey, Bucket] = field(default_factory=dict)
-    reached: dict[Key, Reached] = field(default_factory=dict)
+    reached: dict[TopicPartition, Reached] = field(default_factory=dict)
 
     def add(
-        self, buckets: Iterable[Bucket], reached: Mapping[Key, Reached], *, now_ms: int = 0
+        self,
+        buckets: Iterable[Bucket],
+        reached: Mapping[TopicPartition, Reached],
+        *,
+        now_ms: int = 0,
     ) -> list[Bucket]:
         """Takes a round in; returns the buckets as they are now."""
         changed: list[Bucket] = []
@@ -130,7 +134,7 @@ def bucket_key(bucket: Bucket, *, seconds: int) -> bytes:
     )  # fmt: skip
 
 
-def encode_reached(key: Key, reached: Reached, *, seconds: int) -> tuple[bytes, bytes]:
+def encode_reached(key: TopicPartition, reached: Reached, *, seconds: int) -> tuple[bytes, bytes]:
     """Key and value of how far a partition's books go."""
     name = encode_key({"kind": "reached", "topic": key[0], "partition": key[1], "seconds": seconds})
     return name, encode_value({"source": reached.source, "target": reached.target})

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator.clock import Clock
-from replicator.control.operator.pause import find_pair
-from replicator.identifiers import audit_topic, audit_transactional_id
+from replicator.identifiers import JsonObject, audit_topic, audit_transactional_id
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import Entry, read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
@@ -26,12 +25,11 @@ from replicator.spark.base.progress import progress
 from replicator.spark.verify.cases import make_case
 from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.result import instant, moment
-from replicator.topology.plan import PairPlan, Plan
+from replicator.topology.plan import PairPlan, Plan, find_pair
 
 CLIENT_ID = "replicator-audit"
 TIMEOUT_SECONDS = 30.0
 
-JsonObject = dict[str, object]
 _DAY_MS = 86_400_000
 _PARQUET_DDL = (
     "topic string, partition int, bucket timestamp, seconds int, expected bigint, found bigint, "

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replicator.errors import InputError
+from replicator.identifiers import TopicPartition
 
 EARLIEST = -2
 LATEST = -1
@@ -15,8 +16,6 @@ LATEST = -1
 
 PACKED_RECORDS = 200_000
 """Small ranges share a task up to this many offsets: a task of its own costs more than they do."""
-
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,9 @@ class Range:
         return max(0, self.end - self.start)
 
 
-def ranges_between(starts: Mapping[Key, int], ends: Mapping[Key, int]) -> list[Range]:
+def ranges_between(
+    starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> list[Range]:
     """The ranges that hold anything, by topic and partition; of partitions that have both ends."""
     found = [
         Range(topic, partition, start, ends[topic, partition])
@@ -77,7 +78,7 @@ def packed(ranges: Iterable[Range], most: int = PACKED_RECORDS) -> list[tuple[Ra
     return sorted(tasks, key=lambda task: -sum(one.size for one in task))
 
 
-def offsets_json(offsets: Mapping[Key, int]) -> dict[str, dict[str, int]]:
+def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     """``{"topic": {"0": 23}}``, as the stock source writes it."""
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
@@ -85,7 +86,7 @@ def offsets_json(offsets: Mapping[Key, int]) -> dict[str, dict[str, int]]:
     return found
 
 
-def parse_offsets(text: str, *, option: str) -> dict[Key, int]:
+def parse_offsets(text: str, *, option: str) -> dict[TopicPartition, int]:
     """Reads that JSON; -2 and -1 stay as they are.
 
     Raises:
@@ -101,7 +102,7 @@ def parse_offsets(text: str, *, option: str) -> dict[Key, int]:
         ) from error
 
 
-def keyed_offsets(found: Mapping[str, Mapping[str, int]]) -> dict[Key, int]:
+def keyed_offsets(found: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     """The same as a mapping by topic and partition."""
     return {
         (topic, int(partition)): int(offset)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from replicator.clock import SystemClock
 from replicator.control.backfill.handover import hand_back, read_settled_control
-from replicator.control.operator.pause import find_pair
 from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.roles.read import in_force
 from replicator.errors import ReplicatorError
@@ -24,6 +23,7 @@ from replicator.spark.session.java import SparkUnavailableError, require_spark
 from replicator.spark.session.session import spark_session
 from replicator.spark.session.settings import SparkSettings
 from replicator.topology.load import require_plan
+from replicator.topology.plan import find_pair
 
 CONF_PREFIX = "REPLICATOR_SPARK_"
 _GRACE_SECONDS = 10.0

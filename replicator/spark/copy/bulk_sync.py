@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from replicator.clock import Clock
 from replicator.control.backfill.handover import read_settled_control, take_from_lanes
 from replicator.control.store.state import ControlState
+from replicator.identifiers import JsonObject
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.progress import progress
 from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders
 from replicator.spark.copy.latest_values import compacted_only, copy_latest
-from replicator.spark.copy.manifest import JsonObject, RunFacts, manifest
+from replicator.spark.copy.manifest import RunFacts, manifest
 from replicator.spark.copy.task import CopyOrder, CopyResult, copy_order, result_of
 from replicator.topology.plan import PairPlan, Plan
 

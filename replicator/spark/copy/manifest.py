@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import orjson
 
+from replicator.identifiers import JsonObject
 from replicator.spark.copy.bulk_plan import BulkPlan
 from replicator.spark.copy.task import CopyResult
 
 VERSION = 1
-
-JsonObject = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

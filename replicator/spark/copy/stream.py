@@ -23,7 +23,6 @@ from replicator.clock import Clock
 from replicator.control.backfill.facts import read_history
 from replicator.control.backfill.handover import hand_back, read_settled_control, take_from_lanes
 from replicator.control.backfill.stream_partitions import held_by_streams, to_be_taken
-from replicator.control.operator.pause import find_pair
 from replicator.control.roles.read import in_force
 from replicator.control.store.records import FlowRates, Seed
 from replicator.control.store.state import ControlState
@@ -34,7 +33,7 @@ from replicator.identifiers import stream_id
 from replicator.spark.base.failures import as_replicator_error
 from replicator.spark.copy.stream_task import FORMAT, CopySource
 from replicator.topology.load import require_plan
-from replicator.topology.plan import FlowPlan, PairPlan, Plan
+from replicator.topology.plan import FlowPlan, PairPlan, Plan, find_pair
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

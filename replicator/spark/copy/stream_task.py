@@ -12,22 +12,23 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
-from replicator.control.backfill.facts import known_offsets, read_all_checkpoints
 from replicator.control.backfill.handover import read_settled_control
 from replicator.control.backfill.stream_partitions import held_by_streams
 from replicator.control.lanes.desired import lane_settings
 from replicator.control.lanes.layout import lane_in
-from replicator.control.operator.pause import find_pair
 from replicator.control.roles.read import in_force
+from replicator.control.store.read import read_all_checkpoints
 from replicator.control.store.records import Seed, TopicRecord
 from replicator.control.store.state import ControlState
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.offsets import known_offsets
 from replicator.spark.base.failures import task_errors
-from replicator.spark.base.ranges import Key, keyed_offsets, offsets_json
+from replicator.spark.base.ranges import keyed_offsets, offsets_json
 from replicator.spark.copy.bulk_plan import throttle_part, work_of
 from replicator.spark.copy.task import CopyOrder, copy_order
 from replicator.topology.load import require_plan
-from replicator.topology.plan import FlowPlan, PairPlan, Plan
+from replicator.topology.plan import FlowPlan, PairPlan, Plan, find_pair
 
 FORMAT = "replicator-copy"
 CLIENT_ID = "replicator-stream"
@@ -90,7 +91,7 @@ class CopyReader(DataSourceStreamReader):
         """Where the checkpoints stand."""
         with task_errors():
             plan, pair = self._wanted()
-            checkpoints = read_all_checkpoints(plan, pair)
+            checkpoints = read_all_checkpoints(plan, pair, client_id=CLIENT_ID)
             held = self._held(pair, read_settled_control(plan, pair))
             return offsets_json(
                 {key: checkpoints[key].offset for key in held if key in checkpoints}
@@ -154,9 +155,9 @@ class CopyReader(DataSourceStreamReader):
         plan = in_force(require_plan(self._file))
         return plan, find_pair(plan, self._flow)
 
-    def _held(self, pair: PairPlan, control: ControlState) -> dict[Key, _Held]:
+    def _held(self, pair: PairPlan, control: ControlState) -> dict[TopicPartition, _Held]:
         flows = {str(flow.link): flow for flow in pair.flows}
-        found: dict[Key, _Held] = {}
+        found: dict[TopicPartition, _Held] = {}
         for seed in held_by_streams(control, pair.source.alias):
             record = control.topic(seed.source, seed.link, seed.topic)
             if seed.run != self._run or seed.state != "seeding" or seed.link not in flows:
@@ -167,7 +168,14 @@ class CopyReader(DataSourceStreamReader):
 
 
 def _order(
-    plan: Plan, pair: PairPlan, one: _Held, control: ControlState, *, key: Key, end: int, parts: int
+    plan: Plan,
+    pair: PairPlan,
+    one: _Held,
+    control: ControlState,
+    *,
+    key: TopicPartition,
+    end: int,
+    parts: int,
 ) -> CopyOrder:
     """The start is the checkpoint's; without one it is where the partition was taken over."""
     layout = control.layout(pair.source.alias)

@@ -17,10 +17,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.ranges import (
-    Key,
     Range,
     keyed_offsets,
     offsets_json,
@@ -138,7 +138,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         """Runs in a task."""
         yield from _read(self._options, partition)
 
-    def _begin(self, keys: list[Key]) -> dict[Key, int]:
+    def _begin(self, keys: list[TopicPartition]) -> dict[TopicPartition, int]:
         if not keys:
             return {}
         with self._admin() as admin:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.errors import InputError
-from replicator.identifiers import ClusterAlias
+from replicator.identifiers import ClusterAlias, TopicPartition
 from replicator.kafka.settings import Isolation
-from replicator.spark.base.ranges import Key, parse_offsets
+from replicator.spark.base.ranges import parse_offsets
 from replicator.topology.load import require_plan, topology_path
 from replicator.topology.plan import ClusterPlan
 
-Offsets = Mapping[Key, int]
+Offsets = Mapping[TopicPartition, int]
 End = Offsets | int | None
 """One end of what is read: offsets by partition, a time in milliseconds, or None for all there is."""
 
@@ -48,7 +48,7 @@ class SourceOptions:
     cluster: ClusterPlan
     topics: tuple[str, ...] = ()
     pattern: str | None = None
-    partitions: tuple[Key, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
     start: End = None
     end: End = None
     isolation: Isolation = "read_committed"
@@ -76,7 +76,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         wrong.append(f"isolation is read_committed or read_uncommitted, not '{isolation}'")
     start = _end(options, "starting", "earliest", wrong)
     end = _end(options, "ending", "latest", wrong)
-    partitions: tuple[Key, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
     if options.get("assign"):
         partitions = _assigned(options["assign"], wrong)
     pattern = options.get("subscribepattern")
@@ -145,7 +145,7 @@ def _end(options: Mapping[str, str], prefix: str, default: str, wrong: list[str]
         return None
 
 
-def _assigned(text: str, wrong: list[str]) -> tuple[Key, ...]:
+def _assigned(text: str, wrong: list[str]) -> tuple[TopicPartition, ...]:
     import json
 
     try:

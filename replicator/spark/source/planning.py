@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.errors import NotFoundError, ReplicatorError, SourceDataLostError
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.offsets import OffsetPoint
 from replicator.kafka.settings import Isolation
-from replicator.spark.base.ranges import EARLIEST, LATEST, Key, Range, ranges_between, split
+from replicator.spark.base.ranges import EARLIEST, LATEST, Range, ranges_between, split
 from replicator.spark.source.options import End, SourceOptions
 
 CLIENT_ID = "replicator-spark"
@@ -32,7 +33,7 @@ def plan_ranges(options: SourceOptions) -> list[Range]:
     return split(ranges_between(starts, ends), options.most_per_task)
 
 
-def partitions_of(admin: ClusterAdmin, options: SourceOptions) -> list[Key]:
+def partitions_of(admin: ClusterAdmin, options: SourceOptions) -> list[TopicPartition]:
     """The partitions that the options name.
 
     Raises:
@@ -64,11 +65,11 @@ def _require(missing: list[str], options: SourceOptions) -> None:
 class Bounds:
     """Where the partitions begin and end now."""
 
-    earliest: Mapping[Key, int]
-    latest: Mapping[Key, int]
+    earliest: Mapping[TopicPartition, int]
+    latest: Mapping[TopicPartition, int]
 
 
-def read_bounds(admin: ClusterAdmin, keys: list[Key], isolation: Isolation) -> Bounds:
+def read_bounds(admin: ClusterAdmin, keys: list[TopicPartition], isolation: Isolation) -> Bounds:
     """Asks for both ends of every partition."""
     return Bounds(
         read_offsets(admin, keys, "earliest", isolation),
@@ -77,8 +78,8 @@ def read_bounds(admin: ClusterAdmin, keys: list[Key], isolation: Isolation) -> B
 
 
 def resolved_starts(
-    admin: ClusterAdmin, keys: list[Key], options: SourceOptions, bounds: Bounds
-) -> dict[Key, int]:
+    admin: ClusterAdmin, keys: list[TopicPartition], options: SourceOptions, bounds: Bounds
+) -> dict[TopicPartition, int]:
     """Where reading begins; offsets that are gone are moved to the oldest when that is allowed.
 
     Raises:
@@ -92,7 +93,9 @@ def resolved_starts(
 
 
 def require_reached(
-    positions: Mapping[Key, int], ends: Mapping[Key, int], options: SourceOptions
+    positions: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+    options: SourceOptions,
 ) -> None:
     """Refuses to read on in silence where a log is shorter than what was read of it.
 
@@ -114,16 +117,16 @@ def require_reached(
 
 
 def resolved_ends(
-    admin: ClusterAdmin, keys: list[Key], options: SourceOptions, bounds: Bounds
-) -> dict[Key, int]:
+    admin: ClusterAdmin, keys: list[TopicPartition], options: SourceOptions, bounds: Bounds
+) -> dict[TopicPartition, int]:
     """Where reading ends: never behind what can be read now."""
     found = _resolved(admin, keys, options.end, bounds, LATEST)
     return {key: min(end, bounds.latest[key]) for key, end in found.items()}
 
 
 def _resolved(
-    admin: ClusterAdmin, keys: list[Key], wanted: End, bounds: Bounds, default: int
-) -> dict[Key, int]:
+    admin: ClusterAdmin, keys: list[TopicPartition], wanted: End, bounds: Bounds, default: int
+) -> dict[TopicPartition, int]:
     if isinstance(wanted, int):
         found = read_offsets(admin, keys, wanted, "read_committed")
         # -1: nothing that young.
@@ -134,14 +137,14 @@ def _resolved(
 
 
 def read_offsets(
-    admin: ClusterAdmin, keys: list[Key], at: OffsetPoint, isolation: Isolation
-) -> dict[Key, int]:
+    admin: ClusterAdmin, keys: list[TopicPartition], at: OffsetPoint, isolation: Isolation
+) -> dict[TopicPartition, int]:
     """Offsets of all partitions at one point.
 
     Raises:
         ReplicatorError: one of them is not known.
     """
-    found: dict[Key, int] = {}
+    found: dict[TopicPartition, int] = {}
     for key, answer in admin.offsets(keys, at, isolation).items():
         if isinstance(answer, ReplicatorError):
             raise answer

@@ -12,7 +12,7 @@ from replicator.clock import Clock, SystemClock
 from replicator.dataplane.copy.source_message import Headers, SourceMessage, read_headers
 from replicator.errors import ReplicatorError, SourceDataLostError, UnreachableError
 from replicator.kafka import codes
-from replicator.kafka.client import KafkaError, KafkaException, TopicPartition, open_consumer
+from replicator.kafka.client import ClientPartition, KafkaError, KafkaException, open_consumer
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 from replicator.kafka.settings import Isolation, consumer_config
 from replicator.spark.base.ranges import Range
@@ -89,7 +89,7 @@ class RangeScanner:
         if not wanted.size:
             return
         self._look_up(wanted.topic)
-        place = TopicPartition(wanted.topic, wanted.partition, wanted.start)
+        place = ClientPartition(wanted.topic, wanted.partition, wanted.start)
         self._consumer.assign([place])
         deadline = self._clock.monotonic() + self._silent_seconds
         try:

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
-from replicator.spark.base.ranges import Key
+from replicator.identifiers import TopicPartition
 
 
-def limited(starts: Mapping[Key, int], ends: Mapping[Key, int], most: int | None) -> dict[Key, int]:
+def limited(
+    starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], most: int | None
+) -> dict[TopicPartition, int]:
     """Ends of a micro-batch of about ``most`` offsets, shared out by what each partition has.
 
     Every partition that has something gets something, so none starves behind a large one. Ends never

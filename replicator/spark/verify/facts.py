@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from replicator.control.controller.bootstrap import read_control
 from replicator.control.operator.quarantine import Quarantined, read_quarantine
+from replicator.control.store.read import read_control
 from replicator.control.store.records import GapTaken, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import InputError, NotFoundError, ReplicatorError
-from replicator.identifiers import is_canary_topic
+from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.offsets import OffsetPoint
 from replicator.offsets.index import index_pairs
@@ -22,7 +22,7 @@ from replicator.offsets.stored import CheckpointsView, StoredLines
 from replicator.policy.naming import carries_source
 from replicator.policy.provenance import find_hops, parse_hops
 from replicator.policy.topic_config import ConfigValue
-from replicator.spark.base.ranges import Key, Range
+from replicator.spark.base.ranges import Range
 from replicator.spark.source.scan import RangeScanner
 from replicator.spark.verify.cases import Facts, Rules, Side
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
@@ -37,8 +37,8 @@ _Placed = TypeVar("_Placed", GapTaken, Quarantined)
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    starts: Mapping[Key, int]
-    ends: Mapping[Key, int]
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
     configs: Mapping[str, Mapping[str, ConfigValue]]
 
 
@@ -52,8 +52,8 @@ class _Read:
     after: StoredLines
     here: _Bounds
     there: _Bounds
-    gaps: Mapping[Key, Sequence[GapTaken]]
-    quarantined: Mapping[Key, Sequence[Quarantined]]
+    gaps: Mapping[TopicPartition, Sequence[GapTaken]]
+    quarantined: Mapping[TopicPartition, Sequence[Quarantined]]
 
 
 def collect_facts(
@@ -135,8 +135,10 @@ def _bounds(admin: ClusterAdmin, topics: Iterable[tuple[str, int]], from_ms: int
     return _Bounds(starts, ends, admin.topic_configs({topic for topic, _ in keys}))
 
 
-def _known(admin: ClusterAdmin, keys: list[Key], at: OffsetPoint) -> dict[Key, int]:
-    found: dict[Key, int] = {}
+def _known(
+    admin: ClusterAdmin, keys: list[TopicPartition], at: OffsetPoint
+) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
     for key, answer in admin.offsets(keys, at).items():
         if isinstance(answer, ReplicatorError):
             raise answer  # left out in silence, a partition would look compared
@@ -232,9 +234,9 @@ def _side(bounds: _Bounds, topic: str, partition: int) -> Side:
     )
 
 
-def _by_partition(found: Iterable[_Placed]) -> dict[Key, list[_Placed]]:
+def _by_partition(found: Iterable[_Placed]) -> dict[TopicPartition, list[_Placed]]:
     """Sorted out once: there may be thousands of partitions, and many thousands of records."""
-    placed: dict[Key, list[_Placed]] = defaultdict(list)
+    placed: dict[TopicPartition, list[_Placed]] = defaultdict(list)
     for each in found:
         placed[each.topic, each.partition].append(each)
     return placed

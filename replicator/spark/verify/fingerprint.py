@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from replicator.dataplane.copy.engine_protocol import Outcome
 from replicator.dataplane.copy.rewrite import Rewriter, load_transforms
 from replicator.dataplane.copy.source_message import (
     UNREADABLE,
@@ -18,6 +17,7 @@ from replicator.dataplane.copy.source_message import (
     ProducedHeaders,
     SourceMessage,
 )
+from replicator.dataplane.transport.delivery import Outcome
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
 from replicator.policy.provenance import parse_hops

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, cast
 
+from replicator.identifiers import JsonObject
 from replicator.spark.verify.charts import COLOURS, hours_chart
 from replicator.spark.verify.matching import ANOMALIES
-from replicator.spark.verify.result import MODES, JsonObject
+from replicator.spark.verify.result import MODES
 
 EXPLAINED = {
     "lost": "is on the source, below the cut, and has no copy",

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from replicator.identifiers import JsonObject
 from replicator.spark.verify.cases import Case
 from replicator.spark.verify.fingerprint import REASONS
 from replicator.spark.verify.matching import ANOMALIES
 
-JsonObject = dict[str, object]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999."""

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from replicator.clock import Clock, SystemClock
-from replicator.control.operator.pause import find_pair
 from replicator.errors import InputError
+from replicator.identifiers import JsonObject
 from replicator.spark.base.progress import progress
 from replicator.spark.verify import matching
 from replicator.spark.verify.cases import Case, make_case
@@ -19,8 +19,8 @@ from replicator.spark.verify.details import write_records
 from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.html import page
 from replicator.spark.verify.marks import marks_of
-from replicator.spark.verify.result import JsonObject, result_json, tallied
-from replicator.topology.plan import PairPlan, Plan
+from replicator.spark.verify.result import result_json, tallied
+from replicator.topology.plan import PairPlan, Plan, find_pair
 
 SHOWN_RECORDS = 1_000
 """How many differing records are written out with the content of both sides."""

@@ -9,9 +9,10 @@ from confluent_kafka.admin import OffsetSpec
 from lane_lab import LaneLab
 
 from replicator.clock import SystemClock
-from replicator.control.controller.bootstrap import bootstrap_pair, read_control
+from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
 from replicator.control.operator.pause import pause_flow, resume_flow
+from replicator.control.store.read import read_control
 from replicator.control.tasks.canary import (
     CALM_INTERVAL_SECONDS,
     LOST_SECONDS,

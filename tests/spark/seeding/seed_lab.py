@@ -9,9 +9,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from replicator.clock import SystemClock
-from replicator.control.backfill.facts import read_all_checkpoints
 from replicator.control.backfill.handover import read_settled_control, take_from_lanes
 from replicator.control.operator.apply import apply_plan
+from replicator.control.store.read import read_all_checkpoints
 from replicator.control.store.state import ControlState
 from replicator.identifiers import HOPS_HEADER
 from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders, survey

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from replicator.control.backfill.facts import read_all_checkpoints
 from replicator.control.backfill.handover import read_settled_control
+from replicator.control.store.read import read_all_checkpoints
 from replicator.testing import wait_until
 from replicator.testing.kit.child_processes import start_child
 from replicator.topology.load import require_plan

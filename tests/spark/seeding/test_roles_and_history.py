@@ -9,9 +9,9 @@ from role_changes import Operator
 
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
-from replicator.control.backfill.facts import read_all_checkpoints
 from replicator.control.backfill.handover import read_settled_control, take_from_lanes
 from replicator.control.roles.read import in_force
+from replicator.control.store.read import read_all_checkpoints
 from replicator.errors import ReplicatorError
 from replicator.spark.copy.bulk_plan import declarations, orders, survey
 from replicator.spark.copy.bulk_sync import run_bulk
