@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import structlog
 
 from replicator.clock import Clock, SystemClock
-from replicator.control.backfill.spark_process import SeedChild
-from replicator.control.roles.figures import link_figures
+from replicator.control.backfill.spark_process import SparkProcess
+from replicator.control.roles.figures import link_metrics
 from replicator.control.roles.watch import RoleWatch
 from replicator.control.store.gap_journal import GapJournal
 from replicator.control.worker.pair_runner import PairRunner
@@ -22,10 +22,10 @@ from replicator.control.worker.topology_watch import TopologyWatch
 from replicator.dataplane.process.process_pool import LanePool
 from replicator.dataplane.process.spawn import LaneChild
 from replicator.dataplane.transport.lane_stats import LATENCY_BOUNDS_SECONDS
-from replicator.dataplane.transport.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.errors import InputError
 from replicator.identifiers import FlowId, worker_client_id
-from replicator.observability.figures import LinkFigures
+from replicator.observability.figures import LinkMetrics
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.topology.load import require_plan
@@ -233,10 +233,10 @@ class Worker:
         self.pool.close()
         return clean
 
-    def links(self) -> tuple[LinkFigures, ...]:
+    def links(self) -> tuple[LinkMetrics, ...]:
         """The role of every link that has one, and what its last change took."""
         return tuple(
-            link_figures(self.plan.link(name), role, self._roles.last_change(name))
+            link_metrics(self.plan.link(name), role, self._roles.last_change(name))
             for name, role in self._roles.roles().items()
         )
 
@@ -257,7 +257,7 @@ class Worker:
             identity=self._identity,
             clock=self.clock,
             beat=self.liveness.beat,
-            seeder=SeedChild(
+            seeder=SparkProcess(
                 entry_module=SEED_ENTRY,
                 topology_file=self.options.topology_file,
                 flow=pair.id,
@@ -267,12 +267,12 @@ class Worker:
         self._runners[pair.id] = runner
         runner.start()
 
-    def _on_event(self, event: LaneStopped | Gap | LogLine) -> None:
+    def _on_event(self, event: LaneStopped | LostRange | LogLine) -> None:
         if isinstance(event, LaneStopped):
             runner = self._runners.get(FlowId(event.pair))
             if runner is not None:
                 runner.lane_stopped(event)
-        elif isinstance(event, Gap):
+        elif isinstance(event, LostRange):
             log.error("source data given up", flow=event.pair, link=event.link, topic=event.topic,
                       partition=event.partition, lost_from=event.lost_from,
                       lost_to=event.lost_to, detail=event.detail)  # fmt: skip

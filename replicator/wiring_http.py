@@ -14,14 +14,14 @@ from replicator.control.status.unowned_lanes import unowned_lanes
 from replicator.control.store.worker_record import lane_problems
 from replicator.control.worker.pair_view import PairView
 from replicator.dataplane.transport.lane_stats import LaneStats
-from replicator.failover.run import past
-from replicator.observability.figures import FlowFigures, MetricsSnapshot
+from replicator.failover.run.history import history
+from replicator.observability.figures import FlowMetrics, MetricsSnapshot
 from replicator.observability.health import (
     CanaryHealth,
     ClusterHealth,
+    HealthVerdict,
     PairHealth,
     ReadinessFacts,
-    Verdict,
     readiness,
 )
 from replicator.problem import Problem
@@ -42,14 +42,14 @@ class WorkerProvider:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._status = self._kept(self._ask_status, STATUS_SECONDS)
-        self._history = self._kept(lambda: past.history(worker.plan), HISTORY_SECONDS)
+        self._history = self._kept(lambda: history(worker.plan), HISTORY_SECONDS)
         self._groups = self._kept(self._ask_groups, GROUPS_SECONDS)
 
-    def live(self) -> Verdict:
+    def live(self) -> HealthVerdict:
         """Whether every loop of the worker ran recently."""
         return self._worker.liveness.verdict()
 
-    def ready(self) -> Verdict:
+    def ready(self) -> HealthVerdict:
         """Whether clusters answer and the lanes assigned to this worker run."""
         worker = self._worker
         lanes = worker.pool.stats()
@@ -125,7 +125,7 @@ class WorkerProvider:
     def _add_own_trouble(self, status: JsonObject) -> None:
         """Adds what only this worker knows: a cluster that refuses us takes no record of it either."""
         views = self._worker.views()
-        found = {view.pair: [*view.problems, *view.noticed] for view in views}
+        found = {view.pair: [*view.problems, *view.warnings_noticed] for view in views}
         for stats in self._worker.pool.stats():
             for part in lane_problems(stats):
                 problem = Problem(part.code, part.subject, part.detail, part.remedy)
@@ -180,7 +180,9 @@ class WorkerProvider:
                 mine = [s for s in lanes if s.pair == pair.id and s.link == flow.link]
                 stopped = {p.problem for s in mine for p in s.partitions if p.problem}
                 trouble = {problem.code for problem in view.problems} if view else set()
-                noticed = {problem.code for problem in view.noticed} if view else set()
+                warnings_noticed = (
+                    {problem.code for problem in view.warnings_noticed} if view else set()
+                )
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
                 unowned = (
                     None
@@ -190,7 +192,7 @@ class WorkerProvider:
                     )
                 )
                 flows.append(
-                    FlowFigures(
+                    FlowMetrics(
                         link=flow.link,
                         flow=flow.id,
                         state=_state(
@@ -200,8 +202,8 @@ class WorkerProvider:
                             seeding=view is not None and _seeding(view, flow),
                         ),
                         lanes_missing=None if unowned is None else len(unowned),
-                        problem_codes=tuple(sorted(stopped | trouble | noticed)),
-                        duties=view.figures.get(flow.link) if view and view.figures else None,
+                        problem_codes=tuple(sorted(stopped | trouble | warnings_noticed)),
+                        tasks=view.figures.get(flow.link) if view and view.figures else None,
                     )
                 )
         return worker.metrics.render(

@@ -20,7 +20,7 @@ from replicator.api.guard import Guard
 from replicator.api.provider import JsonObject, StatusProvider
 from replicator.api.schemas import ErrorAnswer, HealthAnswer, PauseRequest, ResumeRequest
 from replicator.errors import InputError, NotFoundError, RefusedError, ReplicatorError
-from replicator.observability.health import Verdict
+from replicator.observability.health import HealthVerdict
 from replicator.observability.logging import get_logger
 from replicator.observability.redaction import redact_fields
 
@@ -227,7 +227,7 @@ def _describe_security(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]  # the documented way to extend it
 
 
-def _health(verdict: Verdict) -> Response:
+def _health(verdict: HealthVerdict) -> Response:
     answer: dict[str, object] = {"ok": verdict.ok, "reasons": list(verdict.reasons)}
     if verdict.details:
         answer["details"] = list(verdict.details)

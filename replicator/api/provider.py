@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from replicator.observability.health import Verdict
+from replicator.observability.health import HealthVerdict
 
 JsonObject = dict[str, Any]
 
@@ -24,11 +24,11 @@ class StatusProvider(Protocol):
     the one tree (``replicator.errors``) become an answer with code, subject and remedy.
     """
 
-    def live(self) -> Verdict:
+    def live(self) -> HealthVerdict:
         """Whether the worker's own loops ran recently. Must not wait for anything."""
         ...
 
-    def ready(self) -> Verdict:
+    def ready(self) -> HealthVerdict:
         """Whether the worker does what it is there for. Must not wait for anything."""
         ...
 

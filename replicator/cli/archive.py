@@ -131,7 +131,7 @@ def restore(
 
     The same command given again goes on where it was interrupted.
     """
-    from replicator.spark.archive.restore import Wanted
+    from replicator.spark.archive.restore import RestoreRequest
     from replicator.spark.archive.restore import restore as restore_records
     from replicator.spark.archive.restoring import Selection
     from replicator.spark.session.session import spark_session
@@ -147,7 +147,7 @@ def restore(
         to_offset=to_offset,
         key_prefix=None if key_prefix is None else key_prefix.encode(),
     )
-    wanted = Wanted(plan.topology, _cluster(plan, cluster), selection, rename, append)
+    wanted = RestoreRequest(plan.topology, _cluster(plan, cluster), selection, rename, append)
     settings = spark_settings(master, conf, properties_file)
     with spark_session(settings, name=f"replicator restore {cluster}") as session:
         result: Any = restore_records(session, folder, wanted)

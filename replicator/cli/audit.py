@@ -58,13 +58,13 @@ def audit(
 
     from replicator.clock import SystemClock
     from replicator.control.roles.read import in_force
-    from replicator.spark.audit.run import Auditor, Wanted
+    from replicator.spark.audit.run import Auditor, AuditRequest
     from replicator.spark.copy.continuous import continuously
     from replicator.spark.session.session import spark_session
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))
-    wanted = Wanted(flow, frozenset(topic or ()), bucket, parquet, keep_days)
+    wanted = AuditRequest(flow, frozenset(topic or ()), bucket, parquet, keep_days)
     settings = spark_settings(master, conf, properties_file)
     complete = True
     with spark_session(settings, name=f"replicator audit {flow}") as session:

@@ -155,10 +155,10 @@ def _copied(
 
 def _release(plan: "Plan", pair: "PairPlan", topics: list[str], output: Output) -> None:
     from replicator.clock import SystemClock
-    from replicator.control.backfill.handover import hand_back, read_settled_control
+    from replicator.control.backfill.handover import hand_back, read_control_past_open_transactions
     from replicator.spark.copy.bulk_plan import unfinished
 
-    seeds = unfinished(read_settled_control(plan, pair), pair, topics)
+    seeds = unfinished(read_control_past_open_transactions(plan, pair), pair, topics)
     hand_back(plan, pair, seeds, clock=SystemClock())
     released = [{"topic": seed.topic, "partition": seed.partition} for seed in seeds]
     many = "partition" if len(released) == 1 else "partitions"

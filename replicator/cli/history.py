@@ -29,10 +29,10 @@ def history(
 
     Reads the control topics themselves, so it works with no worker running.
     """
-    from replicator.failover.run import past
+    from replicator.failover.run.history import history
     from replicator.topology.load import require_plan, topology_path
 
-    result = past.history(require_plan(topology_path(file)), link)
+    result = history(require_plan(topology_path(file)), link)
     render(result, output, text=_text(result["entries"]))
 
 

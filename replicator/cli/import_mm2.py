@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from replicator.control.operator.mm2_adoption import Survey
     from replicator.mm2.import_map import Imported
-    from replicator.mm2.verdicts import Verdict
+    from replicator.mm2.verdicts import MappingVerdict
     from replicator.topology.plan import Plan
 
 _KEY_WIDTH = 48
@@ -167,7 +167,7 @@ def _plain(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
-def _counts(verdicts: "Sequence[Verdict]") -> str:
+def _counts(verdicts: "Sequence[MappingVerdict]") -> str:
     counts = dict.fromkeys(_STYLES, 0)
     for verdict in verdicts:
         counts[verdict.outcome] += 1
@@ -175,7 +175,7 @@ def _counts(verdicts: "Sequence[Verdict]") -> str:
     return f"{len(verdicts)} keys: {parts}."
 
 
-def _say_verdicts(verdicts: "Sequence[Verdict]") -> None:
+def _say_verdicts(verdicts: "Sequence[MappingVerdict]") -> None:
     """A table whose lines are never folded, so that keys and places in it can be found and copied."""
     width = min(max((len(verdict.key) for verdict in verdicts), default=0), _KEY_WIDTH)
     say(f"line  {'key':<{width}}  verdict        where, or why", style="bold")

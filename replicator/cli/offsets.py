@@ -11,7 +11,7 @@ from replicator.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from replicator.offsets.lines import Crossing
+    from replicator.offsets.lines import TranslationPath
     from replicator.offsets.trace import Place
     from replicator.offsets.translation import Translation
     from replicator.topology.plan import PairPlan, Plan
@@ -111,14 +111,14 @@ def trace(
 
 def _way(
     plan: "Plan", pair: "PairPlan", topic: str, partition: int, *, reverse: bool
-) -> "Crossing":
+) -> "TranslationPath":
     """The way over that the flow's own copies make."""
-    from replicator.offsets.lines import crossings
+    from replicator.offsets.lines import translation_paths
 
     source, target = pair.source.alias, pair.target.alias
     ways = [
         way
-        for way in crossings(plan, source, target, topic, partition)
+        for way in translation_paths(plan, source, target, topic, partition)
         if any(part.back is None for part in way.components)
     ]
     if not reverse:
@@ -126,7 +126,7 @@ def _way(
             return ways[0]
     else:
         for name in [way.target_topic for way in ways] or [topic]:
-            for way in crossings(plan, target, source, name, partition):
+            for way in translation_paths(plan, target, source, name, partition):
                 if any(part.there is None for part in way.components):
                     return way
     raise InputError(
@@ -135,7 +135,7 @@ def _way(
     )
 
 
-def _sentence(way: "Crossing", offset: int, answer: "Translation") -> str:
+def _sentence(way: "TranslationPath", offset: int, answer: "Translation") -> str:
     place = f"{way.here} {way.topic}/{way.partition} at {offset}"
     if answer.offset is None:
         return f"{place} has no position on {way.there}: {answer.reason}."

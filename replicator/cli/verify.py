@@ -53,11 +53,11 @@ def verify(
     """
     from replicator.control.roles.read import in_force
     from replicator.spark.session.session import spark_session
-    from replicator.spark.verify.run import Wanted, verify_flow
+    from replicator.spark.verify.run import VerifyRequest, verify_flow
     from replicator.topology.load import require_plan, topology_path
 
     plan = in_force(require_plan(topology_path(file)))
-    wanted = Wanted(
+    wanted = VerifyRequest(
         flow=flow,
         topics=frozenset(topic or ()),
         from_ms=milliseconds(from_time, option="--from"),

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 
 from replicator.demo.sample import FlowSample, Sample
-from replicator.demo.verdict import Verdict
+from replicator.demo.verdict import DemoVerdict
 from replicator.demo.words import numbers, seconds
 
 PLAIN_EVERY_SECONDS = 3.0
@@ -76,7 +76,7 @@ class Screen:
             self._live.stop()
             self._live = None
 
-    def show_verdict(self, verdict: Verdict) -> None:
+    def show_verdict(self, verdict: DemoVerdict) -> None:
         """The table of the verdict and what the judge found."""
         self.end_table()
         self._console.print(verdict_table(verdict))
@@ -140,7 +140,7 @@ def lanes_by_worker(flow: FlowSample, *, dead: str | None) -> str:
     )
 
 
-def verdict_table(verdict: Verdict) -> Table:
+def verdict_table(verdict: DemoVerdict) -> Table:
     """What was written where, and what stands where."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("on cluster", "in topic", "written on"):

@@ -23,7 +23,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class DemoVerdict:
     """What was counted, and what the judge of the whole history found."""
 
     rows: tuple[Row, ...]
@@ -43,7 +43,7 @@ class Verdict:
         return lines
 
 
-def judge(scenario: Scenario, events: Sequence[Event]) -> Verdict:
+def judge(scenario: Scenario, events: Sequence[Event]) -> DemoVerdict:
     """Judges everything that was written and found.
 
     Args:
@@ -51,7 +51,7 @@ def judge(scenario: Scenario, events: Sequence[Event]) -> Verdict:
         events: of all writers and of the final scans.
     """
     report = check([*scenario.expected_flows(), *events], naming=scenario.naming)
-    return Verdict(tuple(_rows(scenario, events)), report)
+    return DemoVerdict(tuple(_rows(scenario, events)), report)
 
 
 def _rows(scenario: Scenario, events: Iterable[Event]) -> Iterable[Row]:

@@ -11,10 +11,10 @@ from typing import Any
 from replicator.clock import Clock
 from replicator.control.roles.read import in_force
 from replicator.control.store.drills import write_drill
-from replicator.drill.environment.environment import Ground, Tell
-from replicator.drill.environment.link_environment import LinkGround, refuse_what_cannot_be
+from replicator.drill.environment.environment import Environment, Tell
+from replicator.drill.environment.link_environment import LinkEnvironment, refuse_what_cannot_be
 from replicator.drill.environment.sandbox import Sandbox
-from replicator.drill.execution.execution import Play
+from replicator.drill.execution.execution import Execution
 from replicator.drill.execution.settling import SETTLE_SECONDS, settle
 from replicator.drill.execution.steps import StepLog
 from replicator.drill.execution.traffic import Traffic
@@ -58,7 +58,7 @@ def run_in_sandbox(
         ReplicatorError: clusters or workers did not start; there is no report then.
     """
     with Sandbox(drill, original, clock=clock, tell=tell) as ground:
-        return play_on(ground, drill, place=place, clock=clock, tell=tell)
+        return execute_on(ground, drill, place=place, clock=clock, tell=tell)
 
 
 def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, tell: Tell) -> Stored:
@@ -70,14 +70,16 @@ def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, tell: T
     """
     now = in_force(plan)
     refuse_what_cannot_be(drill, now)
-    with LinkGround(drill, now, file_plan=plan, clock=clock, tell=tell) as ground:
-        stored = play_on(ground, drill, place=place, clock=clock, tell=tell)
+    with LinkEnvironment(drill, now, file_plan=plan, clock=clock, tell=tell) as ground:
+        stored = execute_on(ground, drill, place=place, clock=clock, tell=tell)
     for alias, reason in write_drill(plan, digest(stored.report)).items():
         tell("digest", f"not written into the control topic of {alias}: {reason}")
     return stored
 
 
-def play_on(ground: Ground, drill: Drill, *, place: Place, clock: Clock, tell: Tell) -> Stored:
+def execute_on(
+    ground: Environment, drill: Drill, *, place: Place, clock: Clock, tell: Tell
+) -> Stored:
     """Plays the drill on a ground and stores the report, also of one that was ended early.
 
     Raises:
@@ -90,7 +92,7 @@ def play_on(ground: Ground, drill: Drill, *, place: Place, clock: Clock, tell: T
         outcome.result = f"{scene.pair.id} copies {scene.topic}"
     traffic = Traffic(scene, drill.load)
     try:
-        play = Play(drill, scene, ground=ground, traffic=traffic, steps=steps, clock=clock)
+        play = Execution(drill, scene, ground=ground, traffic=traffic, steps=steps, clock=clock)
         played = play.run()
         with steps.step("both sides are read and compared") as outcome:
             settled = settle(

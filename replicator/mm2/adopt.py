@@ -26,18 +26,18 @@ _CONNECTORS = frozenset({"group", "sourceClusterAlias"})
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ConnectorProgress:
     """The last source offset that was copied, per partition; partitions without one are absent.
 
-    ``doubtful`` are partitions for which several connectors stored different offsets. The lowest
+    ``unconfirmed`` are partitions for which several connectors stored different offsets. The lowest
     counts: what the others copied beyond it may be copied again, and nothing is left out.
     """
 
     last_copied: dict[TopicPartition, int]
-    doubtful: frozenset[TopicPartition] = frozenset()
+    unconfirmed: frozenset[TopicPartition] = frozenset()
 
 
-def decode_progress(records: Iterable[tuple[bytes, bytes]], cluster: str) -> Progress:
+def decode_progress(records: Iterable[tuple[bytes, bytes]], cluster: str) -> ConnectorProgress:
     """The progress of the flows out of one cluster.
 
     Args:
@@ -62,7 +62,7 @@ def decode_progress(records: Iterable[tuple[bytes, bytes]], cluster: str) -> Pro
                 remedy="Name the release of MirrorMaker 2 that wrote it; nothing was changed.",
             ) from error
         stored.setdefault(key, set()).add(offset)
-    return Progress(
+    return ConnectorProgress(
         {key: min(offsets) for key, offsets in stored.items()},
         frozenset(key for key, offsets in stored.items() if len(offsets) > 1),
     )
@@ -70,7 +70,7 @@ def decode_progress(records: Iterable[tuple[bytes, bytes]], cluster: str) -> Pro
 
 def read_progress(
     target: ClusterPlan, admin: ClusterAdmin, topic: str, cluster: str, *, client_id: str
-) -> Progress:
+) -> ConnectorProgress:
     """Reads the offsets topic to its end.
 
     Raises:

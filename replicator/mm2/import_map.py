@@ -12,11 +12,11 @@ from typing import Any
 from replicator.mm2.import_cluster import ClusterImport
 from replicator.mm2.import_flow import FlowImport, import_flow
 from replicator.mm2.import_links import make_links
-from replicator.mm2.leftovers import settle_leftovers
+from replicator.mm2.leftovers import decide_leftovers
 from replicator.mm2.properties import Entry
 from replicator.mm2.scopes import Settings
 from replicator.mm2.security_values import PLACEHOLDER
-from replicator.mm2.verdicts import Verdict, VerdictSheet
+from replicator.mm2.verdicts import MappingVerdict, VerdictSheet
 from replicator.policy.provenance import MAX_ALIAS_LENGTH
 from replicator.policy.values import Naming
 
@@ -49,7 +49,7 @@ class Imported:
     """What became of a properties file; ``document`` is None when a problem keeps it from being made."""
 
     document: dict[str, Any] | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[MappingVerdict, ...]
     flows: tuple[MirroredFlow, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -78,7 +78,7 @@ def import_properties(entries: Sequence[Entry], *, name: str = DEFAULT_NAME) -> 
     for flow in flows:
         if problems or not flow.copies:
             _forget_places(flow, sheet)
-    settle_leftovers(settings, sheet, copying)
+    decide_leftovers(settings, sheet, copying)
     for entry in settings.entries:
         if PLACEHOLDER in entry.value and sheet.is_mapped(entry):
             sheet.needless(entry, "a configuration provider fills it in: check what stands there")

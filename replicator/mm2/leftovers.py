@@ -41,7 +41,7 @@ OVERRIDES = (
 KNOWN = FLOW_KEYS | CLUSTER_KEYS | CONSUMER_KEYS | WORKER_KEYS | set(CLIENT_SETTINGS) | set(NAMES)
 
 
-def settle_leftovers(settings: Settings, sheet: VerdictSheet, flows: Sequence[FlowImport]) -> None:
+def decide_leftovers(settings: Settings, sheet: VerdictSheet, flows: Sequence[FlowImport]) -> None:
     """Gives every entry without a finding its verdict."""
     copied = {f"{flow.source[0]}->{flow.target[0]}" for flow in flows}
     used = {end[0] for flow in flows for end in (flow.source, flow.target)}

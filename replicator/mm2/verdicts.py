@@ -11,7 +11,7 @@ from replicator.mm2.unmapped import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MappingVerdict:
     """One key: where it went (``to``, paths in the topology), and why not or how else.
 
     Values never stand in it: some of them are secrets.
@@ -76,10 +76,10 @@ class VerdictSheet:
         """Entries about which nothing was said yet."""
         return [entry for entry, found in self._findings.items() if not found.outcomes]
 
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> tuple[MappingVerdict, ...]:
         """One verdict per entry, in the order of the file."""
         return tuple(
-            Verdict(
+            MappingVerdict(
                 line=entry.line,
                 key=entry.key,
                 outcome=_strongest(found.outcomes),

@@ -1,6 +1,6 @@
 """What metrics are made from: the shapes of figures, without knowing who gathers them.
 
-``LaneFigures`` and ``PartitionFigures`` are what ``dataplane.events.LaneStats`` and its partitions
+``LaneMetrics`` and ``PartitionMetrics`` are what ``dataplane.events.LaneStats`` and its partitions
 look like from here; layers forbid this room to import them. Pure.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
-class PartitionFigures(Protocol):
+class PartitionMetrics(Protocol):
     """One partition of a lane; counters count since the lane started; -1 is not yet known."""
 
     @property
@@ -30,7 +30,7 @@ class PartitionFigures(Protocol):
     def bytes(self) -> int: ...  # noqa: D102
 
 
-class LaneFigures(Protocol):
+class LaneMetrics(Protocol):
     """One lane; counters count since its process took it; buckets are plain counts per bucket."""
 
     @property
@@ -42,7 +42,7 @@ class LaneFigures(Protocol):
     @property
     def state(self) -> str: ...  # noqa: D102
     @property
-    def partitions(self) -> Sequence[PartitionFigures]: ...  # noqa: D102
+    def partitions(self) -> Sequence[PartitionMetrics]: ...  # noqa: D102
     @property
     def records(self) -> int: ...  # noqa: D102
     @property
@@ -78,7 +78,7 @@ class LaneFigures(Protocol):
 
 
 @dataclass(slots=True)
-class DutyFigures:
+class TaskMetrics:
     """What the controller's duties counted for one flow; counters only grow while it lives.
 
     ``translations`` are group positions carried over, by grade. ``groups_synced_at_ms`` is -1 before
@@ -96,10 +96,10 @@ class DutyFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowFigures:
+class FlowMetrics:
     """One flow of one link as the worker knows it.
 
-    ``lanes_missing`` is None while this worker does not know who owns the flow's lanes; ``duties``
+    ``lanes_missing`` is None while this worker does not know who owns the flow's lanes; ``tasks``
     where another worker is the flow's controller.
     """
 
@@ -108,11 +108,11 @@ class FlowFigures:
     state: str
     lanes_missing: int | None = None
     problem_codes: tuple[str, ...] = ()
-    duties: DutyFigures | None = None
+    tasks: TaskMetrics | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class LinkFigures:
+class LinkMetrics:
     """One link with roles: the role of each of its clusters, and what its last change took.
 
     ``duration_seconds`` and ``lost_records`` are None where no change is on record.
@@ -131,19 +131,19 @@ class MetricsSnapshot:
 
     now_ms: int
     plan_hash: str
-    lanes: Sequence[LaneFigures]
-    flows: Sequence[FlowFigures]
-    links: Sequence[LinkFigures] = ()
+    lanes: Sequence[LaneMetrics]
+    flows: Sequence[FlowMetrics]
+    links: Sequence[LinkMetrics] = ()
 
 
-def lag_records(partition: PartitionFigures) -> int | None:
+def lag_records(partition: PartitionMetrics) -> int | None:
     """Records left to read; None while position or end is not known."""
     if partition.source_end < 0 or partition.position < 0:
         return None
     return max(0, partition.source_end - partition.position)
 
 
-def lag_seconds(partition: PartitionFigures, *, now_ms: int) -> float | None:
+def lag_seconds(partition: PartitionMetrics, *, now_ms: int) -> float | None:
     """Age of the last record read where any is left, 0 where none is; None when not known."""
     left = lag_records(partition)
     if left is None:

@@ -12,7 +12,7 @@ from replicator.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealthVerdict:
     """An answer and the reasons for it; no reason when the answer is yes.
 
     ``details`` are worth knowing whatever the answer is.
@@ -48,7 +48,7 @@ class Liveness:
         """The loop ended on purpose."""
         self._limits.pop(name, None)
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> HealthVerdict:
         """Alive when every watched loop has beaten within its limit."""
         now = self._clock.monotonic()
         reasons = tuple(
@@ -56,7 +56,7 @@ class Liveness:
             for name, limit_seconds in sorted(self._limits.copy().items())
             if (silent_seconds := now - self._beats[name]) > limit_seconds
         )
-        return Verdict(not reasons, reasons)
+        return HealthVerdict(not reasons, reasons)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class ReadinessFacts:
     canaries: Sequence[CanaryHealth] = ()
 
 
-def readiness(facts: ReadinessFacts) -> Verdict:
+def readiness(facts: ReadinessFacts) -> HealthVerdict:
     """Ready when clusters answer, assignments have come, assigned lanes run, and it is no drain.
 
     Canaries are told and decide nothing: to restart or to leave out a worker mends no slow flow.
@@ -132,4 +132,4 @@ def readiness(facts: ReadinessFacts) -> Verdict:
                 f"{pair.flow}: {pair.lanes_running} of {pair.lanes_assigned} assigned lanes run"
             )
     details = tuple(canary.words() for canary in facts.canaries)
-    return Verdict(not reasons, tuple(reasons), details)
+    return HealthVerdict(not reasons, tuple(reasons), details)

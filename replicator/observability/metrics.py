@@ -17,7 +17,7 @@ from prometheus_client.samples import Sample as Line
 
 from replicator.observability.build import Build, current_build
 from replicator.observability.catalogue import CATALOGUE, PREFIX, Metric
-from replicator.observability.figures import LaneFigures, MetricsSnapshot
+from replicator.observability.figures import LaneMetrics, MetricsSnapshot
 from replicator.observability.samples import Families, Sample
 from replicator.observability.totals import Totals
 
@@ -41,7 +41,7 @@ class Metrics:
         self._totals = Totals(buckets=len(self._bounds) + 1, detail=detail)
         self._lock = threading.Lock()
 
-    def observe(self, lanes: Iterable[LaneFigures]) -> None:
+    def observe(self, lanes: Iterable[LaneMetrics]) -> None:
         """Adds statistics as they arrive from the lanes."""
         with self._lock:
             for lane in lanes:

@@ -22,9 +22,9 @@ from replicator.observability.catalogue import (
     Metric,
 )
 from replicator.observability.figures import (
-    DutyFigures,
-    LaneFigures,
+    LaneMetrics,
     MetricsSnapshot,
+    TaskMetrics,
     lag_records,
     lag_seconds,
 )
@@ -99,7 +99,7 @@ class Families:
         for entry in CATALOGUE:
             yield entry, list(self._samples(entry.name))
 
-    def _look_at(self, lane: LaneFigures) -> None:
+    def _look_at(self, lane: LaneMetrics) -> None:
         now = self._now.setdefault((lane.link, lane.pair), _FlowNow())
         now.lanes[lane.state] = now.lanes.get(lane.state, 0) + 1
         if lane.checkpoint_at_ms > 0:
@@ -180,7 +180,7 @@ class Families:
                 for state in FLOW_STATES:
                     yield Sample((*key, state), int(state == entry.state))
             elif name.startswith(("group_", "canary_")):
-                yield from self._of_duties(name, key, entry.duties)
+                yield from self._of_duties(name, key, entry.tasks)
             elif name == "problems":
                 for code in sorted(set(entry.problem_codes)):
                     yield Sample((*key, code), entry.problem_codes.count(code))
@@ -189,19 +189,19 @@ class Families:
                 for kind in DRIFT_KINDS:
                     yield Sample((*key, kind), kinds.count(kind))
 
-    def _of_duties(self, name: str, key: FlowKey, duties: DutyFigures | None) -> Iterator[Sample]:
-        if duties is None:
+    def _of_duties(self, name: str, key: FlowKey, tasks: TaskMetrics | None) -> Iterator[Sample]:
+        if tasks is None:
             return  # another worker is the flow's controller, and tells
         if name == "group_translation_total":
             for grade in GRADES:
-                yield Sample((*key, grade), duties.translations.get(grade, 0))
+                yield Sample((*key, grade), tasks.translations.get(grade, 0))
         elif name == "canary_roundtrip_seconds":
-            buckets = duties.canary_buckets or [0] * len(self._bounds)
-            yield from self._histogram(key, buckets, duties.canary_sum_seconds)
+            buckets = tasks.canary_buckets or [0] * len(self._bounds)
+            yield from self._histogram(key, buckets, tasks.canary_sum_seconds)
         elif name == "canary_lost_total":
-            yield Sample(key, duties.canary_lost)
-        elif duties.groups_synced_at_ms >= 0:
-            age_seconds = (self._snapshot.now_ms - duties.groups_synced_at_ms) / 1000
+            yield Sample(key, tasks.canary_lost)
+        elif tasks.groups_synced_at_ms >= 0:
+            age_seconds = (self._snapshot.now_ms - tasks.groups_synced_at_ms) / 1000
             yield Sample(key, max(0.0, age_seconds))
 
     def _of_now(self, name: str, key: FlowKey, now: _FlowNow) -> Iterator[Sample]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replicator.identifiers import is_canary_topic
-from replicator.observability.figures import LaneFigures
+from replicator.observability.figures import LaneMetrics
 
 LaneKey = tuple[str, str, int]
 FlowKey = tuple[str, str]
@@ -76,7 +76,7 @@ class Totals:
             self.flows[link, flow] = totals
         return totals
 
-    def observe(self, lane: LaneFigures) -> None:
+    def observe(self, lane: LaneMetrics) -> None:
         """Adds what this observation has more than the last one of the same life."""
         key = (lane.pair, lane.link, lane.lane)
         seen = _Life(

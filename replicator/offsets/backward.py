@@ -4,10 +4,10 @@ The answer is the source offset of the first record of ours at or after the posi
 none, the point up to which the source was copied.
 """
 
-from replicator.offsets.forward import Gap
+from replicator.offsets.forward import UnmarkedSpan
 from replicator.offsets.runs import Known, Pair
 from replicator.offsets.translation import (
-    LineFacts,
+    PartitionFacts,
     Translation,
     bounded,
     exact,
@@ -17,7 +17,9 @@ from replicator.offsets.translation import (
 BEFORE_ADOPTION = "the position may be among copies that another program made"
 
 
-def locate(known: Known, position: int, facts: LineFacts, *, tight: bool) -> Translation | Gap:
+def locate(
+    known: Known, position: int, facts: PartitionFacts, *, tight: bool
+) -> Translation | UnmarkedSpan:
     """The answer, or the stretch of the target log that holds it; see ``forward.locate``."""
     here, _ = known.since(facts.target_start)
     found = known.last_before(position)
@@ -32,7 +34,7 @@ def locate(known: Known, position: int, facts: LineFacts, *, tight: bool) -> Tra
         if follower is None and until >= facts.target_end:
             return _on_source(_at_end(below, position, facts, joins=joins), facts)
         end = follower[1].start if follower is not None else facts.target_end
-        return Gap(until, end, below, follower[0] if follower is not None else None)
+        return UnmarkedSpan(until, end, below, follower[0] if follower is not None else None)
     above, unmarked = follower[0], follower[1].unmarked
     if below is None and facts.adopted and position < above.target:
         return unavailable(BEFORE_ADOPTION)
@@ -43,12 +45,12 @@ def locate(known: Known, position: int, facts: LineFacts, *, tight: bool) -> Tra
             return bounded(below.source + 1, again, "records without a hop stand at the position")
     if tight and not joins and not _empty_before(here, position, facts):
         start = below.target + 1 if below is not None else facts.target_start
-        return Gap(max(start, facts.target_start), position, below, above)
+        return UnmarkedSpan(max(start, facts.target_start), position, below, above)
     low = below.source + 1 if below is not None and joins else above.source
     return _on_source(exact(above.source, low=low), facts)
 
 
-def settle(gap: Gap, position: int, facts: LineFacts, why: str) -> Translation:
+def settle(gap: UnmarkedSpan, position: int, facts: PartitionFacts, why: str) -> Translation:
     """The best answer when looking further is not allowed: never past the true position."""
     if gap.end <= position and gap.above is not None:  # only the least position was still wanted
         return _on_source(exact(gap.above.source), facts)
@@ -60,13 +62,15 @@ def settle(gap: Gap, position: int, facts: LineFacts, why: str) -> Translation:
     return _on_source(bounded(gap.below.source + 1, again, why), facts)
 
 
-def _empty_before(known: Known, position: int, facts: LineFacts) -> bool:
+def _empty_before(known: Known, position: int, facts: PartitionFacts) -> bool:
     """Whether it is known that nothing of ours stands before the position."""
     first = known.window_at(facts.target_start)
     return first is not None and first.end >= position
 
 
-def _at_end(below: Pair | None, position: int, facts: LineFacts, *, joins: bool) -> Translation:
+def _at_end(
+    below: Pair | None, position: int, facts: PartitionFacts, *, joins: bool
+) -> Translation:
     copied = facts.copied_to
     if below is None and facts.adopted and position < facts.target_end:
         return unavailable(BEFORE_ADOPTION)
@@ -81,14 +85,14 @@ def _at_end(below: Pair | None, position: int, facts: LineFacts, *, joins: bool)
     return bounded(after, again, "no checkpoint says how far the copy came")
 
 
-def _older(below: Pair | None, position: int, facts: LineFacts) -> Translation:
+def _older(below: Pair | None, position: int, facts: PartitionFacts) -> Translation:
     reason = "the position is older than the target's log start"
     if below is None:
         return unavailable(reason)
     return _on_source(bounded(below.source + 1, position - below.target - 1, reason), facts)
 
 
-def _on_source(answer: Translation, facts: LineFacts) -> Translation:
+def _on_source(answer: Translation, facts: PartitionFacts) -> Translation:
     """The source may have lost what the position asks for."""
     start = facts.source_start
     if answer.offset is None or start is None or answer.offset >= start:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from replicator.offsets.runs import Known, Pair
 from replicator.offsets.translation import (
-    LineFacts,
+    PartitionFacts,
     Translation,
     bounded,
     exact,
@@ -19,7 +19,7 @@ from replicator.offsets.translation import (
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class UnmarkedSpan:
     """The answer is in ``[start, end)`` of the target log; the neighbours are known, or None."""
 
     start: int
@@ -28,7 +28,9 @@ class Gap:
     above: Pair | None
 
 
-def locate(known: Known, wanted: int, facts: LineFacts, *, tight: bool) -> Translation | Gap:
+def locate(
+    known: Known, wanted: int, facts: PartitionFacts, *, tight: bool
+) -> Translation | UnmarkedSpan:
     """The answer, or where it must be.
 
     Args:
@@ -49,20 +51,20 @@ def locate(known: Known, wanted: int, facts: LineFacts, *, tight: bool) -> Trans
     follower = here.first_from(after)
     if follower is None:
         if known_to < facts.target_end:
-            return Gap(known_to, facts.target_end, below, None)
+            return UnmarkedSpan(known_to, facts.target_end, below, None)
         return _at_end(below, wanted, known_to, here, facts)
     above, neighbours = follower[0], follower[1].start <= after
     if above.source == wanted and (neighbours or not tight):
         return exact(above.target, low=after if neighbours else above.target)
     if not neighbours:
-        return Gap(known_to, follower[1].start, below, above)
+        return UnmarkedSpan(known_to, follower[1].start, below, above)
     if below is None:
         return _at_start(above, wanted, gone, facts)
     unmarked = _unmarked(here, after, above.target, facts)
     return _before_unmarked(unmarked) if unmarked else exact(above.target, low=after)
 
 
-def settle(gap: Gap, wanted: int, facts: LineFacts, why: str) -> Translation:
+def settle(gap: UnmarkedSpan, wanted: int, facts: PartitionFacts, why: str) -> Translation:
     """The best answer when looking further is not allowed: never past the true position."""
     if gap.below is None and not (facts.target_start == 0 and facts.from_earliest):
         return unavailable(f"{why}, and no copy below the position is known")
@@ -72,7 +74,7 @@ def settle(gap: Gap, wanted: int, facts: LineFacts, why: str) -> Translation:
     return bounded(gap.start, again, why)
 
 
-def guess(gap: Gap, wanted: int, facts: LineFacts) -> int:
+def guess(gap: UnmarkedSpan, wanted: int, facts: PartitionFacts) -> int:
     """Where in the gap the position should be, if the copy is evenly spread between its neighbours."""
     low, high = gap.below, gap.above
     if low is None:
@@ -87,7 +89,7 @@ def guess(gap: Gap, wanted: int, facts: LineFacts) -> int:
     return min(max(place, gap.start), gap.end)
 
 
-def _unmarked(known: Known, start: int, end: int, facts: LineFacts) -> list[int]:
+def _unmarked(known: Known, start: int, end: int, facts: PartitionFacts) -> list[int]:
     """Records between neighbours that may be ours without saying so."""
     window = known.window_at(start)
     if facts.cyclic or window is None:
@@ -99,7 +101,7 @@ def _before_unmarked(unmarked: list[int]) -> Translation:
     return bounded(unmarked[0], len(unmarked), "records without a hop stand at the position")
 
 
-def _at_start(above: Pair, wanted: int, gone: Pair | None, facts: LineFacts) -> Translation:
+def _at_start(above: Pair, wanted: int, gone: Pair | None, facts: PartitionFacts) -> Translation:
     """The oldest copy that exists is above the position: was there ever one between?"""
     start = facts.source_start
     if start is not None and start >= above.source:
@@ -116,7 +118,7 @@ def _at_start(above: Pair, wanted: int, gone: Pair | None, facts: LineFacts) -> 
 
 
 def _at_end(
-    below: Pair | None, wanted: int, end: int, known: Known, facts: LineFacts
+    below: Pair | None, wanted: int, end: int, known: Known, facts: PartitionFacts
 ) -> Translation:
     """No copy at or above the position exists: the end of the target, if the copy got that far."""
     if below is None:
@@ -130,7 +132,7 @@ def _at_end(
     return bounded(end, wanted - copied, "the copy has not come that far yet")
 
 
-def _nothing_there(wanted: int, end: int, facts: LineFacts) -> Translation:
+def _nothing_there(wanted: int, end: int, facts: PartitionFacts) -> Translation:
     copied = facts.copied_to
     if copied is None:
         return unavailable("nothing was copied yet")

@@ -16,7 +16,7 @@ Rewind = Literal["never", "follow"]
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class GroupPosition:
     """Where a group stands; everything below was processed."""
 
     offset: int
@@ -32,7 +32,7 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class GroupFacts:
     """One group in one partition.
 
     Attributes:
@@ -44,8 +44,8 @@ class Facts:
         last: of the last sync, as far as it is remembered.
     """
 
-    here: Position | None
-    there: Position | None
+    here: GroupPosition | None
+    there: GroupPosition | None
     there_active: bool
     translation: Translation | None
     back: Translation | None = None
@@ -53,7 +53,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class GroupOutcomeDraft:
     """What to do, and why; ``offset`` is the position that is right over there, where one is."""
 
     action: Action
@@ -62,7 +62,7 @@ class Outcome:
     reason: str = ""
 
 
-def needs_back(facts: Facts) -> bool:
+def needs_back(facts: GroupFacts) -> bool:
     """Whether ``back`` is needed to decide: only before a position would be moved forward."""
     translation, there = facts.translation, facts.there
     return (
@@ -75,44 +75,46 @@ def needs_back(facts: Facts) -> bool:
     )
 
 
-def decide(facts: Facts, *, rewind: Rewind = "never") -> Outcome:
+def decide(facts: GroupFacts, *, rewind: Rewind = "never") -> GroupOutcomeDraft:
     """Decides; a refusal is something a person may want to know, keeping is the normal case."""
     here, there, translation = facts.here, facts.there, facts.translation
     if here is None:
-        return Outcome("keep", reason="the group has no position here")
+        return GroupOutcomeDraft("keep", reason="the group has no position here")
     if translation is None or translation.offset is None:
         reason = translation.reason if translation is not None else "not translated"
-        return Outcome("refuse", reason=reason)
+        return GroupOutcomeDraft("refuse", reason=reason)
     offset = translation.offset
     if facts.there_active:
         if there is not None and there.offset >= offset:
-            return Outcome("keep", offset, reason="active there, and not behind")
-        return Outcome("refuse", offset, reason="the group is active on the target")
+            return GroupOutcomeDraft("keep", offset, reason="active there, and not behind")
+        return GroupOutcomeDraft("refuse", offset, reason="the group is active on the target")
     if there is None:
-        return Outcome("commit", offset, here.metadata, "first position there")
+        return GroupOutcomeDraft("commit", offset, here.metadata, "first position there")
     if offset > there.offset:
         if _echo(facts, here):
-            return Outcome("keep", offset, reason="stands for the same records")
-        return Outcome("commit", offset, here.metadata, "moved on here")
+            return GroupOutcomeDraft("keep", offset, reason="stands for the same records")
+        return GroupOutcomeDraft("commit", offset, here.metadata, "moved on here")
     if offset == there.offset:
         if facts.last is not None and here.metadata != there.metadata:
-            return Outcome("commit", offset, here.metadata, "its metadata changed")
-        return Outcome("keep", offset, reason="in step")
+            return GroupOutcomeDraft("commit", offset, here.metadata, "its metadata changed")
+        return GroupOutcomeDraft("keep", offset, reason="in step")
     return _behind(facts, here, there, offset, rewind)
 
 
-def _echo(facts: Facts, here: Position) -> bool:
+def _echo(facts: GroupFacts, here: GroupPosition) -> bool:
     back = facts.back
     return back is not None and back.offset is not None and here.offset <= back.offset
 
 
-def _behind(facts: Facts, here: Position, there: Position, offset: int, rewind: Rewind) -> Outcome:
+def _behind(
+    facts: GroupFacts, here: GroupPosition, there: GroupPosition, offset: int, rewind: Rewind
+) -> GroupOutcomeDraft:
     """The position there is beyond the one here: it ran there, or went back here."""
     last = facts.last
     if last is None or here.offset >= last.here:
-        return Outcome("keep", offset, reason="further ahead there")
+        return GroupOutcomeDraft("keep", offset, reason="further ahead there")
     if rewind == "never":
-        return Outcome("refuse", offset, reason="went back here, and rewind is 'never'")
+        return GroupOutcomeDraft("refuse", offset, reason="went back here, and rewind is 'never'")
     if there.offset != last.there:
-        return Outcome("refuse", offset, reason="went back here, but moved there as well")
-    return Outcome("commit", offset, here.metadata, "went back here")
+        return GroupOutcomeDraft("refuse", offset, reason="went back here, but moved there as well")
+    return GroupOutcomeDraft("commit", offset, here.metadata, "went back here")

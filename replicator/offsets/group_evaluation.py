@@ -5,23 +5,23 @@ from dataclasses import replace
 
 from replicator.kafka.groups import CommittedOffset
 from replicator.offsets.group_decision import (
-    Facts,
-    Position,
+    GroupFacts,
+    GroupPosition,
     Rewind,
     Synced,
     decide,
     needs_back,
 )
 from replicator.offsets.group_report import GroupState, PartitionOutcome
-from replicator.offsets.lines import Crossing
+from replicator.offsets.lines import TranslationPath
 from replicator.offsets.translation import Translation
 from replicator.offsets.translator import Translator
 
 
 def evaluate(
     translator: Translator,
-    crossing: Crossing,
-    back: Crossing | None,
+    crossing: TranslationPath,
+    back: TranslationPath | None,
     *,
     here: CommittedOffset,
     there: CommittedOffset | None,
@@ -35,9 +35,9 @@ def evaluate(
         ReplicatorError: a cluster cannot be read.
     """
     translation = translator.cross(crossing, here.offset)
-    facts = Facts(
-        here=Position(here.offset, here.metadata),
-        there=None if there is None else Position(there.offset, there.metadata),
+    facts = GroupFacts(
+        here=GroupPosition(here.offset, here.metadata),
+        there=None if there is None else GroupPosition(there.offset, there.metadata),
         there_active=there_active,
         translation=translation,
         last=last,

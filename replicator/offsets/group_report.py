@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from replicator.identifiers import JsonObject
 from replicator.kafka.wire_json import decode_key, decode_value, encode_key, encode_value
-from replicator.offsets.group_decision import Outcome
+from replicator.offsets.group_decision import GroupOutcomeDraft
 from replicator.offsets.translation import Grade
 
 KIND = "group-sync"
@@ -38,7 +38,7 @@ class PartitionOutcome:
     least_reread: int
     source_lag: int | None
     target_lag: int | None
-    outcome: Outcome
+    outcome: GroupOutcomeDraft
     reason: str = ""
     metadata: str = ""
 

@@ -15,10 +15,10 @@ from replicator.clock import Clock
 from replicator.errors import ReplicatorError
 from replicator.identifiers import RESERVED_PREFIX, TopicPartition
 from replicator.kafka.groups import CommittedOffset, GroupDescription
-from replicator.offsets.group_decision import Outcome, Synced
+from replicator.offsets.group_decision import GroupOutcomeDraft, Synced
 from replicator.offsets.group_evaluation import committed, evaluate, state_of
 from replicator.offsets.group_report import GroupOutcome, PartitionOutcome, SyncReport
-from replicator.offsets.lines import Crossing, crossings, turned
+from replicator.offsets.lines import TranslationPath, reversed_path, translation_paths
 from replicator.offsets.translator import Translator
 from replicator.policy.selection import select_groups
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
@@ -38,7 +38,7 @@ class _Work:
     here: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     there: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     description: GroupDescription | None = None
-    ways: dict[TopicPartition, Crossing] = field(default_factory=dict)
+    ways: dict[TopicPartition, TranslationPath] = field(default_factory=dict)
     failure: str = ""
 
     @property
@@ -66,8 +66,8 @@ class GroupSync:
         self._throttle = Throttler(rate_limit=groups_per_second, period=1.0)
         self._last: dict[tuple[str, str, int], Synced] = {}
         self._seen: set[tuple[str, str]] = set()
-        self._ways: dict[TopicPartition, tuple[Crossing, ...]] = {}
-        self._backs: dict[Crossing, Crossing | None] = {}
+        self._ways: dict[TopicPartition, tuple[TranslationPath, ...]] = {}
+        self._backs: dict[TranslationPath, TranslationPath | None] = {}
 
     async def run_once(self, *, commit: bool = True, groups: Iterable[str] = ()) -> SyncReport:
         """One round over every group the policies select.
@@ -114,26 +114,28 @@ class GroupSync:
 
     def _ways_of(
         self, flow: FlowPlan, partitions: Mapping[str, int]
-    ) -> dict[TopicPartition, Crossing]:
+    ) -> dict[TopicPartition, TranslationPath]:
         """Every partition here whose records this link carries, with its way over."""
         source, target = self._pair.source.alias, self._pair.target.alias
-        ways: dict[TopicPartition, Crossing] = {}
+        ways: dict[TopicPartition, TranslationPath] = {}
         for topic, count in partitions.items():
             if (topic, 0) not in self._ways:
-                self._ways[topic, 0] = tuple(crossings(self._plan, source, target, topic, 0))
+                self._ways[topic, 0] = tuple(
+                    translation_paths(self._plan, source, target, topic, 0)
+                )
             if not self._ways[topic, 0]:
                 continue
             for number in range(count):
                 if (topic, number) not in self._ways:
                     self._ways[topic, number] = tuple(
-                        crossings(self._plan, source, target, topic, number)
+                        translation_paths(self._plan, source, target, topic, number)
                     )
                 for crossing in self._ways[topic, number]:
                     if flow.link in crossing.links:
                         ways.setdefault((topic, number), crossing)
         return ways
 
-    async def _read(self, work: _Work, ways: Mapping[TopicPartition, Crossing]) -> None:
+    async def _read(self, work: _Work, ways: Mapping[TopicPartition, TranslationPath]) -> None:
         """Where the group stands on both sides; a failure concerns this group only."""
         here, there = (
             self._translator.admin(side) for side in (self._pair.source, self._pair.target)
@@ -169,7 +171,9 @@ class GroupSync:
         state = state_of(found, active=work.active, done=commit)
         return GroupOutcome(work.group, link, state, tuple(found))
 
-    def _evaluate(self, work: _Work, key: TopicPartition, crossing: Crossing) -> PartitionOutcome:
+    def _evaluate(
+        self, work: _Work, key: TopicPartition, crossing: TranslationPath
+    ) -> PartitionOutcome:
         return evaluate(
             self._translator,
             crossing,
@@ -198,7 +202,7 @@ class GroupSync:
             place = (one.target_topic, one.partition)
             refused = answers.get(place)
             if refused is not None:
-                outcome = Outcome("refuse", one.outcome.offset, reason=refused.message)
+                outcome = GroupOutcomeDraft("refuse", one.outcome.offset, reason=refused.message)
                 done.append(replace(one, outcome=outcome))
                 continue
             if place in positions:
@@ -220,9 +224,9 @@ class GroupSync:
             if not only or group in only
         ]
 
-    def _back(self, crossing: Crossing) -> Crossing | None:
+    def _back(self, crossing: TranslationPath) -> TranslationPath | None:
         if crossing not in self._backs:
-            self._backs[crossing] = turned(self._plan, crossing)
+            self._backs[crossing] = reversed_path(self._plan, crossing)
         return self._backs[crossing]
 
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

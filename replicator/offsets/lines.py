@@ -15,7 +15,7 @@ from replicator.topology.plan import ClusterPlan, FlowPlan, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReplicatedPartition:
     """One source partition and its copy.
 
     ``assumed`` lines are not in the plan but may have been: the other direction of a link that can
@@ -48,12 +48,12 @@ class Component:
     """
 
     origin: str
-    back: Line | None
-    there: Line | None
+    back: ReplicatedPartition | None
+    there: ReplicatedPartition | None
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class TranslationPath:
     """A partition of a topic here, the topic there that holds the same records, the ways over."""
 
     here: str
@@ -69,14 +69,16 @@ class Crossing:
         return frozenset(line.link for line in self.lines)
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[ReplicatedPartition, ...]:
         """Every copy that takes part."""
         return tuple(
             line for part in self.components for line in (part.back, part.there) if line is not None
         )
 
 
-def crossings(plan: Plan, here: str, there: str, topic: str, partition: int) -> list[Crossing]:
+def translation_paths(
+    plan: Plan, here: str, there: str, topic: str, partition: int
+) -> list[TranslationPath]:
     """The topics on ``there`` that hold records of a topic on ``here``; usually one."""
     ways: dict[str, list[Component]] = {}
     for flow, assumed in _flows(plan, here, there):
@@ -91,7 +93,8 @@ def crossings(plan: Plan, here: str, there: str, topic: str, partition: int) -> 
     for name, component in _third_clusters(plan, here, there, topic, partition):
         _add(ways, name, component)
     return [
-        Crossing(here, there, topic, name, partition, tuple(parts)) for name, parts in ways.items()
+        TranslationPath(here, there, topic, name, partition, tuple(parts))
+        for name, parts in ways.items()
     ]
 
 
@@ -130,14 +133,14 @@ def _flows(plan: Plan, source: str, target: str) -> list[tuple[FlowPlan, bool]]:
             if (flow.source, flow.target) != (target, source):
                 continue
             if flow.policy.naming.kind == "identity":
-                turned = FlowPlan(
+                reversed_path = FlowPlan(
                     link=flow.link,
                     source=flow.target,
                     target=flow.source,
                     policy=flow.policy,
                     blocked=(flow.source,),
                 )
-                found.append((turned, True))
+                found.append((reversed_path, True))
     return found
 
 
@@ -146,8 +149,10 @@ def _takes(plan: Plan, flow: FlowPlan, topic: str) -> bool:
     return bool(select_topics(flow.policy, [topic], blocked=flow.blocked, aliases=aliases))
 
 
-def _line(plan: Plan, flow: FlowPlan, topic: str, partition: int, *, assumed: bool = False) -> Line:
-    return Line(
+def _line(
+    plan: Plan, flow: FlowPlan, topic: str, partition: int, *, assumed: bool = False
+) -> ReplicatedPartition:
+    return ReplicatedPartition(
         source=plan.cluster(flow.source),
         target=plan.cluster(flow.target),
         topic=topic,
@@ -175,7 +180,9 @@ def _leads_back(plan: Plan, flow: FlowPlan) -> bool:
     return False
 
 
-def turned(plan: Plan, crossing: Crossing) -> Crossing | None:
+def reversed_path(plan: Plan, crossing: TranslationPath) -> TranslationPath | None:
     """The way back: from the topic over there to the one here."""
-    ways = crossings(plan, crossing.there, crossing.here, crossing.target_topic, crossing.partition)
+    ways = translation_paths(
+        plan, crossing.there, crossing.here, crossing.target_topic, crossing.partition
+    )
     return next((back for back in ways if back.target_topic == crossing.topic), None)

@@ -23,7 +23,7 @@ FETCH_WAIT_SECONDS = 1.0
 
 
 @dataclass(slots=True)
-class StoredLine:
+class StoredPartition:
     """One source partition: the checkpoint (None before the first) and the entries of its index.
 
     ``adopted``: another program had copied before; its copies say nothing of their place.
@@ -36,15 +36,15 @@ class StoredLine:
     entries: dict[int, IndexEntry] = field(default_factory=dict)
 
 
-class StoredLines:
+class StoredPartitions:
     """Everything the checkpoints topic says, folded record by record. Pure."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, int], StoredLine] = {}
+        self._lines: dict[tuple[str, int], StoredPartition] = {}
 
-    def of(self, topic: str, partition: int) -> StoredLine:
+    def of(self, topic: str, partition: int) -> StoredPartition:
         """What is stored of a source partition."""
-        return self._lines.get((topic, partition)) or StoredLine()
+        return self._lines.get((topic, partition)) or StoredPartition()
 
     def fold(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Takes records in, in any order over the partitions of the topic.
@@ -59,7 +59,7 @@ class StoredLines:
             if value is None:
                 continue
             for where, entries in decode_index({key: value}).items():
-                held = self._lines.setdefault(where, StoredLine()).entries
+                held = self._lines.setdefault(where, StoredPartition()).entries
                 for entry in entries:
                     old = held.get(entry.slot)
                     if old is None or entry.number >= old.number:
@@ -77,7 +77,7 @@ class StoredLines:
                     f"a checkpoint has version {what['v']}, this release reads {VERSION}",
                     remedy="Run the release that wrote it, or a newer one.",
                 )
-            line = self._lines.setdefault((where["topic"], where["partition"]), StoredLine())
+            line = self._lines.setdefault((where["topic"], where["partition"]), StoredPartition())
             if what["at"] >= line.at_ms:
                 line.copied_to, line.topic_id = int(what["offset"]), str(what["topicId"])
                 line.at_ms = int(what["at"])
@@ -109,9 +109,9 @@ class CheckpointsView:
         self._timeout_seconds = timeout_seconds
         self._tail: LogTail | None = None
         self._partitions = 0
-        self._lines = StoredLines()
+        self._lines = StoredPartitions()
 
-    def refresh(self) -> StoredLines:
+    def refresh(self) -> StoredPartitions:
         """What is stored now; empty where the pair was never used.
 
         Raises:
@@ -131,7 +131,7 @@ class CheckpointsView:
                 fetch_wait_seconds=FETCH_WAIT_SECONDS,
             )
             loaded = self._tail.load(timeout_seconds=self._timeout_seconds)
-            self._lines = StoredLines()
+            self._lines = StoredPartitions()
             for records in loaded.values():
                 self._lines.fold(records.items())
         while entries := self._tail.poll(0.0):

@@ -10,7 +10,12 @@ from typing import Literal, cast
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject
 from replicator.kafka.client import TIMESTAMP_NOT_AVAILABLE, Message
-from replicator.offsets.lines import Component, Crossing, Line, crossings
+from replicator.offsets.lines import (
+    Component,
+    ReplicatedPartition,
+    TranslationPath,
+    translation_paths,
+)
 from replicator.offsets.sighting import CopyMark
 from replicator.offsets.translator import Translator
 from replicator.policy.provenance import Headers, Hop, find_hops, parse_hops
@@ -129,7 +134,9 @@ class Tracer:
         }:
             if target in seen:
                 continue
-            ways = crossings(self._plan, place.cluster, target, place.topic, place.partition)
+            ways = translation_paths(
+                self._plan, place.cluster, target, place.topic, place.partition
+            )
             for way in ways:
                 found.extend(
                     self._copy(place, way, component.there)
@@ -138,12 +145,12 @@ class Tracer:
                 )
         return found
 
-    def _copy(self, place: Place, way: Crossing, line: Line) -> Place:
+    def _copy(self, place: Place, way: TranslationPath, line: ReplicatedPartition) -> Place:
         copy = Place(way.there, line.target_topic, line.partition, None, "missing", line.flow)
         if place.offset is None:
             return copy
         component = Component(way.here, None, line)
-        alone = Crossing(
+        alone = TranslationPath(
             way.here, way.there, way.topic, way.target_topic, way.partition, (component,)
         )
         try:
@@ -172,7 +179,7 @@ class Tracer:
         """When the index first knew of a record at or after this one."""
         if hop.topic is None or hop.partition is None or hop.offset is None:
             return None
-        for way in crossings(self._plan, hop.alias, cluster, hop.topic, hop.partition):
+        for way in translation_paths(self._plan, hop.alias, cluster, hop.topic, hop.partition):
             for component in way.components:
                 if component.back is None and component.there is not None:
                     try:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.offsets import backward, forward
-from replicator.offsets.forward import Gap
+from replicator.offsets.forward import UnmarkedSpan
 from replicator.offsets.runs import Known, Window
-from replicator.offsets.translation import LineFacts, Translation
+from replicator.offsets.translation import PartitionFacts, Translation
 
 Direction = Literal["forward", "backward"]
 
@@ -57,7 +57,7 @@ def translate(
     position: int,
     *,
     known: Known,
-    facts: LineFacts,
+    facts: PartitionFacts,
     look: Look,
     limits: Limits = _DEFAULT,
     tight: bool = False,
@@ -77,7 +77,7 @@ def translate(
     """
     rules = forward if direction == "forward" else backward
     for probes in range(limits.probes + 1):
-        found: Translation | Gap = rules.locate(known, position, facts, tight=tight)
+        found: Translation | UnmarkedSpan = rules.locate(known, position, facts, tight=tight)
         if isinstance(found, Translation):
             return found.after(probes)
         why = _why_not(probes, limits, facts, in_time)
@@ -93,7 +93,9 @@ def translate(
     raise AssertionError("the last round always answers")
 
 
-def _why_not(probes: int, limits: Limits, facts: LineFacts, in_time: Callable[[], bool]) -> str:
+def _why_not(
+    probes: int, limits: Limits, facts: PartitionFacts, in_time: Callable[[], bool]
+) -> str:
     if not facts.marked:
         return "copies carry no place on the source (provenance: path)"
     if probes >= limits.probes:
@@ -101,7 +103,9 @@ def _why_not(probes: int, limits: Limits, facts: LineFacts, in_time: Callable[[]
     return "" if in_time() else "not decided in time"
 
 
-def _forward_read(gap: Gap, wanted: int, facts: LineFacts, probes: int, limits: Limits) -> Read:
+def _forward_read(
+    gap: UnmarkedSpan, wanted: int, facts: PartitionFacts, probes: int, limits: Limits
+) -> Read:
     last = probes == limits.probes - 1
     size = gap.end - gap.start
     if last and size <= limits.scan_records:
@@ -113,7 +117,7 @@ def _forward_read(gap: Gap, wanted: int, facts: LineFacts, probes: int, limits: 
     return Read(min(max(start, gap.start), gap.end - before), gap.end, records, wanted)
 
 
-def _backward_read(gap: Gap, position: int) -> Read:
+def _backward_read(gap: UnmarkedSpan, position: int) -> Read:
     if gap.end <= position:  # what stands before the position
         return Read(max(gap.start, gap.end - _BEHIND), gap.end, _BEHIND, gap.end)
     return Read(gap.start, gap.end, LONGEST, 0)

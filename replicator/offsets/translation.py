@@ -32,7 +32,7 @@ class Translation:
 
 
 @dataclass(frozen=True, slots=True)
-class LineFacts:
+class PartitionFacts:
     """What is known of both logs of one source partition and its copy before anything is read.
 
     Attributes:

@@ -15,19 +15,19 @@ from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.offsets.group_names import GroupNames
 from replicator.offsets.index import index_pairs
-from replicator.offsets.lines import Component, Crossing, Line
+from replicator.offsets.lines import Component, ReplicatedPartition, TranslationPath
 from replicator.offsets.probe import PartitionProbe
 from replicator.offsets.runs import Known, Pair, Window
 from replicator.offsets.sighting import CopyMark
-from replicator.offsets.stored import CheckpointsView, StoredLine, StoredLines
+from replicator.offsets.stored import CheckpointsView, StoredPartition, StoredPartitions
 from replicator.offsets.translate import Direction, Limits, Read, translate
-from replicator.offsets.translation import LineFacts, Translation, combine, unavailable
+from replicator.offsets.translation import PartitionFacts, Translation, combine, unavailable
 from replicator.topology.plan import ClusterPlan, Plan
 
 CLIENT_ID = "replicator-offsets"
 TIMEOUT_SECONDS = 10.0
 
-Replayed = Callable[[Line], frozenset[int]]
+Replayed = Callable[[ReplicatedPartition], frozenset[int]]
 """Source offsets of a line that were put back from quarantine."""
 
 _DEFAULT_LIMITS = Limits()
@@ -84,9 +84,9 @@ class Translator:
         self._groups: dict[str, GroupNames] = {}
         self._probes: dict[str, PartitionProbe] = {}
         self._views: dict[tuple[str, str], CheckpointsView] = {}
-        self._memory: dict[Line, _Memory] = {}
+        self._memory: dict[ReplicatedPartition, _Memory] = {}
         self._round = _Round()
-        self._stored: dict[Line, StoredLine] = {}
+        self._stored: dict[ReplicatedPartition, StoredPartition] = {}
 
     def close(self) -> None:
         """Gives all connections back."""
@@ -134,7 +134,7 @@ class Translator:
             )
         return self._probes[cluster.alias]
 
-    def refresh(self, crossings: Iterable[Crossing]) -> None:
+    def refresh(self, crossings: Iterable[TranslationPath]) -> None:
         """Reads what the translations of a round rest on.
 
         Raises:
@@ -161,7 +161,7 @@ class Translator:
                     raise
 
     def cross(
-        self, crossing: Crossing, position: int, *, limits: Limits = _DEFAULT_LIMITS
+        self, crossing: TranslationPath, position: int, *, limits: Limits = _DEFAULT_LIMITS
     ) -> Translation:
         """Where a consumer that has processed everything below ``position`` goes on.
 
@@ -174,7 +174,7 @@ class Translator:
         asked = _Asked(limits, len(used) > 1, self._clock.monotonic() + TIMEOUT_SECONDS)
         return combine([(part.origin, self._component(part, position, asked)) for part in used])
 
-    def stored(self, source: ClusterPlan, target: ClusterPlan) -> StoredLines:
+    def stored(self, source: ClusterPlan, target: ClusterPlan) -> StoredPartitions:
         """Checkpoints and index of a pair as they are now; not between ``refresh`` and ``cross``.
 
         Raises:
@@ -182,7 +182,7 @@ class Translator:
         """
         return self._view(source.alias, target).refresh()
 
-    def noted_by(self, line: Line, source: int) -> int | None:
+    def noted_by(self, line: ReplicatedPartition, source: int) -> int | None:
         """A time, in milliseconds, at which the copy of a source offset was there, from the index."""
         later = [
             entry.at_ms
@@ -191,7 +191,7 @@ class Translator:
         ]
         return min(later, default=None)
 
-    def ends(self, crossing: Crossing) -> tuple[int | None, int | None]:
+    def ends(self, crossing: TranslationPath) -> tuple[int | None, int | None]:
         """Next offsets to be read of both topics, as of the last ``refresh``."""
         held = (
             self._round.bounds.get((crossing.here, crossing.topic, crossing.partition)),
@@ -215,13 +215,13 @@ class Translator:
         return answer.after(answer.probes + looks)
 
     def _line(
-        self, line: Line, direction: Direction, position: int, asked: "_Asked"
+        self, line: ReplicatedPartition, direction: Direction, position: int, asked: "_Asked"
     ) -> Translation:
         held = self._round.bounds.get((line.target.alias, line.target_topic, line.partition))
         if held is None:
             return unavailable(f"{line.target_topic}/{line.partition} does not exist there")
         origin = self._round.bounds.get((line.source.alias, line.topic, line.partition))
-        facts = LineFacts(
+        facts = PartitionFacts(
             target_start=held.start,
             target_end=held.end,
             source_start=None if origin is None else origin.start,
@@ -256,7 +256,7 @@ class Translator:
             if line is not None
         )
 
-    def _remember(self, line: Line) -> None:
+    def _remember(self, line: ReplicatedPartition) -> None:
         """Adds new index entries to what is known, or forgets it when its life is over."""
         stored = self._stored[line]
         pairs = index_pairs(stored.entries.values())

@@ -12,7 +12,7 @@ from replicator.errors import InputError
 from replicator.topology.compile import compile_topology
 from replicator.topology.draft import draft_of
 from replicator.topology.plan import Plan
-from replicator.topology.problems import Finding, Problem, path_text
+from replicator.topology.problems import FileProblem, Finding, path_text
 from replicator.topology.salvage import salvaged_draft
 from replicator.topology.shape import check_shape
 from replicator.topology.source import MAX_BYTES, Source, read_source
@@ -27,15 +27,15 @@ class LoadResult:
     """The plan, None when any problem is an error; problems in the order of the file."""
 
     plan: Plan | None
-    problems: tuple[Problem, ...]
+    problems: tuple[FileProblem, ...]
 
     @property
-    def errors(self) -> tuple[Problem, ...]:
+    def errors(self) -> tuple[FileProblem, ...]:
         """The problems that keep the plan from being made."""
         return tuple(problem for problem in self.problems if problem.severity == "error")
 
     @property
-    def warnings(self) -> tuple[Problem, ...]:
+    def warnings(self) -> tuple[FileProblem, ...]:
         """The problems that do not."""
         return tuple(problem for problem in self.problems if problem.severity == "warning")
 
@@ -45,7 +45,7 @@ class TopologyError(InputError):
 
     code = "TOPOLOGY"
 
-    def __init__(self, file: str, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, file: str, problems: tuple[FileProblem, ...]) -> None:
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         lines = "\n".join(str(problem) for problem in problems)
         super().__init__(f"{count} in the topology\n{lines}", subject=file)
@@ -132,9 +132,9 @@ def read_file(path: FilePath, *, missing: str = _MISSING) -> str:
         raise InputError(wrong, subject=subject, remedy="Check its rights.") from error
 
 
-def placed(finding: Finding, place: tuple[int, int], file: str) -> Problem:
+def placed(finding: Finding, place: tuple[int, int], file: str) -> FileProblem:
     """A finding with the place it has in a file."""
-    return Problem(
+    return FileProblem(
         file=file,
         line=place[0],
         column=place[1],

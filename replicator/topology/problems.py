@@ -27,7 +27,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FileProblem:
     """A finding with its place; line and column count from 1, 0 where there is no place."""
 
     file: str

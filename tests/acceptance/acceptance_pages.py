@@ -5,7 +5,7 @@ import itertools
 import time
 from typing import Any
 
-from replicator.observability.health import Verdict
+from replicator.observability.health import HealthVerdict
 
 CITIES = ("paris", "oslo", "rome", "tokyo", "lima", "cairo", "delhi", "sydney")
 Json = dict[str, Any]
@@ -127,11 +127,11 @@ class PageWorker:
         self.history_shown: Json = history()
         self.failure: Exception | None = None
 
-    def live(self) -> Verdict:
-        return Verdict(ok=True)
+    def live(self) -> HealthVerdict:
+        return HealthVerdict(ok=True)
 
-    def ready(self) -> Verdict:
-        return Verdict(ok=True)
+    def ready(self) -> HealthVerdict:
+        return HealthVerdict(ok=True)
 
     async def status(self) -> Json:
         return self.shown

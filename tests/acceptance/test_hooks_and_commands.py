@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from role_changes import LINK, Operator
 
-from replicator.failover.run.past import history
+from replicator.failover.run.history import history
 
 FLOW = "east->west"
 BACK = "west->east"

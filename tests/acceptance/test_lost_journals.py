@@ -4,7 +4,7 @@ import pytest
 from role_changes import LINK, Killed, Operator
 
 from replicator.errors import RefusedError
-from replicator.failover.run.past import history
+from replicator.failover.run.history import history
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -8,7 +8,7 @@ from role_changes import LINK, Operator
 
 from replicator.cli.main import run_command
 from replicator.errors import InputError, RefusedError, ReplicatorError
-from replicator.failover.run.past import history
+from replicator.failover.run.history import history
 from replicator.testing import GroupReader, Recorder, wait_until
 
 FLOW = "east->west"
@@ -47,7 +47,7 @@ def test_bad_requests_are_refused_and_change_nothing(east, west, scene, mirrorin
 
     # One group at work on both sides reads everything twice: no case for the checker.
     readers = [
-        GroupReader(side, [scene.topic], group=group, history=Recorder()).start()
+        GroupReader(side, [scene.topic], group=group, history_json=Recorder()).start()
         for side in (west, east)
     ]
     for reader in readers:

@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
 from replicator.control.store.state import EMPTY
-from replicator.control.tasks.acls import acl_duty
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.acls import acl_task
+from replicator.control.tasks.task import TaskContext
 from replicator.errors import AuthorizerMissingError, NotAuthorizedError
 from replicator.testing import SecuritySetup, wait_until
 from replicator.testing.kit.child_processes import start_child
@@ -168,23 +168,25 @@ def test_a_missing_right_to_carry_rights_is_named_and_works_once_granted(secured
         unique, *secured, user="replicator", topics={"include": [unique]}, naming="prefix"
     )
     plan = require_plan(path)
-    desk = DutyDesk(plan, plan.pairs[0], SystemClock(), "test", _stores_nothing, lambda: EMPTY, {})
-    duty = acl_duty(desk)
+    context = TaskContext(
+        plan, plan.pairs[0], SystemClock(), "test", _stores_nothing, lambda: EMPTY, {}
+    )
+    task = acl_task(context)
     try:
         for cluster, right in ((east, "DESCRIBE"), (west, "ALTER")):
-            problems = asyncio.run(duty.turn())
+            problems = asyncio.run(task.turn())
             (found,) = [each for each in problems if each.detail.startswith(cluster.name)]
             assert (found.code, found.subject) == ("NOT_AUTHORIZED", "dr")
             assert f"Allow {right} on the cluster" in found.remedy
             cluster.allow("replicator", [right], resource="cluster", name="kafka-cluster")
 
         def carried():
-            assert isinstance(asyncio.run(duty.turn()), tuple)
+            assert isinstance(asyncio.run(task.turn()), tuple)
             return held_by(west, "ann") == {("LITERAL", f"east.{unique}", "READ", "ALLOW")}
 
         wait_until(carried, timeout_seconds=30, describe="the right on west")
     finally:
-        duty.close()
+        task.close()
 
 
 def test_without_an_authorizer_it_is_one_problem_with_a_remedy_and_records_go_on(

@@ -100,14 +100,14 @@ def desks():
         return opened[-1]
 
     yield open_desk
-    for desk in opened:
-        desk.close()
+    for context in opened:
+        context.close()
 
 
 def test_bootstrap_makes_what_is_missing_and_binds_aliases_on_both_sides(east, west, unique, desks):
-    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*", lanes=3)))
+    context = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*", lanes=3)))
     for _ in range(2):
-        done = desk.bootstrap()
+        done = context.bootstrap()
         assert (done.source_cluster_id, done.target_cluster_id) == (
             east.cluster_id,
             west.cluster_id,
@@ -115,9 +115,9 @@ def test_bootstrap_makes_what_is_missing_and_binds_aliases_on_both_sides(east, w
     names = [
         control_topic(unique), checkpoints_topic(unique, "east"), quarantine_topic(unique, "east"),
     ]  # fmt: skip
-    found = desk.target.describe_topics(names)
+    found = context.target.describe_topics(names)
     assert [found[name].partitions for name in names] == [1, 3, 1]
-    for cluster in desk.plan.clusters:
+    for cluster in context.plan.clusters:
         bound = read_control(unique, cluster, client_id="test").bindings()
         assert {one.alias: one.cluster_id for one in bound} == {
             "east": east.cluster_id,
@@ -142,23 +142,23 @@ def test_two_aliases_of_one_cluster_refuse_to_start(east, unique, desks):
 def test_topics_are_created_and_recorded_and_a_second_round_does_nothing(east, west, unique, desks):
     east.create_topic(f"{unique}.a", partitions=3, config={"retention.ms": "3600000"})
     east.create_topic(f"{unique}.b", partitions=2, config={"cleanup.policy": "compact"})
-    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
-    desk.bootstrap()
-    first = desk.once()
+    context = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    context.bootstrap()
+    first = context.once()
     assert first.decision.problems == {"orders": ()}
-    found = desk.target.describe_topics([f"{unique}.a", f"{unique}.b"])
+    found = context.target.describe_topics([f"{unique}.a", f"{unique}.b"])
     assert [found[f"{unique}.{name}"].partitions for name in "ab"] == [3, 2]
-    settings = desk.target.topic_configs([f"{unique}.a", f"{unique}.b"])
+    settings = context.target.topic_configs([f"{unique}.a", f"{unique}.b"])
     assert settings[f"{unique}.a"]["retention.ms"].value == "3600000"
     assert settings[f"{unique}.b"]["cleanup.policy"].value == "compact"
-    control = desk.control()
+    control = context.control()
     assert [(one.topic, one.state) for one in control.topics("east")] == [
         (f"{unique}.a", "active"),
         (f"{unique}.b", "active"),
     ]
     assert control.layout("east").total == 5
-    assert desk.once().settled
-    assert desks(desk.plan).once().settled  # nor does another controller find anything
+    assert context.once().settled
+    assert desks(context.plan).once().settled  # nor does another controller find anything
 
 
 def _works_on(done, topic, partitions):
@@ -171,26 +171,26 @@ def _works_on(done, topic, partitions):
 
 def test_growth_and_settings_follow_the_source(east, west, unique, desks):
     east.create_topic(f"{unique}.a", partitions=2)
-    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
-    desk.bootstrap()
-    desk.once()
-    assert desk.source.create_partitions({f"{unique}.a": 5}) == {f"{unique}.a": None}
-    desk.source.alter_topic_configs({f"{unique}.a": {"retention.ms": "7200000"}})
+    context = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    context.bootstrap()
+    context.once()
+    assert context.source.create_partitions({f"{unique}.a": 5}) == {f"{unique}.a": None}
+    context.source.alter_topic_configs({f"{unique}.a": {"retention.ms": "7200000"}})
     wait_until(
-        lambda: desk.source.topic_partitions().get(f"{unique}.a") == 5
-        and desk.retention(desk.source, f"{unique}.a") == "7200000",
+        lambda: context.source.topic_partitions().get(f"{unique}.a") == 5
+        and context.retention(context.source, f"{unique}.a") == "7200000",
         timeout_seconds=30, describe="growth and the setting at the source",
     )  # fmt: skip
     done = wait_until(  # a round may look before brokers know what it has just made
-        lambda: _works_on(desk.once(), f"{unique}.a", 5),
+        lambda: _works_on(context.once(), f"{unique}.a", 5),
         timeout_seconds=30, describe="growth that is recorded",
     )  # fmt: skip
-    assert desk.target.topic_partitions()[f"{unique}.a"] == 5
-    desk.until_retention(f"{unique}.a", "7200000")
-    desk.target.alter_topic_configs({f"{unique}.a": {"retention.ms": "1"}})
-    desk.until_retention(f"{unique}.a", "1")
-    desk.once()
-    desk.until_retention(f"{unique}.a", "7200000")
+    assert context.target.topic_partitions()[f"{unique}.a"] == 5
+    context.until_retention(f"{unique}.a", "7200000")
+    context.target.alter_topic_configs({f"{unique}.a": {"retention.ms": "1"}})
+    context.until_retention(f"{unique}.a", "1")
+    context.once()
+    context.until_retention(f"{unique}.a", "7200000")
     assert done.control.layout("east").total == 2  # `auto` stays what it was at first
 
 
@@ -200,26 +200,26 @@ def test_fewer_partitions_on_the_target_are_refused_and_other_topics_go_on(
     for name in "ab":
         east.create_topic(f"{unique}.{name}", partitions=4)
     west.create_topic(f"{unique}.a", partitions=2)
-    desk = desks(
+    context = desks(
         make_plan(
             unique, east, west,
             orders=policy(f"{unique}.*", sync_topics=TopicSync(partitions=False)),
         )
     )  # fmt: skip
-    desk.bootstrap()
-    done = desk.once()
+    context.bootstrap()
+    done = context.once()
     assert [problem.code for problem in done.decision.problems["orders"]] == [
         "TARGET_FEWER_PARTITIONS"
     ]
     states = {one.topic: one.state for one in done.control.topics("east")}
     assert states == {f"{unique}.a": "refused", f"{unique}.b": "active"}
     assert done.control.problems("east", "orders").problems[0].subject == f"{unique}.a"
-    desk.target.create_partitions({f"{unique}.a": 4})
+    context.target.create_partitions({f"{unique}.a": 4})
     wait_until(
-        lambda: desk.target.topic_partitions().get(f"{unique}.a") == 4,
+        lambda: context.target.topic_partitions().get(f"{unique}.a") == 4,
         timeout_seconds=30, describe="growth at the target",
     )  # fmt: skip
-    again = desk.once()
+    again = context.once()
     assert again.decision.problems["orders"] == ()
     assert again.control.topic("east", "orders", f"{unique}.a").state == "active"
 
@@ -232,9 +232,9 @@ def test_a_creation_the_broker_refuses_leaves_other_topics_alone(east, west, uni
         bad=policy(f"{unique}.a", sync_topics=TopicSync(overrides=(("retention.ms", "soon"),))),
         good=policy(f"{unique}.b"),
     )  # fmt: skip
-    desk = desks(plan)
-    desk.bootstrap()
-    done = desk.once()
+    context = desks(plan)
+    context.bootstrap()
+    done = context.once()
     assert [problem.code for problem in done.decision.problems["bad"]] == ["TARGET_REFUSES"]
     assert done.decision.problems["good"] == ()
     assert done.control.topic("east", "good", f"{unique}.b").state == "active"
@@ -243,22 +243,22 @@ def test_a_creation_the_broker_refuses_leaves_other_topics_alone(east, west, uni
 
 def test_a_recreated_topic_is_recorded_under_its_new_id(east, west, unique, desks):
     east.create_topic(f"{unique}.a")
-    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
-    desk.bootstrap()
-    first = desk.once().control.topic("east", "orders", f"{unique}.a").topic_id
+    context = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    context.bootstrap()
+    first = context.once().control.topic("east", "orders", f"{unique}.a").topic_id
     east.delete_topic(f"{unique}.a")
     wait_until(
-        lambda: f"{unique}.a" not in desk.source.topic_partitions(),
+        lambda: f"{unique}.a" not in context.source.topic_partitions(),
         timeout_seconds=30, describe="the deletion at the source",
     )  # fmt: skip
-    assert desk.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
-    assert f"{unique}.a" in desk.target.topic_partitions()  # deletions are kept by default
+    assert context.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
+    assert f"{unique}.a" in context.target.topic_partitions()  # deletions are kept by default
     east.create_topic(f"{unique}.a")
     wait_until(
-        lambda: f"{unique}.a" in desk.source.topic_partitions(),
+        lambda: f"{unique}.a" in context.source.topic_partitions(),
         timeout_seconds=30, describe="the topic again",
     )  # fmt: skip
-    record = desk.once().control.topic("east", "orders", f"{unique}.a")
+    record = context.once().control.topic("east", "orders", f"{unique}.a")
     assert record.state == "active"
     assert record.topic_id != first
 
@@ -270,58 +270,58 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
         unique, east, west,
         orders=policy(f"{unique}.*", sync_topics=TopicSync(deletions="propagate")),
     )  # fmt: skip
-    desk = desks(plan, clock=clock)
-    desk.bootstrap()
+    context = desks(plan, clock=clock)
+    context.bootstrap()
 
     def activated():
-        held = desk.once().control.topic("east", "orders", f"{unique}.a")
+        held = context.once().control.topic("east", "orders", f"{unique}.a")
         return held is not None and held.activated
 
     wait_until(activated, timeout_seconds=30, describe="lanes to be told of the topic")
     east.delete_topic(f"{unique}.a")
     wait_until(
-        lambda: f"{unique}.a" not in desk.source.topic_partitions(),
+        lambda: f"{unique}.a" not in context.source.topic_partitions(),
         timeout_seconds=30, describe="the deletion at the source",
     )  # fmt: skip
-    assert desk.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
-    assert f"{unique}.a" in desk.target.topic_partitions()
+    assert context.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
+    assert f"{unique}.a" in context.target.topic_partitions()
     clock.advance(31)
-    assert [type(action).__name__ for action in desk.once().actions][:1] == ["DeleteTopic"]
+    assert [type(action).__name__ for action in context.once().actions][:1] == ["DeleteTopic"]
     wait_until(
-        lambda: f"{unique}.a" not in desk.target.topic_partitions(),
+        lambda: f"{unique}.a" not in context.target.topic_partitions(),
         timeout_seconds=30, describe="the deletion on the target",
     )  # fmt: skip
-    desk.once()
-    assert desk.control().topics("east") == ()
+    context.once()
+    assert context.control().topics("east") == ()
 
 
 def test_a_copy_that_was_deleted_on_the_target_is_not_made_again_in_silence(
     east, west, unique, desks
 ):
     east.create_topic(f"{unique}.a")
-    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
-    desk.bootstrap()
-    desk.once()
+    context = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    context.bootstrap()
+    context.once()
     west.delete_topic(f"{unique}.a")
     wait_until(
-        lambda: f"{unique}.a" not in desk.target.topic_partitions(),
+        lambda: f"{unique}.a" not in context.target.topic_partitions(),
         timeout_seconds=30, describe="the deletion on the target",
     )  # fmt: skip
-    done = desk.once()
+    done = context.once()
     assert "was deleted on west" in done.decision.problems["orders"][0].detail
-    assert f"{unique}.a" not in desk.target.topic_partitions()
+    assert f"{unique}.a" not in context.target.topic_partitions()
     west.create_topic(f"{unique}.a")
     wait_until(
-        lambda: f"{unique}.a" in desk.target.topic_partitions(),
+        lambda: f"{unique}.a" in context.target.topic_partitions(),
         timeout_seconds=30, describe="the topic again",
     )  # fmt: skip
-    assert desk.once().control.topic("east", "orders", f"{unique}.a").state == "active"
+    assert context.once().control.topic("east", "orders", f"{unique}.a").state == "active"
 
 
-def store_checkpoints(desk, topic, count, link="orders"):
-    layout = desk.control().layout("east")
-    name = checkpoints_topic(desk.plan.topology, "east")
-    writer = ControllerWriter(desk.pair, desk.plan.topology, client_id="test")
+def store_checkpoints(context, topic, count, link="orders"):
+    layout = context.control().layout("east")
+    name = checkpoints_topic(context.plan.topology, "east")
+    writer = ControllerWriter(context.pair, context.plan.topology, client_id="test")
     stored = [Checkpoint(topic, number, offset=100 + number) for number in range(count)]
     writer.write(
         [
@@ -335,10 +335,10 @@ def store_checkpoints(desk, topic, count, link="orders"):
     return {one.key(): one.value() for one in stored}
 
 
-def assert_in_place(desk, stored, topic, count, link="orders"):
-    layout = desk.control().layout("east")
+def assert_in_place(context, stored, topic, count, link="orders"):
+    layout = context.control().layout("east")
     assert layout.state == "stable"
-    found = desk.checkpoints()
+    found = context.checkpoints()
     merged = [item for records in found.values() for item in records.items()]
     assert dict(merged) == stored
     assert len(merged) == len(stored)
@@ -403,10 +403,10 @@ def test_a_link_that_was_removed_and_comes_back_keeps_its_progress(east, west, u
     both = make_plan(
         unique, east, west, orders=policy(topics[0], lanes=2), sales=policy(topics[1], lanes=2)
     )
-    desk = desks(both)
-    desk.bootstrap()
-    desk.once()
-    stored = store_checkpoints(desk, topics[1], 3, link="sales")
+    context = desks(both)
+    context.bootstrap()
+    context.once()
+    stored = store_checkpoints(context, topics[1], 3, link="sales")
     alone = desks(make_plan(unique, east, west, orders=policy(topics[0], lanes=4)))
     alone.once()
     back = desks(both)
@@ -458,64 +458,64 @@ def test_an_unreachable_source_is_a_problem_that_goes_away_again(clusters, uniqu
         policy(f"{unique}.*", discovery_interval_seconds=0.3), ("west",),
     )  # fmt: skip
     plan = make_plan(unique, far, west, orders=flow.policy)
-    desk = Desk(plan)
-    desk.bootstrap()
+    context = Desk(plan)
+    context.bootstrap()
 
     async def scenario():
-        running = asyncio.create_task(desk.controller.run())
+        running = asyncio.create_task(context.controller.run())
         try:
-            await until(lambda: desk.control().topics("east"))
+            await until(lambda: context.control().topics("east"))
             far.proxy.cut()
             await until(
                 lambda: (
-                    (found := desk.control().problems("east", "orders")) is not None
+                    (found := context.control().problems("east", "orders")) is not None
                     and [one.code for one in found.problems] == ["UNREACHABLE"]
                 )
             )
-            assert desk.controller.problems[0].code == "UNREACHABLE"
+            assert context.controller.problems[0].code == "UNREACHABLE"
             far.proxy.heal()
-            desk.controller.wake()
-            await until(lambda: not desk.control().problems("east", "orders").problems)
+            context.controller.wake()
+            await until(lambda: not context.control().problems("east", "orders").problems)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            desk.controller.close()
+            context.controller.close()
 
     async def until(condition):
         async with asyncio.timeout(90):
             while not await asyncio.to_thread(condition):
-                desk.controller.wake()
+                context.controller.wake()
                 await asyncio.sleep(0.1)
 
     try:
         asyncio.run(scenario())
     finally:
-        desk.close()
+        context.close()
 
 
 def test_a_changed_plan_is_compared_with_what_is_recorded(east, west, unique, desks):
     east.create_topic(f"{unique}.a")
     east.create_topic(f"{unique}.b")
-    desk = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
-    desk.bootstrap()
-    desk.once()
+    context = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    context.bootstrap()
+    context.once()
     plan = make_plan(unique, east, west, orders=policy(f"{unique}.a"))
     done = desks(replace(plan, hash="other")).once()
     assert [one.topic for one in done.control.topics("east")] == [f"{unique}.a"]
-    assert f"{unique}.b" in desk.target.topic_partitions()  # a copy is never taken away for that
+    assert f"{unique}.b" in context.target.topic_partitions()  # a copy is never taken away for that
 
 
 def test_errors_of_a_round_are_of_the_one_tree(east, unique):
     nowhere = ClusterPlan("west", ("127.0.0.1:1",))
     plan = make_plan(unique, east, east, orders=policy("none"))
     plan = replace(plan, clusters=(plan.clusters[0], nowhere))
-    desk = Desk(plan)
-    desk.target.close()
+    context = Desk(plan)
+    context.target.close()
     try:
         with pytest.raises(ReplicatorError):
-            asyncio.run(asyncio.wait_for(desk.controller.run_once(), 60))
+            asyncio.run(asyncio.wait_for(context.controller.run_once(), 60))
     finally:
-        desk.close()
+        context.close()
 
 
 def test_a_throttle_is_split_over_lanes_by_what_they_still_have_to_copy(east, west, unique, desks):
@@ -526,15 +526,15 @@ def test_a_throttle_is_split_over_lanes_by_what_they_still_have_to_copy(east, we
         producer.produce(topic, b"v" * 1000, partition=0, key=b"%d" % number)
     assert producer.flush(30) == 0
     throttle = Throttle(bytes_per_second=100_000)
-    desk = desks(make_plan(unique, east, west, orders=policy(topic, lanes=2, throttle=throttle)))
-    desk.bootstrap()
-    desk.once()
-    (share,) = asyncio.run(desk.controller.share_once())
-    block = desk.control().layout("east").block("orders")
+    context = desks(make_plan(unique, east, west, orders=policy(topic, lanes=2, throttle=throttle)))
+    context.bootstrap()
+    context.once()
+    (share,) = asyncio.run(context.controller.share_once())
+    block = context.control().layout("east").block("orders")
     busy, idle = (
         share.lanes[str(lane_in(block, topic, number))].bytes_per_second for number in (0, 1)
     )
     assert busy + idle <= 100_000
     assert busy > 5 * idle
-    assert asyncio.run(desk.controller.share_once()) == ()
-    assert desk.control().share("east", "orders") == share
+    assert asyncio.run(context.controller.share_once()) == ()
+    assert context.control().share("east", "orders") == share

@@ -55,7 +55,7 @@ class Running:
         self._reader.join()
         return code
 
-    def left_behind(self) -> list[str]:
+    def partitions_left_behind(self) -> list[str]:
         pids = map(int, re.findall(r"\(pid (\d+)\)", self.text))
         files = [path.name for path in self.directory.iterdir() if path.name != "hsperfdata_root"]
         return [*(f"process {pid}" for pid in pids if Path(f"/proc/{pid}").exists()), *files]
@@ -85,7 +85,7 @@ def test_the_demo_proves_exactly_once_over_a_killed_worker_and_leaves_nothing(de
     assert "all of them move again" in shown.text
     assert "verdict: every record is on each side exactly once" in shown.text
     assert "drained after SIGTERM" in shown.text
-    assert shown.left_behind() == []
+    assert shown.partitions_left_behind() == []
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_a_record_that_nobody_wrote_makes_the_demo_fail(demo):
     assert shown.end() == 1, shown.text
     assert "phantom: 1" in shown.text
     assert "verdict: NOT CLEAN" in shown.text
-    assert shown.left_behind() == []
+    assert shown.partitions_left_behind() == []
 
 
 def test_ctrl_c_stops_everything_and_exits_130(demo):
@@ -110,4 +110,4 @@ def test_ctrl_c_stops_everything_and_exits_130(demo):
 
     assert shown.end() == 130, shown.text
     assert "nothing is left behind" in shown.text
-    assert shown.left_behind() == []
+    assert shown.partitions_left_behind() == []

@@ -11,9 +11,9 @@ from replicator.failover.rules.machine import (
     STATE_AFTER,
     STATE_OF,
     Action,
-    Facts,
-    Progress,
     Step,
+    TransitionFacts,
+    TransitionProgress,
     decide,
     promoted,
     steps_of,
@@ -26,9 +26,9 @@ SEQUENCES = {
     "failback": steps_of("failback"),
     "failback to mirroring": steps_of("failback", and_switch=False),
 }
-GOOD = Facts(lag_records=0, fence_holds=True, groups_ready=True)
+GOOD = TransitionFacts(lag_records=0, fence_holds=True, groups_ready=True)
 LOOKS = [
-    Facts(lag, fence, groups, waited, 10.0)
+    TransitionFacts(lag, fence, groups, waited, 10.0)
     for lag, fence, groups, waited in itertools.product(
         (None, 0, 7), (None, True, False), (None, True, False), (0.0, 11.0)
     )
@@ -40,12 +40,12 @@ def prefixes():
         for done in range(len(steps) + 1):
             for taking_back in (False, True):
                 yield pytest.param(
-                    Progress(steps, frozenset(steps[:done]), taking_back),
+                    TransitionProgress(steps, frozenset(steps[:done]), taking_back),
                     id=f"{name} after {done}{' taken back' if taking_back else ''}",
                 )
 
 
-def promotes_safely(progress: Progress, facts: Facts, action: Action) -> bool:
+def promotes_safely(progress: TransitionProgress, facts: TransitionFacts, action: Action) -> bool:
     """Invariant 1: a switchover promotes only on fresh and good facts."""
     if action.step is not Step.PROMOTE or Step.FENCE not in progress.steps:
         return True
@@ -53,12 +53,12 @@ def promotes_safely(progress: Progress, facts: Facts, action: Action) -> bool:
     return before and facts.fence_holds is True and facts.lag_records == 0
 
 
-def keeps_what_was_promoted(progress: Progress, action: Action) -> bool:
+def keeps_what_was_promoted(progress: TransitionProgress, action: Action) -> bool:
     """Invariant 2: nothing is taken back once the new side was promoted."""
     return not (promoted(progress) and action.do == "take-back")
 
 
-def repeats_nothing(progress: Progress, action: Action) -> bool:
+def repeats_nothing(progress: TransitionProgress, action: Action) -> bool:
     """Invariant 3: a step that was done is not done again, and none is left out."""
     return action.do != "run" or action.step is progress.next
 
@@ -93,7 +93,7 @@ def test_every_prefix_comes_to_its_end_once_facts_are_good(progress):
     st.lists(st.booleans(), min_size=60, max_size=60),
 )
 def test_no_history_of_looks_and_crashes_promotes_on_stale_facts(name, looks, crashes):
-    progress = Progress(SEQUENCES[name])
+    progress = TransitionProgress(SEQUENCES[name])
     for facts, crashed in zip(looks, crashes, strict=False):
         action = decide(progress, facts)
         assert promotes_safely(progress, facts, action)
@@ -108,13 +108,13 @@ def test_no_history_of_looks_and_crashes_promotes_on_stale_facts(name, looks, cr
 def test_a_write_past_the_fence_takes_everything_back_until_the_promotion():
     steps = SEQUENCES["switchover"]
     for done in (2, 3, 4):
-        progress = Progress(steps, frozenset(steps[:done]))
+        progress = TransitionProgress(steps, frozenset(steps[:done]))
         assert decide(progress, replace(GOOD, fence_holds=False)).do == "take-back"
 
 
 def test_groups_that_do_not_finish_reading_are_waited_for_and_then_left_behind():
     steps = SEQUENCES["switchover"]
-    progress = Progress(steps, frozenset(steps[:3]))
+    progress = TransitionProgress(steps, frozenset(steps[:3]))
     assert progress.next is Step.VERIFY
     reading = replace(GOOD, groups_ready=False, patience_seconds=10.0)
     assert decide(progress, reading).do == "wait"
@@ -135,19 +135,19 @@ def test_copying_stops_before_an_epoch_begins_and_goes_on_only_when_starts_are_p
     [
         (
             promotes_safely,
-            Progress(SEQUENCES["switchover"], frozenset(SEQUENCES["switchover"][:4])),
+            TransitionProgress(SEQUENCES["switchover"], frozenset(SEQUENCES["switchover"][:4])),
             replace(GOOD, lag_records=1),
             Action("run", "planted", Step.PROMOTE),
         ),
         (
             lambda progress, _facts, action: keeps_what_was_promoted(progress, action),
-            Progress(SEQUENCES["failover"], frozenset(SEQUENCES["failover"][:2])),
+            TransitionProgress(SEQUENCES["failover"], frozenset(SEQUENCES["failover"][:2])),
             GOOD,
             Action("take-back", "planted"),
         ),
         (
             lambda progress, _facts, action: repeats_nothing(progress, action),
-            Progress(SEQUENCES["failover"], frozenset({Step.DECLARE})),
+            TransitionProgress(SEQUENCES["failover"], frozenset({Step.DECLARE})),
             GOOD,
             Action("run", "planted", Step.DECLARE),
         ),

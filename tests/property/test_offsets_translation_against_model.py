@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from replicator.offsets.index import OffsetIndex, decode_index, index_pairs
 from replicator.offsets.runs import Known, Pair, Window, joined
 from replicator.offsets.translate import Limits, translate
-from replicator.offsets.translation import LineFacts, combine
+from replicator.offsets.translation import PartitionFacts, combine
 
 FOREIGN = -1
 
@@ -42,7 +42,7 @@ class Logs:
         return Window(read.start, end, joined(pairs))
 
     def facts(self, *, cyclic=True):
-        return LineFacts(
+        return PartitionFacts(
             target_start=self.target_start, target_end=self.target_end, source_start=0,
             source_end=self.source_end, copied_to=self.copied_to, cyclic=cyclic,
         )  # fmt: skip
@@ -280,7 +280,7 @@ def test_straight_lines_of_a_million_records_need_three_looks_at_most(chunks, da
         return Window(read.start, end, joined(pairs))
 
     wanted = data.draw(st.integers(0, source))
-    facts = LineFacts(target_start=0, target_end=target, source_start=0, copied_to=source)
+    facts = PartitionFacts(target_start=0, target_end=target, source_start=0, copied_to=source)
     known = Known.of(index_pairs(decode_index(stored)[("orders", 0)]))
     answer = translate("forward", wanted, known=known, facts=facts, look=look)
     truth = next(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.dataplane.lane.start_position import SourceFacts, decide_start
+from replicator.dataplane.lane.start_position import SourceLog, decide_start
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoint
 from replicator.policy.values import StartFrom
 
@@ -24,7 +24,7 @@ checkpoints = st.builds(
     accepted_gap=tokens,
 )
 sources = st.builds(
-    lambda low, more, topic_id: SourceFacts(topic_id, low, low + more), offsets, offsets, ids
+    lambda low, more, topic_id: SourceLog(topic_id, low, low + more), offsets, offsets, ids
 )
 policies = st.sampled_from(["stop", "report"])
 

@@ -18,7 +18,7 @@ from replicator.control.reconcile.actions import (
     WriteRecord,
 )
 from replicator.control.reconcile.decide import reconcile
-from replicator.control.reconcile.decision_cache import Settled
+from replicator.control.reconcile.decision_cache import DecisionCache
 from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
 from replicator.control.store.records import Block, Layout, Pause
 from replicator.dataplane.progress.checkpoint import Checkpoint
@@ -210,9 +210,9 @@ def test_every_active_partition_has_exactly_one_lane_and_exists_on_both_sides(pa
 def test_a_target_topic_is_deleted_only_where_deletions_propagate(pair, source):
     first = settled(pair, observed(source, {}))
     emptied = replace(first, source_topics={}, source_names=frozenset(), at_ms=first.at_ms + 1_000)
-    noticed = settled(pair, emptied)
-    assert noticed.target_names == first.target_names  # not before the grace has passed
-    late = settled(pair, replace(noticed, at_ms=noticed.at_ms + 60_000))
+    warnings_noticed = settled(pair, emptied)
+    assert warnings_noticed.target_names == first.target_names  # not before the grace has passed
+    late = settled(pair, replace(warnings_noticed, at_ms=warnings_noticed.at_ms + 60_000))
     keeps = {flow.link for flow in pair.flows if flow.policy.sync_topics.deletions == "keep"}
     kept = {record.target for record in first.control.topics() if record.link in keeps}
     ever_copied = {record.target for record in first.control.topics() if record.activated}
@@ -258,7 +258,7 @@ def test_checkpoints_end_in_their_new_lane_once_with_nothing_lost(before, after,
 
 @given(pairs(), st.lists(st.tuples(topics, st.integers(0, 2)), min_size=1, max_size=4), st.data())
 def test_a_remembered_decision_is_the_one_that_would_be_taken_anew(pair, sources, data):
-    remembers = Settled()
+    remembers = DecisionCache()
     snapshot = observed({}, {})
     for source, rounds in sources:
         snapshot = replace(
@@ -276,5 +276,5 @@ def test_a_remembered_decision_is_the_one_that_would_be_taken_anew(pair, sources
                 snapshot = replace(snapshot, control=snapshot.control.fold([pause.encode()]))
             if data.draw(st.booleans()):
                 problem = Problem("GROUP_REFUSED", "group:g", "refused", "look")
-                snapshot = replace(snapshot, noticed=(problem,))
+                snapshot = replace(snapshot, warnings_noticed=(problem,))
             snapshot = done(snapshot, decision.cluster_actions or decision.actions)

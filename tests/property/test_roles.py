@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.control.lanes.desired import lane_may_start, obeyed
+from replicator.control.lanes.desired import allowed_by_role, lane_may_start
 from replicator.control.store.records import Layout, decode_record
 from replicator.control.store.role_records import RoleRecord
 from replicator.control.store.state import EMPTY
@@ -79,7 +79,7 @@ def test_a_flow_ends_when_its_target_holds_a_newer_word_against_it(mine, theirs)
     )  # fmt: skip
     control = EMPTY.fold([record.encode()])
     for flow in plan.link("dr").flows:
-        allowed = obeyed(control, flow)
+        allowed = allowed_by_role(control, flow)
         if theirs.rank >= flow.under and not theirs.lets(flow.source):
             assert not allowed
         if theirs.rank < flow.under:

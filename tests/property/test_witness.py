@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from replicator.failover.rules.witness_decision import (
     LEAST_LOOKS,
-    Look,
+    WitnessLook,
     judge,
     keep,
     patience_seconds,
@@ -17,7 +17,7 @@ WORDS = st.sampled_from([True, False, None])
 
 
 def looks(*words, every=2.0):
-    return tuple(Look(number * every, *each) for number, each in enumerate(words))
+    return tuple(WitnessLook(number * every, *each) for number, each in enumerate(words))
 
 
 def verdict(taken):
@@ -58,7 +58,7 @@ def test_a_witness_that_is_cut_off_with_us_says_nothing_and_nothing_happens():
 
 def test_a_worker_that_slept_begins_anew():
     early = looks(*[GONE] * 14)
-    late = tuple(Look(100.0 + look.at_seconds, *GONE) for look in looks(*[GONE] * 5))
+    late = tuple(WitnessLook(100.0 + look.at_seconds, *GONE) for look in looks(*[GONE] * 5))
     assert not verdict((*early, *late)).promote
     assert not judge(looks(*[GONE] * 16), RULE, now_seconds=100.0).promote
 

@@ -8,7 +8,7 @@ from copied_pair import NOW_MS, CopiedPair, plain, write
 from replicator.clock import SystemClock
 from replicator.errors import FencedError
 from replicator.spark.audit.ledger import Bucket, Ledger, Reached
-from replicator.spark.audit.run import Auditor, Wanted
+from replicator.spark.audit.run import Auditor, AuditRequest
 
 HOUR_MS = 3_600_000
 
@@ -42,7 +42,9 @@ def test_rounds_count_what_is_new_and_name_the_missing_interval(spark, pair, tmp
         write(west, pair.topic, pair.copies_of(records, partition), partition)
         pair.checkpoint(copied_to=90, partition=partition, pairs=((0, 0), (50, 50)))
     parquet = str(tmp_path / "audit")
-    auditor = Auditor(spark, pair.plan, Wanted("east->west", parquet=parquet), clock=SystemClock())
+    auditor = Auditor(
+        spark, pair.plan, AuditRequest("east->west", parquet=parquet), clock=SystemClock()
+    )
     first = auditor.round()
     assert first["complete"], first
     assert sum(each["expected"] for each in first["topics"]) == 180

@@ -10,8 +10,8 @@ from copied_pair import NOW_MS, CopiedPair, plain, write
 from replicator.clock import SystemClock
 from replicator.control.status.collect import collect_status
 from replicator.spark.audit.run import Auditor
-from replicator.spark.audit.run import Wanted as Audited
-from replicator.spark.verify.run import Wanted, verify_flow
+from replicator.spark.audit.run import VerifyRequest as Audited
+from replicator.spark.verify.run import VerifyRequest, verify_flow
 from replicator.testing import wait_until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))
@@ -85,7 +85,7 @@ def test_what_a_worker_copied_is_clean(spark, pair, worker, provenance):
         timeout_seconds=120,
         describe=lambda: f"everything copied\n{running.log_tail()}",
     )
-    result = verify_flow(spark, pair.plan, Wanted("east->west"))
+    result = verify_flow(spark, pair.plan, VerifyRequest("east->west"))
     assert result["clean"], result
     assert result["total"]["excused"] == {"filtered": 2, "loop": 2}
     assert result["total"]["compared"] == 2 * (800 + len(odd) - 2) + 160

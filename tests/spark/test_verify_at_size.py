@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 from copied_pair import NOW_MS, CopiedPair
 
-from replicator.spark.verify.run import Wanted, verify_flow
+from replicator.spark.verify.run import VerifyRequest, verify_flow
 
 RECORDS = 2_000_000
 PARTITIONS = 4
@@ -50,7 +50,7 @@ def test_one_changed_byte_in_two_million_records_is_found(spark, tmp_path, clust
     fill(west, pair.topic, hops=True)
     for partition in range(PARTITIONS):
         pair.checkpoint(copied_to=RECORDS // PARTITIONS, partition=partition)
-    result = verify_flow(spark, pair.plan, Wanted("east->west", report=tmp_path / "report"))
+    result = verify_flow(spark, pair.plan, VerifyRequest("east->west", report=tmp_path / "report"))
     print(result["seconds"], "s", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "kB")  # noqa: T201
     assert result["total"]["compared"] == RECORDS
     assert [

@@ -6,7 +6,7 @@ import pytest
 from copied_pair import NOW_MS, CopiedPair, plain, write
 
 from replicator.cli.main import run_command
-from replicator.spark.verify.run import Wanted, verify_flow
+from replicator.spark.verify.run import VerifyRequest, verify_flow
 
 KINDS = ("lost", "duplicated", "reordered", "changed", "foreign")
 
@@ -20,7 +20,7 @@ def pair(tmp_path, east, west, unique):
 
 
 def verify(spark, pair, **wanted):
-    return verify_flow(spark, pair.plan, Wanted("east->west", **wanted))
+    return verify_flow(spark, pair.plan, VerifyRequest("east->west", **wanted))
 
 
 def found(result):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicator.control.reconcile.acl_decision import decide_acls
-from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.policy.acl_rules import READING, AclBinding
 from replicator.policy.selection import matcher
 from replicator.policy.values import LinkPolicy, Naming, Selection
@@ -42,7 +42,7 @@ def link(*include, exclude=(), naming=IDENTITY, name="one", sync_acls=True):
 def added(flows, source, target=(), topics=TOPICS):
     flows = flows if isinstance(flows, tuple) else (flows,)
     pair = PairPlan(ClusterPlan("east", ("e:1",)), ClusterPlan("west", ("w:1",)), flows)
-    wanted = wanted_topics(pair, topics, ALIASES)
+    wanted = selected_topics(pair, topics, ALIASES)
     return decide_acls(pair, wanted, source=source, target=frozenset(target))
 
 
@@ -195,7 +195,7 @@ def test_what_is_there_is_not_added_again_even_as_part_of_all():
 def test_two_clusters_do_not_hand_prefixes_back_and_forth():
     back = FlowPlan("back", "west", "east", link("*", naming=PREFIX).policy, ("east",))
     pair = PairPlan(ClusterPlan("west", ("w:1",)), ClusterPlan("east", ("e:1",)), (back,))
-    wanted = wanted_topics(pair, ["east.orders"], ALIASES)
+    wanted = selected_topics(pair, ["east.orders"], ALIASES)
     assert decide_acls(pair, wanted, source=[prefixed("east.")], target=[]) == ()
 
 
@@ -270,7 +270,7 @@ def test_copies_can_be_read_by_whom_the_source_lets_read_and_nothing_else_is_gra
     assert bindings(flow, held, there, topics=SOURCE_TOPICS) == set()
 
     pair = PairPlan(ClusterPlan("east", ("e:1",)), ClusterPlan("west", ("w:1",)), (flow,))
-    copies = {one.target: one.topic for one in wanted_topics(pair, SOURCE_TOPICS, ALIASES)}
+    copies = {one.target: one.topic for one in selected_topics(pair, SOURCE_TOPICS, ALIASES)}
     takes = matcher(flow.policy.topics) if flow.policy.naming == IDENTITY else copies.__contains__
     no_copies = [name for name in (*SOURCE_TOPICS, "a.west", "c") if not takes(name)]
     who = itertools.product(("User:ann", "User:bob", "User:eve"), ("10.0.0.1", "10.0.0.2"))

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.dataplane.copy.rewrite import Rewriter
-from replicator.dataplane.transport.delivery import Outcome
+from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.identifiers import canary_topic, is_canary_topic
 from replicator.policy.values import DropRule, LinkPolicy, Naming, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan
@@ -31,16 +31,18 @@ def test_a_canary_is_named_by_its_flow_and_link():
 def test_each_link_wants_its_own_canary_once_it_is_there_under_the_same_name():
     other_way = canary_topic("shop", "west", "east", "dr")
     elsewhere = canary_topic("shop2", "east", "west", "dr")
-    found = wanted_topics(pair(), ["orders", CANARY, other_way, elsewhere], ("east", "west"))
+    found = selected_topics(pair(), ["orders", CANARY, other_way, elsewhere], ("east", "west"))
     assert [(one.flow.link, one.topic, one.target) for one in found] == [
         ("dr", "orders", "east.orders"),
         ("dr", CANARY, CANARY),
     ]
-    assert [one.topic for one in wanted_topics(pair(), ["orders"], ("east", "west"))] == ["orders"]
+    assert [one.topic for one in selected_topics(pair(), ["orders"], ("east", "west"))] == [
+        "orders"
+    ]
 
 
 def test_a_pair_without_a_topology_has_no_canaries():
-    found = wanted_topics(pair(topology=""), ["orders", CANARY], ("east", "west"))
+    found = selected_topics(pair(topology=""), ["orders", CANARY], ("east", "west"))
     assert [one.topic for one in found] == ["orders"]
 
 
@@ -76,7 +78,7 @@ def test_users_filters_and_transforms_do_not_see_canaries(topic, passes):
         transforms=(seen.append,),
     )
     hop = f"east/{topic}/0/7"
-    record = rewriter.rewrite(Message(topic), [], hop, Outcome())
+    record = rewriter.rewrite(Message(topic), [], hop, CopyOutcome())
     assert (record is not None) == passes
     assert bool(seen) != passes
     if record is not None:

@@ -10,7 +10,7 @@ from replicator.dataplane.progress.commit import (
     TransactionalCommitter,
 )
 from replicator.dataplane.progress.first_writes import FirstWrites
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka import codes
@@ -46,8 +46,10 @@ class ScriptedProducer:
         self.happened.append("abort")
 
 
-def route() -> Route:
-    made = Route(PartitionWork("orders", 0, "orders", "A"), source_alias="east", provenance="full")
+def route() -> PartitionState:
+    made = PartitionState(
+        PartitionWork("orders", 0, "orders", "A"), source_alias="east", provenance="full"
+    )
     made.position, made.committed = 10, 5
     return made
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.control.backfill.estimate import seed_estimate
+from replicator.control.backfill.estimate import backfill_estimate
 from replicator.control.lanes.desired import in_cycle, lane_may_start, lane_specs
 from replicator.control.lanes.layout import decide_layout
 from replicator.control.lanes.throttle_shares import decide_shares
@@ -12,12 +12,12 @@ from replicator.control.reconcile.actions import AlterConfigs, CreateTopic, Dele
 from replicator.control.reconcile.decide import reconcile
 from replicator.control.reconcile.permissions import rights_problems
 from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
-from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.records import (
+    AcceptedGap,
     Binding,
     Block,
-    Gap,
     LaneShare,
     Layout,
     Pause,
@@ -161,7 +161,7 @@ def test_two_links_that_would_write_one_topic_refuse_the_second():
         one=policy("copy.orders"),
         two=policy("orders", naming=Naming("template", "copy.{topic}")),
     )
-    first, second = wanted_topics(both, ["orders", "copy.orders"], ("east", "west"))
+    first, second = selected_topics(both, ["orders", "copy.orders"], ("east", "west"))
     assert first.problem is None
     assert "already written from 'copy.orders' by link 'one'" in second.problem.detail
 
@@ -291,7 +291,9 @@ def test_lanes_get_exactly_the_active_partitions_that_are_not_paused():
             LAYOUT.encode(),
             record("orders").encode(),
             record("bills", state="refused").encode(),
-            Gap(source="east", topic="orders", partition=0, token="t", at_ms=1, by="me").encode(),
+            AcceptedGap(
+                source="east", topic="orders", partition=0, token="t", at_ms=1, by="me"
+            ).encode(),
         ]
     )
     plan = plan_of(*east_west.flows)
@@ -357,7 +359,7 @@ def test_aliases_mean_one_cluster_each():
 
 
 def test_missing_rights_are_named_with_their_resource():
-    wanted = wanted_topics(pair(one=policy("orders")), ["orders"], ("east", "west"))
+    wanted = selected_topics(pair(one=policy("orders")), ["orders"], ("east", "west"))
     found = rights_problems(
         pair(one=policy("orders")), wanted,
         readable={"orders": frozenset({"DESCRIBE"})},
@@ -378,7 +380,7 @@ def test_missing_rights_are_named_with_their_resource():
 
 def test_the_time_to_seed_follows_the_slower_of_records_and_bytes():
     def seconds(records, record_bytes, **throttle):
-        return seed_estimate(
+        return backfill_estimate(
             flow="east->west", topic="orders", records=records, size=records * record_bytes,
             throttle=Throttle(**throttle),
         ).seconds  # fmt: skip

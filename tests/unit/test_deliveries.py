@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.dataplane.copy.delivery_errors import Deliveries
+from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.errors import RecordRefusedError
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException
@@ -12,8 +12,8 @@ REFUSED = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 LOST = KafkaError(codes.TIMED_OUT)
 
 
-def deliveries(*errors: KafkaError | None, transactional: bool = True) -> Deliveries:
-    found = Deliveries(transactional=transactional)
+def deliveries(*errors: KafkaError | None, transactional: bool = True) -> DeliveryErrors:
+    found = DeliveryErrors(transactional=transactional)
     for error in errors:
         found.report(error, None)
     return found

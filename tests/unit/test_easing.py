@@ -2,14 +2,14 @@
 
 import pytest
 
-from replicator.control.tasks.adaptive_interval import Easing
+from replicator.control.tasks.adaptive_interval import AdaptiveInterval
 
 PACE, SLOWEST = 2.0, 10.0
 
 
 @pytest.fixture
 def easing():
-    return Easing(pace_seconds=PACE, slowest_seconds=SLOWEST)
+    return AdaptiveInterval(pace_seconds=PACE, slowest_seconds=SLOWEST)
 
 
 def looks(easing, *, turns, quiet):

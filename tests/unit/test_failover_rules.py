@@ -14,7 +14,7 @@ from replicator.cli import history as cli_history
 from replicator.cli import role_change
 from replicator.cli.options import Output
 from replicator.cli.output import render
-from replicator.control.roles.figures import link_figures
+from replicator.control.roles.figures import link_metrics
 from replicator.control.store.role_records import (
     ContactRecord,
     FenceRecord,
@@ -27,7 +27,7 @@ from replicator.errors import RefusedError
 from replicator.failover.clusters.fencing import lower_fence
 from replicator.failover.clusters.hooks import run_hooks
 from replicator.failover.clusters.lag import lag_of
-from replicator.failover.clusters.link_clusters import Sides, by_key, by_topic
+from replicator.failover.clusters.link_clusters import LinkClusters, by_key, by_topic
 from replicator.failover.clusters.programs import call_webhook, run_command
 from replicator.failover.clusters.tail import TailRecord, export_tail, read_export
 from replicator.failover.clusters.witness_client import witness_reaches
@@ -228,10 +228,10 @@ def test_figures_tell_roles_and_the_last_change():
         home="west", token="t", at_ms=1, by="ann",
         report={"rtoSeconds": 6.5, "loss": {"records": 12}},
     )  # fmt: skip
-    figures = link_figures(LINK, role, last)
+    figures = link_metrics(LINK, role, last)
     assert figures.roles == {"east": "passive", "west": "active"}
     assert (figures.epoch, figures.duration_seconds, figures.lost_records) == (2, 6.5, 12)
-    assert link_figures(LINK, role, None).lost_records is None
+    assert link_metrics(LINK, role, None).lost_records is None
 
 
 class Garbage(BaseHTTPRequestHandler):
@@ -274,7 +274,7 @@ def test_the_operator_is_told_when_nobody_knows_what_is_lost(capsys):
         link="dr", id="x", kind="failover", state="done", source="east", target="west",
         home="west", token="t", at_ms=1, by="ann", report=entry,
     )  # fmt: skip
-    assert link_figures(LINK, Role("dr", 1, 0, "west", "promoted"), last).lost_records is None
+    assert link_metrics(LINK, Role("dr", 1, 0, "west", "promoted"), last).lost_records is None
 
 
 def test_writers_that_a_command_kept_off_are_not_let_on_by_a_file_that_forgot_the_command():
@@ -282,7 +282,7 @@ def test_writers_that_a_command_kept_off_are_not_let_on_by_a_file_that_forgot_th
         link="dr", cluster="east", method="command", state="held", at_ms=1, by="ann"
     )
     with (
-        Sides(PLAN, LINK, PLAN.cluster("east"), PLAN.cluster("west")) as sides,
+        LinkClusters(PLAN, LINK, PLAN.cluster("east"), PLAN.cluster("west")) as sides,
         pytest.raises(RefusedError, match="names none to unfence any more") as refused,
     ):
         lower_fence(sides, sides.old, Fencing("acl"), record)

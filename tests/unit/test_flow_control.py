@@ -1,11 +1,11 @@
 """A lane's share of a budget: batches stay small enough for the rate to hold."""
 
-from replicator.dataplane.lane.lane_throttle import FlowControl
+from replicator.dataplane.lane.lane_throttle import LaneThrottle
 from replicator.policy.values import Throttle
 
 
 def test_without_a_limit_batches_are_full_and_nobody_waits():
-    flow = FlowControl(Throttle(), now=0.0)
+    flow = LaneThrottle(Throttle(), now=0.0)
     flow.spent(1000, 100_000, 0.0)
 
     assert not flow.limited
@@ -14,12 +14,12 @@ def test_without_a_limit_batches_are_full_and_nobody_waits():
 
 
 def test_a_batch_is_a_tenth_of_a_second_of_records_but_never_none():
-    assert FlowControl(Throttle(records_per_second=1000), now=0.0).batch_records(750) == 100
-    assert FlowControl(Throttle(records_per_second=5), now=0.0).batch_records(750) == 1
+    assert LaneThrottle(Throttle(records_per_second=1000), now=0.0).batch_records(750) == 100
+    assert LaneThrottle(Throttle(records_per_second=5), now=0.0).batch_records(750) == 1
 
 
 def test_under_a_limit_of_bytes_the_size_of_records_is_learned():
-    flow = FlowControl(Throttle(bytes_per_second=100_000), now=0.0)
+    flow = LaneThrottle(Throttle(bytes_per_second=100_000), now=0.0)
     assert flow.batch_records(750) == 10
 
     flow.spent(10, 5000, 0.0)
@@ -29,7 +29,7 @@ def test_under_a_limit_of_bytes_the_size_of_records_is_learned():
 
 
 def test_a_new_share_is_taken_with_the_debt_of_before():
-    flow = FlowControl(Throttle(records_per_second=100), now=0.0)
+    flow = LaneThrottle(Throttle(records_per_second=100), now=0.0)
     flow.spent(225, 0, 0.0)
     assert flow.wait_seconds(0.0) == 2.0
 

@@ -6,7 +6,7 @@ from replicator.control.store.drill_records import DrillRecord
 from replicator.control.store.records import FlowRates, WorkerRecord
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import with_canaries
-from replicator.observability.figures import DutyFigures
+from replicator.observability.figures import TaskMetrics
 
 DRILL = DrillRecord(
     id="20260101-000000-weekly-a1b2", link="orders-dr", name="weekly", drill="failover",
@@ -53,14 +53,14 @@ def test_the_digest_of_a_drill_survives_the_control_topic():
     held = EMPTY.fold([DRILL.encode()])
     (record,) = held.records.values()
     assert record == DRILL
-    assert held.asks_the_same(EMPTY)  # it orders nothing of a lane
+    assert held.same_orders(EMPTY)  # it orders nothing of a lane
     entry = record.entry()
     assert (entry["kind"], entry["drill"], entry["rtoSeconds"]) == ("drill", "failover", None)
     assert (entry["at"], entry["lostRecords"]) == (1_767_225_600_000, 1_204)
 
 
 def figures(at_ms, seconds=0.118, lost=0):
-    return DutyFigures(canary_at_ms=at_ms, canary_last_seconds=seconds, canary_lost=lost)
+    return TaskMetrics(canary_at_ms=at_ms, canary_last_seconds=seconds, canary_lost=lost)
 
 
 def test_a_controller_tells_of_its_canaries_beside_its_rates():

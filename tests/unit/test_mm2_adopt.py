@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from replicator.control.operator.mm2_adoption import matching_pairs, way_back
+from replicator.control.operator.mm2_adoption import matching_pairs, reverse_flow
 from replicator.errors import RefusedError, StoredFormatError
 from replicator.mm2.adopt import decode_progress
 from replicator.mm2.import_map import import_properties
 from replicator.mm2.properties import parse_properties
 from replicator.offsets.runs import Known, Run, Window
-from replicator.offsets.stored import StoredLines
+from replicator.offsets.stored import StoredPartitions
 from replicator.offsets.translate import translate
-from replicator.offsets.translation import LineFacts
+from replicator.offsets.translation import PartitionFacts
 from replicator.topology.load import load_text
 
 
@@ -36,7 +36,7 @@ def test_progress_is_the_last_copied_offset_of_each_partition_of_one_source():
         "east",
     )  # fmt: skip
     assert found.last_copied == {("orders", 0): 41, ("orders", 1): 0}
-    assert found.doubtful == frozenset()
+    assert found.unconfirmed == frozenset()
 
 
 def test_of_two_connectors_the_lower_offset_counts_and_is_said_to_be_doubtful():
@@ -44,7 +44,7 @@ def test_of_two_connectors_the_lower_offset_counts_and_is_said_to_be_doubtful():
         [stored("east", "t", 0, 41), stored("east", "t", 0, 12, connector="other")], "east"
     )
     assert found.last_copied == {("t", 0): 12}
-    assert found.doubtful == {("t", 0)}
+    assert found.unconfirmed == {("t", 0)}
 
 
 @pytest.mark.parametrize("value", [b"{}", b'{"offset":"x"}', b'{"offset":-1}', b"[]", b"?"])
@@ -97,7 +97,7 @@ def one_way(name, source, target, naming="identity", **more):
 )  # fmt: skip
 def test_a_way_home_under_the_same_name_is_found(links, back):
     wanted = plan(*links)
-    found = way_back(wanted, wanted.flows[0], "orders")
+    found = reverse_flow(wanted, wanted.flows[0], "orders")
     assert (None if found is None else str(found.id)) == back
 
 
@@ -114,7 +114,7 @@ def test_a_flow_that_the_topology_lacks_is_not_forgotten():
 
 # Another program copied source offsets 0 to 99, ours begin at source offset 100, target offset 100.
 KNOWN = (Window(0, 200, (Run(100, 100, 100),), tuple(range(100))),)
-FACTS = LineFacts(
+FACTS = PartitionFacts(
     target_start=0, target_end=200, source_start=0, source_end=200, copied_to=200,
     from_earliest=False, adopted=True,
 )  # fmt: skip
@@ -135,7 +135,7 @@ FACTS = LineFacts(
 def test_a_position_among_copies_of_another_program_is_never_guessed_at(
     direction, position, grade, offset, cyclic
 ):
-    facts = LineFacts(
+    facts = PartitionFacts(
         **{name: getattr(FACTS, name) for name in FACTS.__slots__ if name != "cyclic"},
         cyclic=cyclic,
     )
@@ -148,7 +148,7 @@ def test_a_position_among_copies_of_another_program_is_never_guessed_at(
 @pytest.mark.parametrize(("position", "grade"), [(50, "unavailable"), (100, "exact")])
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_before_we_copied_anything_only_the_place_of_adoption_is_known(direction, position, grade):
-    facts = LineFacts(
+    facts = PartitionFacts(
         target_start=0, target_end=100, source_start=0, source_end=120, copied_to=100,
         from_earliest=False, adopted=True,
     )  # fmt: skip
@@ -161,7 +161,7 @@ def test_before_we_copied_anything_only_the_place_of_adoption_is_known(direction
 
 def test_a_checkpoint_says_that_another_program_copied_before():
     key = b'{"kind":"checkpoint","partition":0,"topic":"t","v":1}'
-    lines = StoredLines()
+    lines = StoredPartitions()
     lines.fold([(key, b'{"v":1,"offset":5,"topicId":"x","at":1,"adopted":5}')])
     assert lines.of("t", 0).adopted
     lines.fold([(key, b'{"v":1,"offset":9,"topicId":"x","at":2}')])

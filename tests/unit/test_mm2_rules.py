@@ -3,10 +3,10 @@
 import pytest
 
 from replicator.clock import SystemClock
-from replicator.control.tasks.mm2_heartbeats import heartbeat_duty
+from replicator.control.tasks.mm2_heartbeats import mm2_heartbeat_task
 from replicator.control.tasks.mm2_offsets import checkpoints_of, syncs_of
-from replicator.control.tasks.registry import duties_of
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.registry import tasks_of
+from replicator.control.tasks.task import TaskContext
 from replicator.mm2.due import checkpoints_due, syncs_due
 from replicator.mm2.formats import Checkpoint, OffsetSync
 from replicator.mm2.names import (
@@ -15,11 +15,11 @@ from replicator.mm2.names import (
     onward_heartbeats,
     remote_topic,
 )
-from replicator.observability.figures import DutyFigures
-from replicator.offsets.group_decision import Outcome
+from replicator.observability.figures import TaskMetrics
+from replicator.offsets.group_decision import GroupOutcomeDraft
 from replicator.offsets.group_report import GroupOutcome, PartitionOutcome, SyncReport
 from replicator.offsets.index import OffsetIndex
-from replicator.offsets.stored import StoredLines
+from replicator.offsets.stored import StoredPartitions
 from replicator.policy.selection import is_internal_topic, select_topics
 from replicator.topology.load import load_text
 
@@ -110,7 +110,7 @@ def test_a_source_that_began_anew_is_told_by_one_lower_sync():
 
 def test_positions_of_a_survey_become_checkpoints_where_they_could_be_translated():
     def part(partition, right):
-        keep = Outcome("keep")
+        keep = GroupOutcomeDraft("keep")
         return PartitionOutcome(
             "orders", "east.orders", partition, 50, None, right, "exact", 0, 0, 0, 0, keep, "", "m"
         )
@@ -126,7 +126,7 @@ def test_positions_of_a_survey_become_checkpoints_where_they_could_be_translated
 
 
 def test_the_index_of_a_partition_is_read_as_offset_syncs():
-    index, stored = OffsetIndex("t", 0), StoredLines()
+    index, stored = OffsetIndex("t", 0), StoredPartitions()
     for number in range(3):
         stored.fold(index.note(number * 10, number * 11, now=number * 2.0, at_ms=number))
     assert syncs_of(stored, "t", 0) == syncs((0, 0), (10, 11), (20, 22))
@@ -136,26 +136,26 @@ def test_the_index_of_a_partition_is_read_as_offset_syncs():
 # Who writes them
 
 
-def duties(more, pair):
+def tasks(more, pair):
     plan = load_text(FILE.replace("MORE", more)).plan
     chosen = next(each for each in plan.pairs if each.id == pair)
-    figures = {flow.link: DutyFigures() for flow in chosen.flows}
-    desk = DutyDesk(plan, chosen, SystemClock(), "test", None, None, figures)
-    built = duties_of(desk)
-    for duty in built:
-        duty.close()
-    return {duty.name: duty for duty in built if "MirrorMaker" in duty.name}
+    figures = {flow.link: TaskMetrics() for flow in chosen.flows}
+    context = TaskContext(plan, chosen, SystemClock(), "test", None, None, figures)
+    built = tasks_of(context)
+    for task in built:
+        task.close()
+    return {task.name: task for task in built if "MirrorMaker" in task.name}
 
 
 def test_only_pairs_with_a_link_that_asks_for_it_speak_mirrormaker():
     asked = "mm2Compatibility: true, sync: {groups: {enabled: false, interval: 7s}}"
-    found = duties(asked, "east->west")
-    assert {name: duty.interval_seconds for name, duty in found.items()} == {
+    found = tasks(asked, "east->west")
+    assert {name: task.interval_seconds for name, task in found.items()} == {
         "MirrorMaker 2 heartbeats": 1.0,
         "MirrorMaker 2 checkpoints": 7.0,
     }
-    assert duties(asked, "west->north") == {}
-    assert duties("mm2Compatibility: false", "east->west") == {}
+    assert tasks(asked, "west->north") == {}
+    assert tasks("mm2Compatibility: false", "east->west") == {}
 
 
 def test_two_ways_between_clusters_beat_once_on_each():
@@ -165,10 +165,10 @@ def test_two_ways_between_clusters_beat_once_on_each():
     head = FILE[: FILE.index("  - {name: l")]
     plan = load_text(head + both.replace("MM2", "mm2Compatibility: true")).plan
     for pair in plan.pairs:
-        duty = heartbeat_duty(DutyDesk(plan, pair, SystemClock(), "test", None, None, {}))
-        (beat,) = duty._heartbeats._beats
+        task = mm2_heartbeat_task(TaskContext(plan, pair, SystemClock(), "test", None, None, {}))
+        (beat,) = task._heartbeats._beats
         assert beat[1:] == (pair.target.alias, pair.source.alias), "the way back's, on the source"
-        duty.close()
+        task.close()
 
 
 # Whose topics they are

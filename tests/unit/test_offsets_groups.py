@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.offsets.group_decision import Facts, Position, Synced, decide, needs_back
+from replicator.offsets.group_decision import GroupFacts, GroupPosition, Synced, decide, needs_back
 from replicator.offsets.group_report import (
     GroupOutcome,
     PartitionOutcome,
@@ -14,13 +14,13 @@ from replicator.offsets.translation import bounded, exact, unavailable
 
 def facts(here=50, there=40, translation=None, **changes):
     known = {
-        "here": None if here is None else Position(here, "meta"),
-        "there": None if there is None else Position(there, "meta"),
+        "here": None if here is None else GroupPosition(here, "meta"),
+        "there": None if there is None else GroupPosition(there, "meta"),
         "there_active": False,
         "translation": translation or exact(60),
         **changes,
     }
-    return Facts(**known)
+    return GroupFacts(**known)
 
 
 def test_a_position_that_moved_on_is_carried_over_with_its_metadata():
@@ -82,8 +82,8 @@ def test_going_back_is_not_followed_where_the_group_moved_there_or_nothing_is_re
 
 
 def test_changed_metadata_follows_a_position_that_was_synced():
-    moved = Facts(
-        here=Position(50, "new"), there=Position(60, "old"), there_active=False,
+    moved = GroupFacts(
+        here=GroupPosition(50, "new"), there=GroupPosition(60, "old"), there_active=False,
         translation=exact(60), last=Synced(50, 60),
     )  # fmt: skip
     assert decide(moved).action == "commit"

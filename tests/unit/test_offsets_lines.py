@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from replicator.offsets.lines import crossings, turned
+from replicator.offsets.lines import reversed_path, translation_paths
 from replicator.topology.load import load_text
 
 
@@ -29,7 +29,7 @@ def ways(plan, here, there, topic):
             (part.origin, part.back and part.back.flow, part.there and part.there.flow)
             for part in way.components
         )
-        for way in crossings(plan, here, there, topic, 0)
+        for way in translation_paths(plan, here, there, topic, 0)
     }
 
 
@@ -38,7 +38,7 @@ def test_active_passive_is_one_line_and_its_other_direction_is_assumed():
     assert ways(plan, "east", "west", "orders") == {
         "orders": [("east", None, "east->west"), ("west", "west->east", None)]
     }
-    (way,) = crossings(plan, "east", "west", "orders", 0)
+    (way,) = translation_paths(plan, "east", "west", "orders", 0)
     assert [line.assumed for line in way.lines] == [False, True]
     assert way.links == {"l"}
     assert ways(plan, "east", "west", "other") == {}
@@ -78,6 +78,6 @@ def test_the_way_back_leads_to_the_topic_it_came_from():
     plan = plan_of(
         ["east", "west"], link("active-active", clusters=["east", "west"], naming="prefix")
     )
-    (way,) = crossings(plan, "east", "west", "orders", 3)
-    back = turned(plan, way)
+    (way,) = translation_paths(plan, "east", "west", "orders", 3)
+    back = reversed_path(plan, way)
     assert (back.topic, back.target_topic, back.partition) == ("east.orders", "orders", 3)

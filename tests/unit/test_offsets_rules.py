@@ -3,7 +3,7 @@
 from replicator.offsets.runs import MAX_RUNS, Known, Pair, Run, Window
 from replicator.offsets.sighting import OTHERS, UNMARKED, CopyMark
 from replicator.offsets.translate import Limits, translate
-from replicator.offsets.translation import LineFacts, Translation, combine, exact, unavailable
+from replicator.offsets.translation import PartitionFacts, Translation, combine, exact, unavailable
 
 
 def never(_read):
@@ -12,7 +12,7 @@ def never(_read):
 
 def facts(**changes):
     known = {"target_start": 0, "target_end": 100, "source_start": 0, "copied_to": 50, **changes}
-    return LineFacts(**known)
+    return PartitionFacts(**known)
 
 
 def whole(*runs, end=100, unmarked=()):

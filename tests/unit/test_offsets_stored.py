@@ -6,7 +6,7 @@ from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import StoredFormatError
 from replicator.offsets.index import OffsetIndex, index_pairs
 from replicator.offsets.runs import Pair
-from replicator.offsets.stored import StoredLines
+from replicator.offsets.stored import StoredPartitions
 
 
 def checkpoint(offset, at_ms, *, topic_id="one"):
@@ -15,21 +15,21 @@ def checkpoint(offset, at_ms, *, topic_id="one"):
 
 
 def test_the_newest_checkpoint_counts_whatever_partition_is_read_last():
-    lines = StoredLines()
+    lines = StoredPartitions()
     lines.fold([checkpoint(20, 200, topic_id="two"), checkpoint(10, 100)])
     assert (lines.of("orders", 0).copied_to, lines.of("orders", 0).topic_id) == (20, "two")
     assert lines.of("orders", 1).copied_to is None
 
 
 def test_a_tombstone_after_a_lane_change_takes_nothing_away():
-    lines = StoredLines()
+    lines = StoredPartitions()
     key, value = checkpoint(10, 100)
     lines.fold([(key, value), (key, None)])
     assert lines.of("orders", 0).copied_to == 10
 
 
 def test_index_entries_are_folded_and_outdated_ones_passed_over():
-    lines, index = StoredLines(), OffsetIndex("orders", 0)
+    lines, index = StoredPartitions(), OffsetIndex("orders", 0)
     for number in range(40):
         lines.fold(index.note(number * 10, number * 10, now=float(number), at_ms=0))
     lines.fold(index.note(200, 1_000, now=100.0, at_ms=0))
@@ -41,4 +41,4 @@ def test_index_entries_are_folded_and_outdated_ones_passed_over():
 @pytest.mark.parametrize("value", [b"nonsense", b'{"v":9}', b"{}"])
 def test_a_checkpoint_that_cannot_be_read_is_refused(value):
     with pytest.raises(StoredFormatError):
-        StoredLines().fold([(checkpoint(1, 1)[0], value)])
+        StoredPartitions().fold([(checkpoint(1, 1)[0], value)])

@@ -8,7 +8,7 @@ from replicator.dataplane.progress.pacing import (
     MIN_COMMIT_SECONDS,
     REST_SECONDS,
     RESTED_SECONDS,
-    decide_pace,
+    commit_schedule,
     held_back,
 )
 
@@ -16,7 +16,7 @@ INTERVAL = 0.2
 
 
 def pace(*, now: float, opened_at: float | None = None, last: float = 0.0, **fields):
-    return decide_pace(
+    return commit_schedule(
         now=now,
         opened_at=opened_at,
         last_commit_at=last,

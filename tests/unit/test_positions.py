@@ -2,11 +2,11 @@
 
 import pytest
 
-from replicator.dataplane.lane.start_position import SourceFacts, StartDecision, decide_start
+from replicator.dataplane.lane.start_position import SourceLog, StartDecision, decide_start
 from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.policy.values import StartFrom
 
-FACTS = SourceFacts(topic_id="A", earliest=10, latest=50)
+FACTS = SourceLog(topic_id="A", earliest=10, latest=50)
 
 
 def at(offset: int, **fields: object) -> Checkpoint:
@@ -15,7 +15,7 @@ def at(offset: int, **fields: object) -> Checkpoint:
 
 def decide(
     checkpoint: Checkpoint | None,
-    facts: SourceFacts = FACTS,
+    facts: SourceLog = FACTS,
     *,
     start_from: StartFrom | None = None,
     policy: str = "stop",
@@ -42,7 +42,7 @@ def decide(
     ids=["earliest", "latest", "time", "time before the log", "time after the log"],
 )
 def test_a_first_start_follows_the_policy_and_is_stored(start_from, at_timestamp, offset):
-    facts = SourceFacts("A", 10, 50, at_timestamp)
+    facts = SourceLog("A", 10, 50, at_timestamp)
 
     decision = decide(None, facts, start_from=start_from)
 
@@ -87,7 +87,7 @@ def test_a_log_that_ends_below_the_position_stops_and_goes_on_at_its_end_when_ac
 
 
 def test_a_log_that_was_cut_and_written_anew_stops_though_it_is_long_enough():
-    facts = SourceFacts("A", 10, 50, diverged=True)
+    facts = SourceLog("A", 10, 50, diverged=True)
 
     assert decide(at(30), facts).problem == "TRUNCATED"
     passed = decide(at(30), facts, policy="report")
@@ -133,4 +133,4 @@ def test_a_refused_record_stays_refused_until_accepted_and_the_token_is_not_stor
 
 def test_a_checkpoint_without_a_topic_id_is_judged_by_its_offsets_alone():
     assert decide(at(30, topic_id="")).offset == 30
-    assert decide(at(30), SourceFacts("", 10, 50)).offset == 30
+    assert decide(at(30), SourceLog("", 10, 50)).offset == 30

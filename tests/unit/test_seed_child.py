@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.control.backfill.spark_process import SeedChild
+from replicator.control.backfill.spark_process import SparkProcess
 from replicator.testing import ManualClock, wait_until
 
 
@@ -16,7 +16,7 @@ def child(tmp_path, monkeypatch):
         (tmp_path / "stand_in.py").write_text(program)
         clock = ManualClock()
         made.append(
-            SeedChild(
+            SparkProcess(
                 entry_module="stand_in", topology_file=tmp_path / "t.yaml", flow="east->west",
                 clock=clock,
             )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from replicator.control.backfill.retention import CLOCKS_MS, KEEP_MS, outlived
-from replicator.control.store.records import Seed, TopicRecord
+from replicator.control.backfill.retention import CLOCKS_MS, KEEP_MS, expired
+from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import EMPTY
 from replicator.dataplane.progress.checkpoint import Checkpoint
 
@@ -11,7 +11,7 @@ TOPIC = TopicRecord(
     source="east", link="link", topic="orders", target="orders", topic_id="a", partitions=3,
     target_partitions=3, state="active", activated=True,
 )  # fmt: skip
-SEED = Seed(
+SEED = BackfillRecord(
     source="east", link="link", topic="orders", partition=0, state="seeding", run="job.1",
     start=5, end=50,
 )  # fmt: skip
@@ -23,7 +23,7 @@ MOVED = Checkpoint("orders", 0, 60, at_ms=1_000 + CLOCKS_MS)
 def left(*records, now_ms=LATER, checkpoint=MOVED):
     checkpoints = {} if checkpoint is None else {("orders", 0): checkpoint}
     state = EMPTY.fold([record.encode() for record in (TOPIC, *records)])
-    return outlived(state, "east", checkpoints, now_ms=now_ms)
+    return expired(state, "east", checkpoints, now_ms=now_ms)
 
 
 def test_a_seed_goes_a_day_after_its_end_when_the_lane_has_moved_on():
@@ -53,5 +53,5 @@ def test_a_seed_stays_while_its_job_or_its_range_is_unfinished():
 
 def test_a_seed_of_a_topic_that_is_copied_no_more_goes():
     state = EMPTY.fold([DONE.encode()])
-    assert outlived(state, "east", {}, now_ms=LATER) == (DONE,)
+    assert expired(state, "east", {}, now_ms=LATER) == (DONE,)
     assert state.fold([DONE.tombstone()]).seeds("east") == ()

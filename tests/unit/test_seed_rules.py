@@ -8,27 +8,27 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.control.backfill.ranges import HistoryFacts, plan_ranges, seed_record
+from replicator.control.backfill.ranges import BackfillFacts, backfill_record, plan_ranges
 from replicator.control.backfill.spark_process import asked_by_controller
-from replicator.control.backfill.stream_partitions import left_behind, to_be_taken
+from replicator.control.backfill.stream_partitions import partitions_left_behind, partitions_to_take
 from replicator.control.lanes.desired import lane_specs
 from replicator.control.reconcile.actions import WriteRecord
 from replicator.control.reconcile.decide import reconcile
 from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
 from replicator.control.store.records import (
+    BackfillRecord,
     Block,
     FlowRates,
     Layout,
     Pause,
-    Seed,
     TopicRecord,
     WorkerRecord,
 )
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.lane.bounded_copy import TALLY, TallyingEngine, ThinningEngine
+from replicator.dataplane.lane.bounded_copy import TALLY, LatestPerKeyFilter, RangeTotalsEngine
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.progress.partition_state import Route, route_table
+from replicator.dataplane.progress.partition_state import PartitionState, partition_states
 from replicator.dataplane.transport.spec import PartitionWork, handed_over
 from replicator.policy.values import BulkSync, LinkPolicy, Selection, StartFrom
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
@@ -48,7 +48,7 @@ TOPIC = TopicRecord(
     source="east", link="link", topic="orders", target="orders", topic_id="a", partitions=3,
     target_partitions=3, state="active", activated=True,
 )  # fmt: skip
-SEED = Seed(
+SEED = BackfillRecord(
     source="east", link="link", topic="orders", partition=0, state="seeding", run="job.1",
     start=5, end=50,
 )  # fmt: skip
@@ -60,7 +60,7 @@ def control(*records):
 
 def facts(checkpoints=(), **fields):
     keys = [("orders", number) for number in range(3)]
-    return HistoryFacts(
+    return BackfillFacts(
         **{
             "starts": dict.fromkeys(keys, 0),
             "log_starts": dict.fromkeys(keys, 0),
@@ -112,7 +112,7 @@ def test_the_largest_range_comes_first():
 
 def test_a_declaration_names_the_run_and_the_range():
     (one, *_) = plan_ranges([FLOW], control(), facts())
-    seed = seed_record(one, run="job.2", at_ms=7, by="me")
+    seed = backfill_record(one, run="job.2", at_ms=7, by="me")
     assert (seed.state, seed.run, seed.start, seed.end) == ("seeding", "job.2", 0, 100)
 
 
@@ -201,7 +201,7 @@ def seeds_of(pair, histories, *records):
     decision = reconcile(pair, snapshot(state, histories=histories))
     written = [a.record for a in decision.actions if isinstance(a, WriteRecord)]
     assert any(isinstance(record, TopicRecord) for record in written) or records
-    return [(r.partition, r.state, r.by) for r in written if isinstance(r, Seed)]
+    return [(r.partition, r.state, r.by) for r in written if isinstance(r, BackfillRecord)]
 
 
 LARGE = {("orders", 0): 900, ("orders", 2): 200}
@@ -245,12 +245,12 @@ HELD = SEED.model_copy(update={"purpose": "stream", "run": "stream.1"})
 
 
 def test_a_stream_takes_what_it_does_not_hold_yet():
-    taken = to_be_taken([STREAMED], control(HELD), run="stream.1", by="me", at_ms=1)
+    taken = partitions_to_take([STREAMED], control(HELD), run="stream.1", by="me", at_ms=1)
     assert [(s.partition, s.purpose, s.run) for s in taken] == [
         (1, "stream", "stream.1"), (2, "stream", "stream.1"),
     ]  # fmt: skip
-    assert len(to_be_taken([STREAMED], control(HELD), run="stream.2", by="me", at_ms=1)) == 3
-    assert to_be_taken([FLOW], control(), run="stream.1", by="me", at_ms=1) == ()
+    assert len(partitions_to_take([STREAMED], control(HELD), run="stream.2", by="me", at_ms=1)) == 3
+    assert partitions_to_take([FLOW], control(), run="stream.1", by="me", at_ms=1) == ()
 
 
 def test_workers_take_back_what_a_stream_left_behind_once_the_flow_is_theirs():
@@ -258,11 +258,11 @@ def test_workers_take_back_what_a_stream_left_behind_once_the_flow_is_theirs():
         source="east", id="spark-host-1", at_ms=100_000, flows=(FlowRates(link="link"),)
     )
     streamed = replace(PAIR, flows=(STREAMED,))
-    assert left_behind(PAIR, control(HELD), now_ms=0) == (HELD,)
-    assert left_behind(PAIR, control(HELD, alive), now_ms=110_000) == ()
-    assert left_behind(PAIR, control(HELD, alive), now_ms=120_000) == (HELD,)
-    assert left_behind(streamed, control(HELD), now_ms=0) == ()
-    assert left_behind(PAIR, control(SEED), now_ms=0) == ()
+    assert partitions_left_behind(PAIR, control(HELD), now_ms=0) == (HELD,)
+    assert partitions_left_behind(PAIR, control(HELD, alive), now_ms=110_000) == ()
+    assert partitions_left_behind(PAIR, control(HELD, alive), now_ms=120_000) == (HELD,)
+    assert partitions_left_behind(streamed, control(HELD), now_ms=0) == ()
+    assert partitions_left_behind(PAIR, control(SEED), now_ms=0) == ()
 
 
 # -- counting ----------------------------------------------------------------------------------
@@ -303,7 +303,9 @@ class Taker:
 
 
 def route_at(position):
-    route = Route(PartitionWork("orders", 0, "orders", ""), source_alias="east", provenance="full")
+    route = PartitionState(
+        PartitionWork("orders", 0, "orders", ""), source_alias="east", provenance="full"
+    )
     route.position = position
     return route
 
@@ -313,7 +315,7 @@ def route_at(position):
 def test_the_tally_is_the_same_however_records_come_in_batches(records, batch):
     messages = [Message(5 + n, key, value) for n, (key, value) in enumerate(records)]
     route = route_at(5)
-    engine = TallyingEngine(Taker(route), route_table([route]), end=99, now_ms=3)
+    engine = RangeTotalsEngine(Taker(route), partition_states([route]), end=99, now_ms=3)
     for start in range(0, len(messages), batch):
         engine.copy(messages[start : start + batch])
     whole = b"".join(part or b"" for pair in records for part in pair)
@@ -327,18 +329,18 @@ def test_the_tally_is_the_same_however_records_come_in_batches(records, batch):
 
 def test_the_tally_counts_what_was_read_and_nothing_before_or_behind_it():
     route = route_at(5)
-    engine = TallyingEngine(Taker(route, stop_at=8), route_table([route]), end=99, now_ms=0)
+    engine = RangeTotalsEngine(Taker(route, stop_at=8), partition_states([route]), end=99, now_ms=0)
     engine.copy([Message(n, b"k", b"v") for n in range(3, 12)])
     assert route.extra[TALLY]["records"] == 3
 
 
 def test_a_tally_goes_on_where_a_checkpoint_kept_it():
     route = route_at(5)
-    table = route_table([route])
-    TallyingEngine(Taker(route), table, end=99, now_ms=1).copy([Message(5, None, b"a")])
+    table = partition_states([route])
+    RangeTotalsEngine(Taker(route), table, end=99, now_ms=1).copy([Message(5, None, b"a")])
     again = route_at(6)
     again.extra = dict(route.extra)
-    TallyingEngine(Taker(again), route_table([again]), end=99, now_ms=2).copy(
+    RangeTotalsEngine(Taker(again), partition_states([again]), end=99, now_ms=2).copy(
         [Message(6, None, b"b")]
     )
     told = again.extra[TALLY]
@@ -347,10 +349,10 @@ def test_a_tally_goes_on_where_a_checkpoint_kept_it():
 
 def test_a_thinned_range_counts_what_it_left_out_once_it_is_past_it():
     route = route_at(0)
-    table = route_table([route])
+    table = partition_states([route])
     taker = Taker(route)
-    engine = ThinningEngine(
-        TallyingEngine(taker, table, end=10, now_ms=0), table, keep=array("q", [3, 9]), end=10
+    engine = LatestPerKeyFilter(
+        RangeTotalsEngine(taker, table, end=10, now_ms=0), table, keep=array("q", [3, 9]), end=10
     )
     engine.copy([Message(n, b"k") for n in range(6)])
     assert (taker.taken, route.dropped) == ([3], 3)

@@ -17,7 +17,7 @@ from replicator.spark.archive.manifest import (
     parse_commit,
 )
 from replicator.spark.archive.restoring import (
-    Progress,
+    RestoreProgress,
     Selection,
     chosen_files,
     decode_progress,
@@ -130,9 +130,9 @@ def test_the_same_restore_has_the_same_id_and_another_has_another():
 
 
 def test_progress_reads_back_and_unknown_versions_are_refused():
-    progress = Progress("r", "t", 3, 40, 38)
+    progress = RestoreProgress("r", "t", 3, 40, 38)
     assert decode_progress("r", "t", 3, progress.encode()[1]) == progress
-    assert decode_progress("r", "t", 3, None) == Progress("r", "t", 3)
+    assert decode_progress("r", "t", 3, None) == RestoreProgress("r", "t", 3)
     with pytest.raises(StoredFormatError):
         decode_progress("r", "t", 3, b'{"v": 9}')
 

@@ -16,10 +16,10 @@ from replicator.spark.session.java import SparkUnavailableError, require_java
 from replicator.spark.session.settings import SparkSettings, parse_conf, spark_conf
 from replicator.spark.source.scan import Scanned
 from replicator.spark.source.stream_limits import limited
-from replicator.spark.verify.cases import Facts, Rules, Side, belongs, make_case
+from replicator.spark.verify.cases import CaseFacts, Rules, Side, belongs, make_case
 from replicator.spark.verify.digests import content_digest, without_last_hop
 from replicator.spark.verify.facts import others_belong
-from replicator.spark.verify.fingerprint import TargetMarks
+from replicator.spark.verify.fingerprint import TargetFingerprints
 from replicator.topology.plan import FlowPlan, LinkPlan, Plan
 
 
@@ -113,7 +113,7 @@ def test_help_and_the_package_need_no_spark():
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-FACTS = Facts(
+FACTS = CaseFacts(
     topic="t",
     target_topic="t",
     partition=0,
@@ -197,7 +197,7 @@ def test_the_short_way_to_a_copys_origin_leads_where_the_long_one_does(hops, bef
     case = make_case(0, replace(FACTS, source=Side(0, 2**62), copied_to=2**62))
     assert case.hop_prefix == b"east/t/0/"
     headers = [*before, ("replicator-hops", hops)]
-    (mark,) = TargetMarks(case).marks(Scanned(Range("t", 0, 0, 9), [Copy()], [headers]))
+    (mark,) = TargetFingerprints(case).marks(Scanned(Range("t", 0, 0, 9), [Copy()], [headers]))
     kept, last = without_last_hop(headers)
     found = parse_hops(last)
     ours = found is not None and belongs(found[-1], case)

@@ -8,15 +8,15 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.status.facts import GroupMember, PairFacts
 from replicator.control.status.report import flow_report, status_report
 from replicator.control.store.records import (
+    AcceptedGap,
+    BackfillRecord,
     Block,
     FlowRates,
-    Gap,
     Layout,
     Pause,
     ProblemPart,
     ProblemRecord,
     QuarantineOutcome,
-    Seed,
     TopicRecord,
     WorkerRecord,
 )
@@ -120,7 +120,7 @@ def test_a_stopped_partition_says_why_until_its_gap_is_accepted():
     assert flow["reason"] == "1 of 2 partitions moving, 1 stopped"
     assert flow["problems"][0]["subject"] == "orders/0"
     assert "--accept-gap" in flow["problems"][0]["remedy"]
-    gap = Gap(source="east", topic="orders", partition=0, token="t", at_ms=NOW, by="me")
+    gap = AcceptedGap(source="east", topic="orders", partition=0, token="t", at_ms=NOW, by="me")
     assert codes(report(gap, checkpoints=stopped)) == []
     both = {0: stopped[0], 1: stopped[0]}
     assert report(checkpoints=both)["state"] == "stopped"
@@ -197,7 +197,7 @@ def test_lag_in_seconds_is_unknown_rather_than_zero_when_nothing_tells_it():
     assert flow["lagSeconds"] is None
 
 
-SEED = Seed(
+SEED = BackfillRecord(
     source="east", link="orders-dr", topic="orders", partition=0, state="seeding", run="job.1",
     start=0, end=95,
 )  # fmt: skip

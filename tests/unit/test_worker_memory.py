@@ -5,9 +5,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaError
 
-from replicator.control.controller.recent_results import CREATED_SECONDS, REFUSAL_SECONDS, Aftermath
+from replicator.control.controller.recent_results import (
+    CREATED_SECONDS,
+    REFUSAL_SECONDS,
+    RecentResults,
+)
 from replicator.control.worker.owned_lanes import OwnedLanes
-from replicator.dataplane.lane.connection_problems import SideProblems
+from replicator.dataplane.lane.connection_problems import ConnectionProblems
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
 from replicator.errors import TransientBrokerError
 from replicator.policy.values import StartFrom
@@ -67,7 +71,7 @@ class TestOwnedLanes:
         lanes.add([0])
         lanes.tell({0: spec}, started.append)
         lanes.ended(0, fenced=True)
-        assert lanes.doubtful == {0}
+        assert lanes.unconfirmed == {0}
         lanes.tell({0: spec}, started.append)
         assert len(started) == 1
         lanes.confirm([0])
@@ -80,13 +84,13 @@ class TestOwnedLanes:
         lanes.tell({0: spec}, lambda _: None)
         lanes.tell({}, lambda _: None)
         lanes.ended(0, fenced=True)
-        assert not lanes.doubtful
+        assert not lanes.unconfirmed
 
 
 class TestAftermath:
     def test_a_refusal_rests_for_its_time(self):
         clock = ManualClock()
-        memory = Aftermath(clock)
+        memory = RecentResults(clock)
         memory.remember(created=(), refusals={"create:a": REFUSED})
         clock.advance(REFUSAL_SECONDS - 1)
         assert memory.refusals == {"create:a": REFUSED}
@@ -95,7 +99,7 @@ class TestAftermath:
 
     def test_a_created_topic_is_remembered_until_it_shows_or_should_have(self):
         clock = ManualClock()
-        memory = Aftermath(clock)
+        memory = RecentResults(clock)
         memory.remember(created=["a", "b"], refusals={})
         memory.seen({"a"})
         assert set(memory.created) == {"b"}
@@ -106,14 +110,14 @@ class TestAftermath:
 
 class TestSideProblems:
     def test_an_error_is_put_down_to_the_side_it_names(self):
-        sides = SideProblems(source="east", target="west")
+        sides = ConnectionProblems(source="east", target="west")
         sides.blame(TransientBrokerError("no leader", subject="cluster:east", remedy="Wait."))
         assert (sides.source, sides.target) == ("UNREACHABLE no leader\nWait.", "")
         sides.blame(TransientBrokerError("broken", subject="lane", remedy="Look."))
         assert sides.target.endswith("broken\nLook.")
 
     def test_a_client_tells_of_its_connection_and_takes_it_back(self):
-        sides = SideProblems(source="east", target="west")
+        sides = ConnectionProblems(source="east", target="west")
         sides.note("target", KafkaError(KafkaError._TRANSPORT))
         assert sides.any()
         assert not sides.source
@@ -121,7 +125,7 @@ class TestSideProblems:
         assert not sides.any()
 
     def test_a_side_is_well_again_once_it_moved_or_answered(self):
-        sides = SideProblems(source="east", target="west")
+        sides = ConnectionProblems(source="east", target="west")
         for side in ("source", "target"):
             sides.note(side, KafkaError(KafkaError._TRANSPORT))
         asked = []

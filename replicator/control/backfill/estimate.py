@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.control.reconcile.snapshot import PairSnapshot
-from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.store.read import read_checkpoints
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
@@ -26,7 +26,7 @@ SAMPLE_SECONDS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class SeedEstimate:
+class BackfillEstimate:
     """History of one topic that is not on the target yet."""
 
     flow: str
@@ -46,9 +46,9 @@ class SeedEstimate:
         }
 
 
-def estimate_seed(
+def estimate_backfill(
     plan: Plan, pair: PairPlan, source: ClusterAdmin, snapshot: PairSnapshot
-) -> tuple[SeedEstimate, ...]:
+) -> tuple[BackfillEstimate, ...]:
     """What each topic still has to copy; topics that are caught up are left out."""
     name = checkpoints_topic(plan.topology, pair.source.alias)
     checkpoints: dict[TopicPartition, Checkpoint] = {}
@@ -59,7 +59,7 @@ def estimate_seed(
             checkpoints.update(decode_checkpoints(records))
     wanted = [
         one
-        for one in wanted_topics(pair, snapshot.source_names, snapshot.aliases)
+        for one in selected_topics(pair, snapshot.source_names, snapshot.aliases)
         if one.problem is None
         and one.topic in snapshot.source_topics
         and not is_canary_topic(one.topic)
@@ -85,7 +85,7 @@ def estimate_seed(
     sampled = _record_sizes(pair.source, [key for key in behind if key[0] not in told], starts)
     sizes = {**sampled, **on_disk}
     return tuple(
-        seed_estimate(
+        backfill_estimate(
             flow=one.flow.id, topic=one.topic, records=left[one.topic],
             size=round(left[one.topic] * sizes.get(one.topic, 0.0)),
             throttle=one.flow.policy.throttle,
@@ -95,15 +95,15 @@ def estimate_seed(
     )  # fmt: skip
 
 
-def seed_estimate(
+def backfill_estimate(
     *, flow: str, topic: str, records: int, size: int, throttle: Throttle
-) -> SeedEstimate:
+) -> BackfillEstimate:
     """The pure half: records and bytes against what may be copied per second."""
     seconds = max(
         records / (throttle.records_per_second or RECORDS_PER_SECOND),
         size / (throttle.bytes_per_second or BYTES_PER_SECOND),
     )
-    return SeedEstimate(flow, topic, records, size, round(seconds, 1))
+    return BackfillEstimate(flow, topic, records, size, round(seconds, 1))
 
 
 def _backlog(

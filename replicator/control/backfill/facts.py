@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from replicator.control.backfill.ranges import HistoryFacts
+from replicator.control.backfill.ranges import BackfillFacts
 from replicator.control.store.read import read_all_checkpoints
 from replicator.control.store.state import ControlState
 from replicator.kafka.admin import ClusterAdmin
@@ -13,9 +13,9 @@ from replicator.wire.log_dirs import sizes_on_disk
 CLIENT_ID = "replicator-seed"
 
 
-def read_history(
+def read_backfill_facts(
     plan: Plan, pair: PairPlan, flows: Sequence[FlowPlan], control: ControlState
-) -> HistoryFacts:
+) -> BackfillFacts:
     """Facts about every partition on record of the flows.
 
     Raises:
@@ -44,7 +44,7 @@ def read_history(
                     for key in wanted
                     if key in ends
                 )
-    return HistoryFacts(
+    return BackfillFacts(
         starts=starts,
         log_starts=log_starts,
         ends=ends,

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from replicator.clock import Clock
-from replicator.control.backfill.retention import outlived
+from replicator.control.backfill.retention import expired
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.read import read_all_checkpoints, read_control
-from replicator.control.store.records import Seed
+from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, RefusedError
 from replicator.identifiers import control_topic, seed_transactional_id
@@ -34,7 +34,9 @@ _FENCES_AT_ONCE = 4
 _Use = Callable[[ControllerWriter], None]
 
 
-def take_from_lanes(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], *, clock: Clock) -> None:
+def take_from_lanes(
+    plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], *, clock: Clock
+) -> None:
     """Declares the partitions and fences their lanes; afterwards nothing but tasks copies them.
 
     Raises:
@@ -43,10 +45,10 @@ def take_from_lanes(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], *, clock:
     """
     if not seeds:
         return
-    _with_pen(plan, pair, clock, lambda writer: _take(plan, pair, seeds, writer))
+    _with_writer(plan, pair, clock, lambda writer: _take(plan, pair, seeds, writer))
 
 
-def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], *, clock: Clock) -> None:
+def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], *, clock: Clock) -> None:
     """Ends unfinished ranges where they stand; lanes go on from their checkpoints.
 
     First nobody may begin any more, then whoever did is fenced, then lanes are told.
@@ -64,13 +66,13 @@ def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], *, clock: Clock
             _placed(plan, (one.model_copy(update={"state": state, "at_ms": at_ms}) for one in held))
         )
 
-    _with_pen(plan, pair, clock, lambda writer: write(writer, "releasing"))
+    _with_writer(plan, pair, clock, lambda writer: write(writer, "releasing"))
     with ThreadPoolExecutor(_FENCES_AT_ONCE, thread_name_prefix="fence") as pool:
         list(pool.map(lambda seed: _fence(plan, pair, seed), held))
-    _with_pen(plan, pair, clock, lambda writer: write(writer, "done"))
+    _with_writer(plan, pair, clock, lambda writer: write(writer, "done"))
 
 
-def forget_outlived(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
+def delete_expired(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
     """Takes back the seeds that nobody needs any more; returns how many.
 
     What is written is read with the pen in hand, so no declaration can come in between.
@@ -79,13 +81,13 @@ def forget_outlived(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
         ClusterError: the target does not answer; the same call again does it.
     """
 
-    def old() -> tuple[Seed, ...]:
+    def old() -> tuple[BackfillRecord, ...]:
         control, checkpoints = (
-            read_settled_control(plan, pair),
+            read_control_past_open_transactions(plan, pair),
             read_all_checkpoints(plan, pair, client_id=CLIENT_ID),
         )
         now_ms = round(clock.now() * 1000)
-        return outlived(control, pair.source.alias, checkpoints, now_ms=now_ms)
+        return expired(control, pair.source.alias, checkpoints, now_ms=now_ms)
 
     if not old():
         return 0  # the pen fences the running controller: not for nothing
@@ -97,11 +99,11 @@ def forget_outlived(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
         writer.write([Placed(topic, 0, *seed.tombstone()) for seed in seeds])
         forgotten = len(seeds)
 
-    _with_pen(plan, pair, clock, write)
+    _with_writer(plan, pair, clock, write)
     return forgotten
 
 
-def read_settled_control(plan: Plan, pair: PairPlan) -> ControlState:
+def read_control_past_open_transactions(plan: Plan, pair: PairPlan) -> ControlState:
     """The target's control topic with everything that was ever committed to it.
 
     Raises:
@@ -112,8 +114,10 @@ def read_settled_control(plan: Plan, pair: PairPlan) -> ControlState:
     )
 
 
-def _take(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], writer: ControllerWriter) -> None:
-    control = read_settled_control(plan, pair)
+def _take(
+    plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], writer: ControllerWriter
+) -> None:
+    control = read_control_past_open_transactions(plan, pair)
     layout = control.layout(pair.source.alias)
     if layout is None or layout.state != "stable":
         raise RefusedError(
@@ -144,7 +148,7 @@ def _take(plan: Plan, pair: PairPlan, seeds: Sequence[Seed], writer: ControllerW
     writer.fence_lanes(sorted(lanes))
 
 
-def _with_pen(plan: Plan, pair: PairPlan, clock: Clock, call: _Use) -> None:
+def _with_writer(plan: Plan, pair: PairPlan, clock: Clock, call: _Use) -> None:
     for attempt in range(_ATTEMPTS):
         writer = ControllerWriter(pair, plan.topology, client_id=CLIENT_ID)
         try:
@@ -164,7 +168,7 @@ def _placed(plan: Plan, records: Iterable[Record]) -> list[Placed]:
     return [Placed(topic, 0, *record.encode()) for record in records]
 
 
-def _fence(plan: Plan, pair: PairPlan, seed: Seed) -> None:
+def _fence(plan: Plan, pair: PairPlan, seed: BackfillRecord) -> None:
     identity = seed_transactional_id(
         plan.topology, pair.source.alias, pair.target.alias, seed.topic, seed.partition
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from replicator.control.lanes.layout import lane_in
-from replicator.control.store.records import Seed, TopicRecord
+from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_canary_topic
@@ -17,7 +17,7 @@ from replicator.topology.plan import FlowPlan
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryFacts:
+class BackfillFacts:
     """What was read of both clusters, by source topic and partition.
 
     Attributes:
@@ -36,7 +36,7 @@ class HistoryFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class SeedRange:
+class BackfillRange:
     """Source offsets ``start`` to ``end`` (half open) of one partition, to be copied in order.
 
     ``position`` is where copying begins: above ``start`` when an earlier run was interrupted.
@@ -67,11 +67,11 @@ class SeedRange:
 def plan_ranges(
     flows: Iterable[FlowPlan],
     control: ControlState,
-    facts: HistoryFacts,
+    facts: BackfillFacts,
     *,
     topics: Iterable[str] = (),
     keeps_latest: bool = False,
-) -> tuple[SeedRange, ...]:
+) -> tuple[BackfillRange, ...]:
     """The ranges to copy, the largest first: long chains must not begin last.
 
     Args:
@@ -83,7 +83,7 @@ def plan_ranges(
             did otherwise is left to that kind of run.
     """
     only = frozenset(topics)
-    ranges: list[SeedRange] = []
+    ranges: list[BackfillRange] = []
     for flow in flows:
         layout = control.layout(flow.source)
         block = layout.block(flow.link) if layout is not None else None
@@ -110,9 +110,9 @@ def _range(
     lane: int,
     *,
     control: ControlState,
-    facts: HistoryFacts,
+    facts: BackfillFacts,
     keeps_latest: bool,
-) -> SeedRange | None:
+) -> BackfillRange | None:
     key = (record.topic, partition)
     held = control.seed(flow.source, flow.link, record.topic, partition)
     checkpoint = facts.checkpoints.get(key)
@@ -135,7 +135,7 @@ def _range(
     if start >= end:
         return None
     size = _size(key, start, end, facts)
-    return SeedRange(flow, record, partition, lane, start, end, start, size)
+    return BackfillRange(flow, record, partition, lane, start, end, start, size)
 
 
 def _resumed(
@@ -144,10 +144,10 @@ def _resumed(
     partition: int,
     lane: int,
     *,
-    held: Seed,
-    facts: HistoryFacts,
+    held: BackfillRecord,
+    facts: BackfillFacts,
     keeps_latest: bool,
-) -> SeedRange | None:
+) -> BackfillRange | None:
     """An unfinished range keeps its plan; what was declared but not planned yet is planned now."""
     if held.purpose != "history" or (held.run and held.keeps_latest != keeps_latest):
         return None
@@ -161,10 +161,10 @@ def _resumed(
         start = checkpoint.offset if checkpoint is not None else facts.starts[key]
     position = max(start, checkpoint.offset if checkpoint is not None else start)
     size = _size(key, position, end, facts)
-    return SeedRange(flow, record, partition, lane, start, end, position, size, resumed=True)
+    return BackfillRange(flow, record, partition, lane, start, end, position, size, resumed=True)
 
 
-def _size(key: TopicPartition, position: int, end: int, facts: HistoryFacts) -> int:
+def _size(key: TopicPartition, position: int, end: int, facts: BackfillFacts) -> int:
     """The part of the log's bytes that lies in the range, as if all records were alike."""
     low = facts.log_starts.get(key, position)
     high = max(facts.ends.get(key, end), end)
@@ -175,11 +175,11 @@ def _size(key: TopicPartition, position: int, end: int, facts: HistoryFacts) -> 
     return round(facts.sizes.get(key, 0) * max(0, part) / whole)
 
 
-def seed_record(
-    one: SeedRange, *, run: str, at_ms: int, by: str, keeps_latest: bool = False
-) -> Seed:
+def backfill_record(
+    one: BackfillRange, *, run: str, at_ms: int, by: str, keeps_latest: bool = False
+) -> BackfillRecord:
     """The declaration that this run copies the range."""
-    return Seed(
+    return BackfillRecord(
         source=one.flow.source,
         link=one.flow.link,
         topic=one.record.topic,

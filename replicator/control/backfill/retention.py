@@ -8,7 +8,7 @@ partition in which nothing moves keeps its seed: one small record.
 
 from collections.abc import Mapping
 
-from replicator.control.store.records import Seed
+from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
@@ -18,7 +18,7 @@ CLOCKS_MS = 3_600_000
 """By how much clocks of two hosts may differ: a checkpoint this much younger is the lane's own."""
 
 
-def finished(control: ControlState, source: str, *, now_ms: int) -> tuple[Seed, ...]:
+def finished(control: ControlState, source: str, *, now_ms: int) -> tuple[BackfillRecord, ...]:
     """Seeds of ranges that ended long ago, of jobs that have nothing under way."""
     seeds = control.seeds(source)
     busy = {_job(seed) for seed in seeds if seed.state != "done"}
@@ -29,13 +29,13 @@ def finished(control: ControlState, source: str, *, now_ms: int) -> tuple[Seed, 
     )
 
 
-def outlived(
+def expired(
     control: ControlState,
     source: str,
     checkpoints: Mapping[TopicPartition, Checkpoint],
     *,
     now_ms: int,
-) -> tuple[Seed, ...]:
+) -> tuple[BackfillRecord, ...]:
     """Those of them that may go."""
     return tuple(
         seed
@@ -45,7 +45,7 @@ def outlived(
     )
 
 
-def _moved_on(seed: Seed, checkpoint: Checkpoint | None) -> bool:
+def _moved_on(seed: BackfillRecord, checkpoint: Checkpoint | None) -> bool:
     return (
         checkpoint is not None
         and checkpoint.offset > seed.position
@@ -53,5 +53,5 @@ def _moved_on(seed: Seed, checkpoint: Checkpoint | None) -> bool:
     )
 
 
-def _job(seed: Seed) -> str:
+def _job(seed: BackfillRecord) -> str:
     return seed.run.partition(".")[0]

@@ -24,7 +24,7 @@ _LONG_ENOUGH_SECONDS = 120.0
 log = structlog.get_logger("control")
 
 
-class SeedChild:
+class SparkProcess:
     """Used by the thread of its pair only."""
 
     def __init__(self, *, entry_module: str, topology_file: Path, flow: str, clock: Clock) -> None:

@@ -2,25 +2,25 @@
 
 from collections.abc import Iterable
 
-from replicator.control.store.records import Seed
+from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import FRESH_SECONDS
 from replicator.identifiers import is_canary_topic, is_stream
 from replicator.topology.plan import FlowPlan, PairPlan
 
 
-def held_by_streams(control: ControlState, source: str) -> tuple[Seed, ...]:
+def copied_by_streams(control: ControlState, source: str) -> tuple[BackfillRecord, ...]:
     """Every partition of a source that some stream has."""
     return tuple(
         seed for seed in control.seeds(source) if seed.purpose == "stream" and seed.state != "done"
     )
 
 
-def to_be_taken(
+def partitions_to_take(
     flows: Iterable[FlowPlan], control: ControlState, *, run: str, by: str, at_ms: int
-) -> tuple[Seed, ...]:
+) -> tuple[BackfillRecord, ...]:
     """Declarations of partitions that flows run by Spark have and this run does not hold yet."""
-    found: list[Seed] = []
+    found: list[BackfillRecord] = []
     for flow in flows:
         if flow.policy.runtime != "spark":
             continue
@@ -32,7 +32,7 @@ def to_be_taken(
                 if held is not None and held.run == run and held.state == "seeding":
                     continue
                 found.append(
-                    Seed(
+                    BackfillRecord(
                         source=str(flow.source),
                         link=str(flow.link),
                         topic=record.topic,
@@ -47,10 +47,12 @@ def to_be_taken(
     return tuple(found)
 
 
-def left_behind(pair: PairPlan, control: ControlState, *, now_ms: int) -> tuple[Seed, ...]:
+def partitions_left_behind(
+    pair: PairPlan, control: ControlState, *, now_ms: int
+) -> tuple[BackfillRecord, ...]:
     """What a stream that is gone still holds of flows that workers are to run again."""
     source = pair.source.alias
-    held = held_by_streams(control, source)
+    held = copied_by_streams(control, source)
     if not held:
         return ()
     workers = {str(flow.link) for flow in pair.flows if flow.policy.runtime == "workers"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.control.lanes.layout import decide_layout
-from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.read import read_control
 from replicator.control.store.state import ControlState
@@ -119,7 +119,7 @@ def _bind(
 def _partitions(plan: Plan, pair: PairPlan, source_admin: ClusterAdmin) -> dict[str, int]:
     sizes = source_admin.topic_partitions()
     partitions = {str(flow.link): 0 for flow in pair.flows}
-    for wanted in wanted_topics(pair, sizes, [cluster.alias for cluster in plan.clusters]):
+    for wanted in selected_topics(pair, sizes, [cluster.alias for cluster in plan.clusters]):
         if not is_canary_topic(wanted.topic):
             partitions[wanted.flow.link] += sizes[wanted.topic]
     return partitions

@@ -17,8 +17,8 @@ import structlog
 from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.control.controller.executor import Executor
-from replicator.control.controller.lane_migration import LaneChange
-from replicator.control.controller.recent_results import Aftermath
+from replicator.control.controller.lane_migration import LaneMigration
+from replicator.control.controller.recent_results import RecentResults
 from replicator.control.lanes.share_keeper import SHARE_SECONDS, ShareKeeper
 from replicator.control.observe.observer import Observer
 from replicator.control.reconcile.actions import (
@@ -28,7 +28,7 @@ from replicator.control.reconcile.actions import (
     WriteRecord,
 )
 from replicator.control.reconcile.decide import Decision
-from replicator.control.reconcile.decision_cache import Settled
+from replicator.control.reconcile.decision_cache import DecisionCache
 from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.follower import ControlLog, WholeControl
@@ -56,7 +56,7 @@ LOGGER = structlog.get_logger("replicator.control")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class RoundResult:
     """What one round did and found."""
 
     decision: Decision
@@ -84,13 +84,13 @@ class PairController:
         log: ControlLog | None = None,
         progress: Callable[[str], None] = lambda _: None,
         step: Callable[[str], None] = lambda _: None,
-        noticed: Callable[[], tuple[Problem, ...]] = tuple,
+        warnings_noticed: Callable[[], tuple[Problem, ...]] = tuple,
     ) -> None:
         """``log`` is where it reads what holds; without one it reads the whole topic each time.
 
         ``progress`` hears the reason of each action done; ``step`` each step of a lane change.
 
-        ``noticed`` gives what duties found wrong, to be shown with the rest.
+        ``warnings_noticed`` gives what duties found wrong, to be shown with the rest.
         """
         self.pair = pair
         self.problems: tuple[Problem, ...] = ()
@@ -100,17 +100,17 @@ class PairController:
         self._log = log or WholeControl(plan.topology, pair.target, client_id=client_id)
         self._progress = progress
         self._step = step
-        self._noticed = noticed
+        self._noticed = warnings_noticed
         self._target_admin = target_admin
         self._admins = (source_admin, target_admin)
         self._observer = Observer(plan, pair, source_admin, target_admin, clock, client_id)
-        self._settled = Settled()
+        self._settled = DecisionCache()
         self._executor = Executor(target_admin)
         self._keeper = ShareKeeper(plan, pair, source_admin, client_id)
         self._control_topic = control_topic(plan.topology)
         self._writer: ControllerWriter | None = None
         self._wake = asyncio.Event()
-        self._aftermath = Aftermath(clock)
+        self._aftermath = RecentResults(clock)
         self._writing = asyncio.Lock()
         self.begun = asyncio.Event()
         """Set once a round is done: from then on there is a pen to write with."""
@@ -171,14 +171,14 @@ class PairController:
             ClusterError: a cluster does not answer.
             FencedError: another controller took over.
         """
-        writer = await self._pen()
+        writer = await self._controller_writer()
         control = await finished(self._read_control)
         shares = await finished(self._keeper.shares, control)
         placed = [Placed(self._control_topic, 0, *share.encode()) for share in shares]
         await self._alone(writer.write, placed)
         return shares
 
-    async def run_once(self, *, all_settings: bool = False) -> Done:
+    async def run_once(self, *, all_settings: bool = False) -> RoundResult:
         """One round: the pair is as it should be afterwards, as far as the clusters allow.
 
         Raises:
@@ -187,7 +187,7 @@ class PairController:
             FencedError: another controller took over; the next round takes it back.
         """
         actions: list[ClusterAction | ArrangeLanes | WriteRecord | EraseRecord] = []
-        writer = await self._pen()
+        writer = await self._controller_writer()
         control = await finished(self._read_control)
         decision = await self._decide(control, all_settings=all_settings)
         for _ in range(MAX_ROUNDS):
@@ -218,7 +218,7 @@ class PairController:
             for write in writes:
                 self._progress(write.reason)
                 LOGGER.info("recorded", flow=self.pair.id, reason=write.reason)
-        return Done(decision, tuple(actions), control)
+        return RoundResult(decision, tuple(actions), control)
 
     def _await_sight(self, names: frozenset[str]) -> None:
         """A created topic shows after a moment; whoever waits for it does in one round what it asks."""
@@ -244,9 +244,9 @@ class PairController:
     def close(self) -> None:
         """Puts the pen down, and gives its connections back."""
         self._observer.close()
-        self._put_down()
+        self._close_writer()
 
-    def _put_down(self) -> None:
+    def _close_writer(self) -> None:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -260,11 +260,11 @@ class PairController:
             all_settings=all_settings,
         )
         self._aftermath.seen(snapshot.target_names)
-        return self._settled.decide(self.pair, replace(snapshot, noticed=self._noticed()))
+        return self._settled.decide(self.pair, replace(snapshot, warnings_noticed=self._noticed()))
 
-    async def _pen(self) -> ControllerWriter:
+    async def _controller_writer(self) -> ControllerWriter:
         if self._writer is not None and self._writer.spent:
-            self._put_down()
+            self._close_writer()
         if self._writer is None:
             self._writer = await finished(
                 ControllerWriter, self.pair, self._plan.topology, client_id=self._client_id
@@ -278,7 +278,7 @@ class PairController:
         self, writer: ControllerWriter, action: ArrangeLanes, control: ControlState
     ) -> ControlState:
         LOGGER.info("lanes", flow=self.pair.id, reason=action.reason)
-        change = LaneChange(
+        change = LaneMigration(
             self.pair,
             self._plan.topology,
             admin=self._target_admin,
@@ -326,7 +326,7 @@ class PairController:
             await self._report(problem)
 
     async def _report(self, problem: Problem) -> None:
-        writer = await self._pen()
+        writer = await self._controller_writer()
         control = await finished(self._read_control)
         source = self.pair.source.alias
         at_ms = round(self._clock.now() * 1000)

@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionResult:
     """What became of the actions: done ones, refusals by identity, created target topics."""
 
     done: tuple[ClusterAction, ...] = ()
@@ -60,7 +60,7 @@ class Executor:
         actions: Sequence[ClusterAction],
         *,
         progress: Callable[[ClusterAction], None] | None = None,
-    ) -> Outcome:
+    ) -> ActionResult:
         """Does the actions in their order of kinds and says what became of each.
 
         Raises:
@@ -79,7 +79,7 @@ class Executor:
         for error in results.values():
             if isinstance(error, UnreachableError | TransientBrokerError):
                 raise error
-        return Outcome(
+        return ActionResult(
             done=tuple(action for action in actions if results[action.identity] is None),
             refusals={
                 action.identity: _problem(action, error)

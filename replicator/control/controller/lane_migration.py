@@ -26,7 +26,7 @@ from replicator.topology.plan import PairPlan
 READ_SECONDS = 30.0
 
 
-class LaneChange:
+class LaneMigration:
     """Carries out ``ArrangeLanes`` for one pair."""
 
     def __init__(

@@ -13,7 +13,7 @@ CREATED_SECONDS = 30.0
 """How long a created topic may stay unseen: metadata of other brokers follows within moments."""
 
 
-class Aftermath:
+class RecentResults:
     """Refused actions, and created topics that do not show yet; both are forgotten in time."""
 
     def __init__(self, clock: Clock) -> None:

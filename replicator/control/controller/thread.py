@@ -8,9 +8,9 @@ from collections.abc import Callable
 from replicator.clock import Clock
 from replicator.control.controller.controller import PairController
 from replicator.control.store.follower import ControlFollower
-from replicator.control.tasks.task import DutyDesk, DutyRunner
+from replicator.control.tasks.task import TaskContext, TaskRunner
 from replicator.kafka.admin import ClusterAdmin
-from replicator.observability.figures import DutyFigures
+from replicator.observability.figures import TaskMetrics
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
@@ -43,9 +43,9 @@ class ControllerThread(threading.Thread):
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
         self._controller: PairController | None = None
-        self._runners: tuple[DutyRunner, ...] = ()
+        self._runners: tuple[TaskRunner, ...] = ()
         self._stopping = False
-        self.figures = {flow.link: DutyFigures() for flow in pair.flows}
+        self.figures = {flow.link: TaskMetrics() for flow in pair.flows}
 
     def run(self) -> None:
         """Runs rounds until stopped."""
@@ -66,7 +66,7 @@ class ControllerThread(threading.Thread):
         controller = self._controller
         return () if controller is None else controller.problems
 
-    def noticed(self) -> tuple[Problem, ...]:
+    def warnings_noticed(self) -> tuple[Problem, ...]:
         """What its duties found wrong; records move on beside it."""
         return tuple(problem for runner in self._runners for problem in runner.problems)
 
@@ -97,7 +97,7 @@ class ControllerThread(threading.Thread):
                 clock=self._clock,
                 client_id=self._client_id,
                 log=self._follower,
-                noticed=self.noticed,
+                warnings_noticed=self.warnings_noticed,
             )
             try:
                 await self._serve(self._controller, (source_admin, target_admin))
@@ -106,7 +106,7 @@ class ControllerThread(threading.Thread):
 
     async def _serve(self, controller: PairController, admins: tuple[ClusterAdmin, ...]) -> None:
         """The controller's rounds, and beside them its duties."""
-        desk = DutyDesk(
+        context = TaskContext(
             plan=self._plan,
             pair=self._pair,
             clock=self._clock,
@@ -120,10 +120,11 @@ class ControllerThread(threading.Thread):
             rounds = group.create_task(controller.run())
             # Duties are slow to import, and lanes need them for nothing.
             await controller.begun.wait()
-            from replicator.control.tasks.registry import duties_of
+            from replicator.control.tasks.registry import tasks_of
 
             self._runners = tuple(
-                DutyRunner(duty, flow=self._pair.id, clock=self._clock) for duty in duties_of(desk)
+                TaskRunner(task, flow=self._pair.id, clock=self._clock)
+                for task in tasks_of(context)
             )
             for runner in self._runners:
                 group.create_task(runner.run())

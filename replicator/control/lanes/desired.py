@@ -27,7 +27,7 @@ def lane_specs(
     specs: dict[int, LaneSpec] = {}
     for flow in pair.flows:
         block = layout.block(flow.link)
-        if block is None or not obeyed(control, flow):
+        if block is None or not allowed_by_role(control, flow):
             continue
         numbers = owned.intersection(range(block.first, block.first + block.count))
         if not numbers or flow.policy.runtime == "spark":
@@ -49,16 +49,16 @@ def lane_specs(
     return specs
 
 
-def obeyed(control: ControlState, flow: FlowPlan) -> bool:
+def allowed_by_role(control: ControlState, flow: FlowPlan) -> bool:
     """Whether the target's own word lets a flow run that the plan says runs.
 
     The plan knows the roles of all clusters, the target's control topic comes first: a flow that a
     newer record forbids has ended, whoever has not heard of it yet.
     """
-    return _lets(control, flow.link, flow.source, flow.under)
+    return _role_allows(control, flow.link, flow.source, flow.under)
 
 
-def _lets(control: ControlState, link: str, source: str, under: tuple[int, int]) -> bool:
+def _role_allows(control: ControlState, link: str, source: str, under: tuple[int, int]) -> bool:
     record = control.role(link)
     if record is None:
         return True
@@ -66,9 +66,9 @@ def _lets(control: ControlState, link: str, source: str, under: tuple[int, int])
     return role.rank < under or role.lets(source)
 
 
-def obeyed_pair(pair: PairPlan, control: ControlState) -> PairPlan:
+def pair_allowed_by_role(pair: PairPlan, control: ControlState) -> PairPlan:
     """The pair with only those flows running that the target's own word lets."""
-    running = tuple(flow for flow in pair.flows if obeyed(control, flow))
+    running = tuple(flow for flow in pair.flows if allowed_by_role(control, flow))
     if len(running) == len(pair.flows):
         return pair
     resting = tuple(flow for flow in pair.flows if flow not in running)
@@ -83,7 +83,7 @@ def lane_may_start(control: ControlState, spec: LaneSpec) -> bool:
     after that fence sees the declaration here, and one initialised before it is fenced. The same holds
     for a link that turns around: its new role is written before its lanes are fenced.
     """
-    if not _lets(control, spec.link, spec.source.alias, spec.under):
+    if not _role_allows(control, spec.link, spec.source.alias, spec.under):
         return False
     layout = control.layout(spec.source.alias)
     return layout is not None and layout.state == "stable" and layout.epoch == spec.layout_epoch
@@ -156,7 +156,7 @@ def _work(
             number = lane_in(block, topic.topic, partition)
             if number not in numbers:
                 continue
-            if control.held_by_spark(flow.source, flow.link, topic.topic, partition):
+            if control.copied_by_spark(flow.source, flow.link, topic.topic, partition):
                 continue
             if pauses and control.paused(flow.id, flow.link, topic.topic, partition):
                 continue

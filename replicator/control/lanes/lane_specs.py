@@ -10,7 +10,7 @@ from replicator.topology.plan import PairPlan, Plan
 _Basis = tuple[Plan, PairPlan, ControlState, frozenset[int]]
 
 
-class LaneOrders:
+class LaneSpecs:
     """Remembers the last answer; for one thread."""
 
     def __init__(self) -> None:
@@ -22,12 +22,12 @@ class LaneOrders:
     ) -> dict[int, LaneSpec]:
         """The spec of each of the lanes, by number; see ``desired.lane_specs``."""
         basis = (plan, pair, control, frozenset(lanes))
-        if self._basis is None or not _asks_the_same(basis, self._basis):
+        if self._basis is None or not _same_orders(basis, self._basis):
             self._orders = lane_specs(plan=plan, pair=pair, control=control, lanes=lanes)
         self._basis = basis
         return self._orders
 
 
-def _asks_the_same(new: _Basis, old: _Basis) -> bool:
+def _same_orders(new: _Basis, old: _Basis) -> bool:
     plan, pair, control, lanes = new
-    return plan is old[0] and pair is old[1] and lanes == old[3] and control.asks_the_same(old[2])
+    return plan is old[0] and pair is old[1] and lanes == old[3] and control.same_orders(old[2])

@@ -7,7 +7,7 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.topics import TopicDescription
 
 
-class Descriptions:
+class TopicDescriptions:
     """Gives the same object while nothing is new: who compares it with itself is done at once."""
 
     def __init__(self, admin: ClusterAdmin) -> None:

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from replicator.clock import Clock
 from replicator.control.lanes.checkpoint_moves import plan_moves
 from replicator.control.lanes.layout import decide_layout
-from replicator.control.observe.descriptions import Descriptions
-from replicator.control.observe.selection_cache import WantedWork
-from replicator.control.observe.topic_facts import KnownFacts
+from replicator.control.observe.descriptions import TopicDescriptions
+from replicator.control.observe.selection_cache import SelectionCache
+from replicator.control.observe.topic_facts import TopicFactsCache
 from replicator.control.observe.topic_sizes import TopicSizes
-from replicator.control.reconcile.initial_backfill import first_histories
+from replicator.control.reconcile.initial_backfill import initial_backfill_topics
 from replicator.control.reconcile.snapshot import PairSnapshot
-from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
+from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
 from replicator.control.store.read import read_checkpoints
 from replicator.control.store.state import ControlState
 from replicator.identifiers import checkpoints_topic
@@ -53,18 +53,18 @@ class Observer:
     _source_sizes: TopicSizes = field(init=False)
     _target_sizes: TopicSizes = field(init=False)
     _described_at: tuple[int, int] = (0, 0)
-    _wanted: tuple[Mapping[str, int], tuple[WantedTopic, ...]] | None = None
-    _work: WantedWork | None = None
-    _source_facts: KnownFacts = field(default_factory=KnownFacts)
-    _target_facts: KnownFacts = field(default_factory=KnownFacts)
-    _sources: Descriptions = field(init=False)
-    _copies: Descriptions = field(init=False)
+    _wanted: tuple[Mapping[str, int], tuple[SelectedTopic, ...]] | None = None
+    _work: SelectionCache | None = None
+    _source_facts: TopicFactsCache = field(default_factory=TopicFactsCache)
+    _target_facts: TopicFactsCache = field(default_factory=TopicFactsCache)
+    _sources: TopicDescriptions = field(init=False)
+    _copies: TopicDescriptions = field(init=False)
 
     def __post_init__(self) -> None:
         self._source_sizes = TopicSizes(self.source_admin, client_id=self.client_id)
         self._target_sizes = TopicSizes(self.target_admin, client_id=self.client_id)
-        self._sources = Descriptions(self.source_admin)
-        self._copies = Descriptions(self.target_admin)
+        self._sources = TopicDescriptions(self.source_admin)
+        self._copies = TopicDescriptions(self.target_admin)
 
     def close(self) -> None:
         """Gives its own connections back; the admin clients are their owner's."""
@@ -89,11 +89,11 @@ class Observer:
         source_sizes = self._source_sizes.read(surely=full)
         target_sizes = self._target_sizes.read(surely=full)
         if self._wanted is None or self._wanted[0] is not source_sizes:
-            self._wanted = source_sizes, wanted_topics(self.pair, source_sizes, aliases)
+            self._wanted = source_sizes, selected_topics(self.pair, source_sizes, aliases)
         wanted = self._wanted[1]
         work = self._work
         if work is None or not work.rests_on(wanted, control, target_sizes):
-            self._work = work = WantedWork(wanted, control, target_sizes)
+            self._work = work = SelectionCache(wanted, control, target_sizes)
         seen = (self._source_sizes.revision, self._target_sizes.revision)
         every = full and (
             all_settings or seen != self._described_at or self._rounds % RIGHTS_ROUNDS == 0
@@ -125,7 +125,7 @@ class Observer:
         if every:
             self._described_at = seen
         if work.in_bulk:
-            histories = first_histories(
+            histories = initial_backfill_topics(
                 self.pair.source, self.source_admin, work.in_bulk, snapshot.source_topics
             )
             snapshot = replace(snapshot, histories=histories)
@@ -136,7 +136,7 @@ class Observer:
     def _with_checkpoints(
         self,
         snapshot: PairSnapshot,
-        wanted: tuple[WantedTopic, ...],
+        wanted: tuple[SelectedTopic, ...],
         target_sizes: Mapping[str, int],
     ) -> PairSnapshot:
         """Adds where checkpoints of topics stand that no record speaks of yet.

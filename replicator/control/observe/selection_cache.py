@@ -5,12 +5,12 @@ A round goes through hundreds of topics several times; most rounds see what the 
 
 from collections.abc import Mapping
 
-from replicator.control.reconcile.initial_backfill import may_begin_in_bulk
-from replicator.control.reconcile.topic_selection import WantedTopic
+from replicator.control.reconcile.initial_backfill import may_begin_with_backfill
+from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.control.store.state import ControlState
 
 
-class WantedWork:
+class SelectionCache:
     """Holds as long as what it rests on is the same objects.
 
     Attributes:
@@ -23,7 +23,7 @@ class WantedWork:
 
     def __init__(
         self,
-        wanted: tuple[WantedTopic, ...],
+        wanted: tuple[SelectedTopic, ...],
         control: ControlState,
         target_sizes: Mapping[str, int],
     ) -> None:
@@ -35,12 +35,12 @@ class WantedWork:
             one for one, record in zip(wanted, held, strict=True)
             if record is None or record.state != "active" or one.target not in target_sizes
         )  # fmt: skip
-        self.in_bulk = tuple(one for one in wanted if may_begin_in_bulk(one, control))
+        self.in_bulk = tuple(one for one in wanted if may_begin_with_backfill(one, control))
         self.unrecorded = None in held
 
     def rests_on(
         self,
-        wanted: tuple[WantedTopic, ...],
+        wanted: tuple[SelectedTopic, ...],
         control: ControlState,
         target_sizes: Mapping[str, int],
     ) -> bool:

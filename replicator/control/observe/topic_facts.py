@@ -8,7 +8,7 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.topics import TopicDescription
 
 
-class KnownFacts:
+class TopicFactsCache:
     """Gives the same object as long as it rests on the same descriptions: to compare it costs nothing."""
 
     def __init__(self) -> None:

@@ -10,14 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.control.operator.mm2_adoption_starts import Start, find_starts
-from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
+from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
 from replicator.control.store.read import read_checkpoints
 from replicator.dataplane.progress.checkpoint import decode_checkpoints
 from replicator.errors import RefusedError
 from replicator.identifiers import TopicPartition, checkpoints_topic, membership_group
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.connect_groups import describe_worker_group
-from replicator.mm2.adopt import Progress, read_progress
+from replicator.mm2.adopt import ConnectorProgress, read_progress
 from replicator.mm2.import_map import MirroredFlow
 from replicator.policy.naming import carries_source, target_name
 from replicator.policy.selection import select_topics
@@ -80,8 +80,8 @@ def survey(
         _refuse_members(pair, mirrored)
         _refuse_own(plan, pair, target)
         aliases = [str(cluster.alias) for cluster in plan.clusters]
-        wanted = wanted_topics(pair, source.topic_partitions(), aliases)
-        _refuse_ways_back(plan, wanted)
+        wanted = selected_topics(pair, source.topic_partitions(), aliases)
+        _refuse_reverse_flows(plan, wanted)
         targets = target.topic_partitions()
         progress = read_progress(
             pair.target, target, mirrored.offsets_topic, mirrored.source_name, client_id=CLIENT_ID
@@ -131,10 +131,10 @@ def own_checkpoints(plan: Plan, pair: PairPlan, partitions: int) -> bool:
     return any(decode_checkpoints(records) for records in stored.values())
 
 
-def _refuse_ways_back(plan: Plan, wanted: Sequence[WantedTopic]) -> None:
+def _refuse_reverse_flows(plan: Plan, wanted: Sequence[SelectedTopic]) -> None:
     """MirrorMaker 2's copies carry no hops: a flow back under one name would take them for new."""
     for one in wanted:
-        back = way_back(plan, one.flow, one.target)
+        back = reverse_flow(plan, one.flow, one.target)
         if back is not None:
             raise RefusedError(
                 f"flow {back.id} would carry MirrorMaker 2's copies of '{one.topic}' back to "
@@ -145,7 +145,7 @@ def _refuse_ways_back(plan: Plan, wanted: Sequence[WantedTopic]) -> None:
             )
 
 
-def way_back(plan: Plan, flow: FlowPlan, name: str) -> FlowPlan | None:
+def reverse_flow(plan: Plan, flow: FlowPlan, name: str) -> FlowPlan | None:
     """The last of a row of flows that leads a target topic home under the same name, or None."""
     if carries_source(flow.policy.naming):
         return None
@@ -170,9 +170,9 @@ def way_back(plan: Plan, flow: FlowPlan, name: str) -> FlowPlan | None:
 def _refuse_other_names(
     pair: PairPlan,
     mirrored: MirroredFlow,
-    wanted: Sequence[WantedTopic],
+    wanted: Sequence[SelectedTopic],
     targets: Collection[str],
-    progress: Progress,
+    progress: ConnectorProgress,
 ) -> None:
     """A copy that went on under another name would begin in the middle."""
     copied = {topic for topic, _ in progress.last_copied}
@@ -197,7 +197,7 @@ def _refuse_other_names(
 
 
 def _watched(
-    mirrored: MirroredFlow, wanted: Sequence[WantedTopic], targets: Mapping[str, int]
+    mirrored: MirroredFlow, wanted: Sequence[SelectedTopic], targets: Mapping[str, int]
 ) -> list[TopicPartition]:
     """Partitions on the target that nobody but MirrorMaker 2 writes to."""
     names = {mirrored.offsets_topic}

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from replicator.control.reconcile.topic_selection import WantedTopic
+from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
-from replicator.mm2.adopt import Progress
+from replicator.mm2.adopt import ConnectorProgress
 from replicator.topology.plan import FlowPlan
 
 Bounds = tuple[int, int]
@@ -52,8 +52,8 @@ class Start:
 
 
 def find_starts(
-    wanted: Sequence[WantedTopic],
-    progress: Progress,
+    wanted: Sequence[SelectedTopic],
+    progress: ConnectorProgress,
     source: ClusterAdmin,
     target: ClusterAdmin,
     targets: Mapping[str, int],
@@ -104,7 +104,7 @@ def find_starts(
 
 
 def _refuse_open_transactions(
-    progress: Progress,
+    progress: ConnectorProgress,
     committed: Mapping[TopicPartition, int | ReplicatorError],
     ends: Mapping[TopicPartition, int | ReplicatorError],
 ) -> None:
@@ -138,7 +138,7 @@ def _note(
     last: int | None,
     bounds: tuple[int, int],
     flow: FlowPlan,
-    progress: Progress,
+    progress: ConnectorProgress,
     *,
     held: bool,
 ) -> str:
@@ -157,6 +157,6 @@ def _note(
         return f"the source has lost offsets {last + 1} to {low - 1}: the partition will stop there"
     if last + 1 > high:
         return f"the source ends at {high}, below what was copied: the partition will stop"
-    if key in progress.doubtful:
+    if key in progress.unconfirmed:
         return "several connectors stored offsets; the lowest counts"
     return ""

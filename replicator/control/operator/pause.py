@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock, SystemClock
 from replicator.control.store.read import read_checkpoints, require_control
-from replicator.control.store.records import Gap, Lost, Pause, TopicRecord
+from replicator.control.store.records import AcceptedGap, Lost, Pause, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.errors import InputError, RefusedError, ReplicatorError
@@ -169,7 +169,7 @@ def _known(scope: Scope, control: ControlState) -> tuple[TopicRecord, ...]:
 
 def _gaps(
     plan: Plan, scope: Scope, topics: Sequence[TopicRecord], *, by: str, now_ms: int
-) -> tuple[Gap, ...]:
+) -> tuple[AcceptedGap, ...]:
     names = {record.topic for record in topics}
     stopped = [
         checkpoint
@@ -180,7 +180,7 @@ def _gaps(
     ]
     starts = _source_starts(scope.pair, stopped)
     return tuple(
-        Gap(
+        AcceptedGap(
             source=scope.pair.source.alias,
             topic=checkpoint.topic,
             partition=checkpoint.partition,

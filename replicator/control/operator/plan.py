@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from replicator.clock import Clock
-from replicator.control.backfill.estimate import SeedEstimate, estimate_seed
+from replicator.control.backfill.estimate import BackfillEstimate, estimate_backfill
 from replicator.control.observe.observer import Observer
 from replicator.control.reconcile.actions import PlannedChange
 from replicator.control.reconcile.decide import Decision, reconcile
@@ -34,7 +34,7 @@ class PairForecast:
 
     pair: PairPlan
     changes: tuple[PlannedChange, ...] = ()
-    seed: tuple[SeedEstimate, ...] = ()
+    seed: tuple[BackfillEstimate, ...] = ()
     groups: tuple[tuple[str, str], ...] = ()
     """Link and name of each consumer group whose positions are carried over."""
     warnings: tuple[Problem, ...] = ()
@@ -144,7 +144,7 @@ def _pair(
                 *(change for action in decision.actions for change in action.changes()),
                 *(change for action in acls.actions for change in action.changes()),
             ),
-            seed=estimate_seed(plan, pair, source, snapshot),
+            seed=estimate_backfill(plan, pair, source, snapshot),
             groups=_groups(plan, pair, source),
             warnings=decision.warnings,
             problems=tuple(problems),

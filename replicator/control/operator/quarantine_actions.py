@@ -61,7 +61,7 @@ def replay(
         RecordRefusedError: the target still does not take one; earlier ones are done.
         UnknownOutcomeError: no answer about one.
     """
-    _refuse_settled(entries)
+    _refuse_resolved(entries)
     policies = {str(flow.link): flow.policy for flow in pair.flows}
     done: list[JsonObject] = []
     for entry in entries:
@@ -87,7 +87,7 @@ def discard(
     Raises:
         RefusedError: a record was dealt with already.
     """
-    _refuse_settled(entries)
+    _refuse_resolved(entries)
     for entry in entries:
         _settle(plan, pair, entry, "discarded", by=by, clock=clock)
     return {"records": [{"id": entry.id, "outcome": "discarded"} for entry in entries]}
@@ -137,7 +137,7 @@ def _original(pair: PairPlan, entry: Quarantined) -> RawRecord:
         ) from error
 
 
-def _refuse_settled(entries: Sequence[Quarantined]) -> None:
+def _refuse_resolved(entries: Sequence[Quarantined]) -> None:
     for entry in entries:
         if entry.outcome is not None:
             raise RefusedError(

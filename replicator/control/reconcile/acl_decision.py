@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from replicator.control.reconcile.actions import PlannedChange
-from replicator.control.reconcile.topic_selection import WantedTopic
+from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.identifiers import LinkName, is_canary_topic
 from replicator.policy.acl_rules import AclBinding, AclScope, covered, target_bindings
 from replicator.topology.plan import PairPlan
@@ -29,7 +29,7 @@ class AddAcl:
 
 def decide_acls(
     pair: PairPlan,
-    wanted: Iterable[WantedTopic],
+    wanted: Iterable[SelectedTopic],
     *,
     source: Iterable[AclBinding],
     target: Collection[AclBinding],

@@ -6,7 +6,7 @@ refused; a **warning** means that room is missing and a rare record may go to qu
 
 from collections.abc import Mapping
 
-from replicator.control.reconcile.topic_selection import WantedTopic
+from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.policy.topic_config import (
     HEADER_HEADROOM_BYTES,
     MAX_MESSAGE_BYTES,
@@ -20,7 +20,7 @@ _BEFORE = "message.timestamp.before.max.ms"
 
 
 def config_findings(
-    wanted: WantedTopic,
+    wanted: SelectedTopic,
     source: Mapping[str, ConfigValue],
     target: Mapping[str, ConfigValue],
     *,
@@ -77,7 +77,7 @@ def config_findings(
     return tuple(problems), tuple(warnings)
 
 
-def _drift(wanted: WantedTopic, detail: str, remedy: str) -> Problem:
+def _drift(wanted: SelectedTopic, detail: str, remedy: str) -> Problem:
     return Problem("CONFIG_DRIFT", wanted.topic, detail, remedy)
 
 

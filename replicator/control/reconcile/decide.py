@@ -17,10 +17,13 @@ from replicator.control.reconcile.actions import (
     EraseRecord,
     WriteRecord,
 )
-from replicator.control.reconcile.initial_backfill import first_seeds, may_begin_in_bulk
+from replicator.control.reconcile.initial_backfill import (
+    initial_backfill_records,
+    may_begin_with_backfill,
+)
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_decision import decide_topic
-from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
+from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
 from replicator.control.store.base import Record
 from replicator.control.store.records import ProblemRecord, Share, TopicRecord, problem_part
 from replicator.identifiers import is_canary_topic
@@ -54,7 +57,7 @@ class Decision:
 
 def reconcile(pair: PairPlan, snapshot: PairSnapshot) -> Decision:
     """Decides what brings the target and the control topic to what the pair wants."""
-    wanted = wanted_topics(pair, snapshot.source_names, snapshot.aliases)
+    wanted = selected_topics(pair, snapshot.source_names, snapshot.aliases)
     cluster: list[Action] = []
     writes: list[Action] = []
     warnings: list[Problem] = []
@@ -77,15 +80,15 @@ def reconcile(pair: PairPlan, snapshot: PairSnapshot) -> Decision:
                     subject=one.topic,
                 )
             )  # fmt: skip
-            if decision.record.state == "active" and may_begin_in_bulk(one, snapshot.control):
+            if decision.record.state == "active" and may_begin_with_backfill(one, snapshot.control):
                 writes.extend(_in_bulk(one, decision.record, snapshot))
-    for problem in snapshot.noticed:
+    for problem in snapshot.warnings_noticed:
         # A duty that knows the link says so in the subject; else it is said once for the pair.
         link = problem.subject if problem.subject in problems else pair.flows[0].link
         problems[link].append(problem)
     ended, moved = _no_longer_wanted(pair, snapshot, wanted, problems)
     lanes, layout = _lanes(pair, snapshot, wanted, moved)
-    if layout.change == "fenced" and _spark_is_at_work(pair, snapshot):
+    if layout.change == "fenced" and _spark_is_copying(pair, snapshot):
         lanes, layout, writes = _wait_for_spark(layout, snapshot, writes, moved)
     reports = [
         report
@@ -103,7 +106,7 @@ def reconcile(pair: PairPlan, snapshot: PairSnapshot) -> Decision:
 def _no_longer_wanted(
     pair: PairPlan,
     snapshot: PairSnapshot,
-    wanted: tuple[WantedTopic, ...],
+    wanted: tuple[SelectedTopic, ...],
     problems: dict[str, list[Problem]],
 ) -> tuple[list[Action], tuple[TopicRecord, ...]]:
     """Ends of records, and those records that move to another link together with checkpoints."""
@@ -177,7 +180,7 @@ def _gone(
 def _lanes(
     pair: PairPlan,
     snapshot: PairSnapshot,
-    wanted: tuple[WantedTopic, ...],
+    wanted: tuple[SelectedTopic, ...],
     moved: tuple[TopicRecord, ...],
 ) -> tuple[list[Action], LayoutDecision]:
     current = snapshot.control.layout(pair.source.alias)
@@ -208,9 +211,9 @@ def _lanes(
     return [action], decision
 
 
-def _in_bulk(one: WantedTopic, record: TopicRecord, snapshot: PairSnapshot) -> list[WriteRecord]:
+def _in_bulk(one: SelectedTopic, record: TopicRecord, snapshot: PairSnapshot) -> list[WriteRecord]:
     """Seeds go with the record that activates the topic: no lane is told of it before."""
-    seeds = first_seeds(one, record, snapshot.histories, at_ms=snapshot.at_ms)
+    seeds = initial_backfill_records(one, record, snapshot.histories, at_ms=snapshot.at_ms)
     reason = f"history of '{one.topic}' is copied by Spark first"
     return [
         WriteRecord(
@@ -220,7 +223,7 @@ def _in_bulk(one: WantedTopic, record: TopicRecord, snapshot: PairSnapshot) -> l
     ]
 
 
-def _spark_is_at_work(pair: PairPlan, snapshot: PairSnapshot) -> bool:
+def _spark_is_copying(pair: PairPlan, snapshot: PairSnapshot) -> bool:
     """Its tasks write checkpoints into the lanes' partitions, so those must stay where they are.
 
     A change that has begun is finished: nothing was taken from lanes while they were changing.

@@ -11,7 +11,7 @@ from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.topology.plan import PairPlan
 
 
-class Settled:
+class DecisionCache:
     """Remembers decisions of one pair that asked for nothing; for one thread.
 
     The last two: rounds that read all settings see more than those between them.
@@ -43,7 +43,7 @@ def _same(pair: PairPlan, new: PairSnapshot, old: PairSnapshot) -> bool:
     source = pair.source.alias
     return (
         replace(new, at_ms=old.at_ms, control=old.control) == old
-        and new.control.asks_the_same(old.control)
+        and new.control.same_orders(old.control)
         and all(
             new.control.problems(source, flow.link) == old.control.problems(source, flow.link)
             for flow in pair.flows

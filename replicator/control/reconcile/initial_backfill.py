@@ -7,8 +7,8 @@ told to copy what Spark is to copy.
 from collections.abc import Iterable, Mapping
 
 from replicator.control.reconcile.snapshot import TopicFacts
-from replicator.control.reconcile.topic_selection import WantedTopic
-from replicator.control.store.records import Seed, TopicRecord
+from replicator.control.reconcile.topic_selection import SelectedTopic
+from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
@@ -20,13 +20,13 @@ CONTROLLER = "controller"
 """``by`` of a seed that no operator asked for: workers see to it by themselves."""
 
 
-def first_histories(
+def initial_backfill_topics(
     source: ClusterPlan,
     admin: ClusterAdmin,
-    wanted: Iterable[WantedTopic],
+    wanted: Iterable[SelectedTopic],
     topics: Mapping[str, TopicFacts],
 ) -> dict[TopicPartition, int]:
-    """Bytes on disk of partitions with records, of topics that ``may_begin_in_bulk``.
+    """Bytes on disk of partitions with records, of topics that ``may_begin_with_backfill``.
 
     0 where brokers do not tell sizes.
 
@@ -45,7 +45,7 @@ def first_histories(
     }  # fmt: skip
 
 
-def may_begin_in_bulk(one: WantedTopic, control: ControlState) -> bool:
+def may_begin_with_backfill(one: SelectedTopic, control: ControlState) -> bool:
     """Whether the topic is taken for the first time by a flow that wants its history in bulk."""
     policy = one.flow.policy
     held = control.topic(one.flow.source, one.flow.link, one.topic)
@@ -59,9 +59,9 @@ def may_begin_in_bulk(one: WantedTopic, control: ControlState) -> bool:
     )
 
 
-def first_seeds(
-    one: WantedTopic, record: TopicRecord, histories: Mapping[TopicPartition, int], *, at_ms: int
-) -> tuple[Seed, ...]:
+def initial_backfill_records(
+    one: SelectedTopic, record: TopicRecord, histories: Mapping[TopicPartition, int], *, at_ms: int
+) -> tuple[BackfillRecord, ...]:
     """The seeds to write with a topic's first active record; none when lanes are to copy it."""
     bulk = one.flow.policy.bulk_sync
     held = {key: size for key, size in histories.items() if key[0] == one.topic}
@@ -69,7 +69,7 @@ def first_seeds(
     if not held or (bulk.mode == "auto" and whole < bulk.threshold_bytes):
         return ()
     return tuple(
-        Seed(
+        BackfillRecord(
             source=str(one.flow.source),
             link=str(one.flow.link),
             topic=one.topic,

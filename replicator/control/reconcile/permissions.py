@@ -7,7 +7,7 @@ describe) nothing is concluded.
 from collections.abc import Iterable, Mapping
 
 from replicator.control.reconcile.snapshot import PairSnapshot
-from replicator.control.reconcile.topic_selection import WantedTopic, wanted_topics
+from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
 from replicator.kafka.admin import ClusterAdmin
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
@@ -23,7 +23,7 @@ def missing_rights(
     """Asks both clusters and names each missing right with its resource."""
     aliases = [cluster.alias for cluster in plan.clusters]
     wanted = [
-        one for one in wanted_topics(pair, snapshot.source_names, aliases) if one.problem is None
+        one for one in selected_topics(pair, snapshot.source_names, aliases) if one.problem is None
     ]
     readable = _operations(source, {one.topic for one in wanted})
     writable = _operations(target, {one.target for one in wanted} & snapshot.target_names)
@@ -37,7 +37,7 @@ def missing_rights(
 
 def rights_problems(
     pair: PairPlan,
-    wanted: Iterable[WantedTopic],
+    wanted: Iterable[SelectedTopic],
     *,
     readable: Mapping[str, frozenset[str]],
     writable: Mapping[str, frozenset[str]],

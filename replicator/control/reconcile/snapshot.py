@@ -51,5 +51,5 @@ class PairSnapshot:
     checkpoints_exist: bool = False
     refusals: Mapping[str, Problem] = field(default_factory=dict)
     just_created: frozenset[str] = frozenset()
-    noticed: tuple[Problem, ...] = ()
+    warnings_noticed: tuple[Problem, ...] = ()
     histories: Mapping[tuple[str, int], int] = field(default_factory=dict)

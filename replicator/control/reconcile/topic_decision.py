@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from replicator.control.reconcile.actions import AlterConfigs, ClusterAction, CreateTopic, GrowTopic
 from replicator.control.reconcile.config_drift import config_findings
 from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
-from replicator.control.reconcile.topic_selection import WantedTopic
+from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.control.store.records import TopicRecord, problem_part
 from replicator.policy.topic_config import (
     MAX_MESSAGE_BYTES,
@@ -33,7 +33,9 @@ class TopicDecision:
     reason: str = ""
 
 
-def decide_topic(wanted: WantedTopic, source: TopicFacts, snapshot: PairSnapshot) -> TopicDecision:
+def decide_topic(
+    wanted: SelectedTopic, source: TopicFacts, snapshot: PairSnapshot
+) -> TopicDecision:
     """Compares one wanted topic with the target and with its record."""
     held = snapshot.control.topic(wanted.flow.source, wanted.flow.link, wanted.topic)
     target = snapshot.target_topics.get(wanted.target)
@@ -51,7 +53,7 @@ def decide_topic(wanted: WantedTopic, source: TopicFacts, snapshot: PairSnapshot
 
 
 def _missing(
-    wanted: WantedTopic, source: TopicFacts, held: TopicRecord | None, snapshot: PairSnapshot
+    wanted: SelectedTopic, source: TopicFacts, held: TopicRecord | None, snapshot: PairSnapshot
 ) -> TopicDecision:
     if wanted.target in snapshot.target_names or wanted.target in snapshot.just_created:
         return TopicDecision(record=held)  # it is there, the answer about it is not yet
@@ -92,7 +94,7 @@ def _missing(
 
 
 def _present(
-    wanted: WantedTopic,
+    wanted: SelectedTopic,
     source: TopicFacts,
     held: TopicRecord | None,
     target: TopicFacts,
@@ -161,7 +163,7 @@ def _present(
     )
 
 
-def _reason(wanted: WantedTopic, held: TopicRecord | None, record: TopicRecord) -> str:
+def _reason(wanted: SelectedTopic, held: TopicRecord | None, record: TopicRecord) -> str:
     if record.state == "refused":
         return f"'{wanted.topic}' cannot be copied now"
     if held is None:
@@ -177,7 +179,7 @@ def _reason(wanted: WantedTopic, held: TopicRecord | None, record: TopicRecord) 
 
 
 def _other_writer(
-    wanted: WantedTopic, held: TopicRecord | None, snapshot: PairSnapshot
+    wanted: SelectedTopic, held: TopicRecord | None, snapshot: PairSnapshot
 ) -> Problem | None:
     """Another source's flow that writes the same target topic under another link."""
     if held is not None and held.state == "active" and held.target == wanted.target:
@@ -198,7 +200,7 @@ def _other_writer(
     return None
 
 
-def _renamed(wanted: WantedTopic, held: TopicRecord) -> Problem:
+def _renamed(wanted: SelectedTopic, held: TopicRecord) -> Problem:
     return Problem(
         "TARGET_REFUSES", wanted.topic,
         f"it is copied to '{held.target}'; under its new name '{wanted.target}' it would begin in "
@@ -207,7 +209,7 @@ def _renamed(wanted: WantedTopic, held: TopicRecord) -> Problem:
     )  # fmt: skip
 
 
-def _fewer(wanted: WantedTopic, source: TopicFacts, target: TopicFacts) -> Problem:
+def _fewer(wanted: SelectedTopic, source: TopicFacts, target: TopicFacts) -> Problem:
     return Problem(
         "TARGET_FEWER_PARTITIONS", wanted.topic,
         f"'{wanted.target}' on {wanted.flow.target} has {target.partitions} partitions, "
@@ -218,7 +220,7 @@ def _fewer(wanted: WantedTopic, source: TopicFacts, target: TopicFacts) -> Probl
 
 
 def _refused(
-    wanted: WantedTopic,
+    wanted: SelectedTopic,
     source: TopicFacts,
     held: TopicRecord | None,
     snapshot: PairSnapshot,
@@ -237,7 +239,7 @@ def _refused(
 
 
 def _record(
-    wanted: WantedTopic,
+    wanted: SelectedTopic,
     source: TopicFacts,
     held: TopicRecord | None,
     snapshot: PairSnapshot,

@@ -12,7 +12,7 @@ from replicator.topology.plan import FlowPlan, PairPlan
 
 
 @dataclass(frozen=True, slots=True)
-class WantedTopic:
+class SelectedTopic:
     """One source topic of one flow; with a ``problem`` it must not be copied."""
 
     flow: FlowPlan
@@ -27,9 +27,9 @@ class WantedTopic:
         return self.flow.link, self.topic
 
 
-def wanted_topics(
+def selected_topics(
     pair: PairPlan, names: Iterable[str], aliases: Collection[str]
-) -> tuple[WantedTopic, ...]:
+) -> tuple[SelectedTopic, ...]:
     """Applies selection and naming of every flow to the topics of the source.
 
     A source topic that two links take goes to the first in the file, and two source topics that
@@ -37,9 +37,9 @@ def wanted_topics(
     has one writer, or offsets could not be translated.
     """
     known = tuple(names)
-    taken: dict[str, WantedTopic] = {}
+    taken: dict[str, SelectedTopic] = {}
     sources: set[str] = set()
-    wanted: list[WantedTopic] = []
+    wanted: list[SelectedTopic] = []
     for flow in pair.flows:
         selected = select_topics(flow.policy, known, blocked=flow.blocked, aliases=aliases)
         for topic in selected:
@@ -47,7 +47,7 @@ def wanted_topics(
                 continue
             sources.add(topic)
             target = target_name(flow.policy.naming, flow.source, topic)
-            one = WantedTopic(
+            one = SelectedTopic(
                 flow, topic, target, topic_priority(flow.policy, topic),
                 _problem(flow, topic, target, taken.get(target)),
             )  # fmt: skip
@@ -57,15 +57,17 @@ def wanted_topics(
     return (*wanted, *_canaries(pair, frozenset(known)))
 
 
-def _canaries(pair: PairPlan, names: frozenset[str]) -> Iterator[WantedTopic]:
+def _canaries(pair: PairPlan, names: frozenset[str]) -> Iterator[SelectedTopic]:
     """The canary topics that are there: no selection takes them, every flow copies its own."""
     for flow in pair.flows if pair.topology else ():
         name = canary_topic(pair.topology, flow.source, flow.target, flow.link)
         if name in names:
-            yield WantedTopic(flow, name, name, flow.policy.priority)
+            yield SelectedTopic(flow, name, name, flow.policy.priority)
 
 
-def _problem(flow: FlowPlan, topic: str, target: str, other: WantedTopic | None) -> Problem | None:
+def _problem(
+    flow: FlowPlan, topic: str, target: str, other: SelectedTopic | None
+) -> Problem | None:
     illegal = name_problem(target)
     if illegal is not None:
         return Problem(

@@ -1,18 +1,18 @@
 """From a link's role and its last change to the figures of a scrape. Pure."""
 
 from replicator.control.store.role_records import TransitionRecord
-from replicator.observability.figures import LinkFigures
+from replicator.observability.figures import LinkMetrics
 from replicator.topology.plan import LinkPlan
 from replicator.topology.roles import Role
 
 
-def link_figures(link: LinkPlan, role: Role, last: TransitionRecord | None) -> LinkFigures:
+def link_metrics(link: LinkPlan, role: Role, last: TransitionRecord | None) -> LinkMetrics:
     """What metrics tell of a link with roles."""
     report = (last.report if last is not None else None) or {}
     duration, loss = report.get("rtoSeconds"), report.get("loss") or {}
     failed_over = last is not None and last.kind == "failover"
     lost = loss.get("records") if loss.get("known", True) else None
-    return LinkFigures(
+    return LinkMetrics(
         link=link.name,
         epoch=role.epoch,
         roles={

@@ -104,7 +104,7 @@ def _state(
     if facts.source_problem is not None:
         return "failed", ()
     if flow.policy.runtime == "spark":
-        held = facts.control.held_by_spark(flow.source, flow.link, topic.topic, partition)
+        held = facts.control.copied_by_spark(flow.source, flow.link, topic.topic, partition)
         return ("replicating" if held and facts.streams(flow) else "waiting"), ()
     layout = facts.control.layout(flow.source)
     lane = lane_of_link(layout, flow.link, topic.topic, partition) if layout is not None else None

@@ -6,7 +6,7 @@ from replicator.control.store.read import read_control
 from replicator.control.store.records import QuarantineOutcome
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotFoundError
-from replicator.offsets.lines import Line
+from replicator.offsets.lines import ReplicatedPartition
 from replicator.offsets.translator import Translator
 from replicator.topology.plan import Plan
 
@@ -18,11 +18,11 @@ def open_translator(plan: Plan) -> Translator:
     return Translator(plan, client_id=CLIENT_ID, replayed=_replayed(plan))
 
 
-def _replayed(plan: Plan) -> Callable[[Line], frozenset[int]]:
+def _replayed(plan: Plan) -> Callable[[ReplicatedPartition], frozenset[int]]:
     """Source offsets that were put back from quarantine, from the control topic of the target."""
     states: dict[str, ControlState] = {}
 
-    def of(line: Line) -> frozenset[int]:
+    def of(line: ReplicatedPartition) -> frozenset[int]:
         alias = line.target.alias
         if alias not in states:
             try:

@@ -8,7 +8,7 @@ import structlog
 
 from replicator.clock import Clock
 from replicator.control.store import records
-from replicator.dataplane.transport.messages import Gap
+from replicator.dataplane.transport.messages import LostRange
 from replicator.errors import ReplicatorError
 from replicator.identifiers import control_topic, parse_flow_id
 from replicator.kafka.log_writer import LogWriter
@@ -22,11 +22,11 @@ class GapJournal:
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
-        self._queue: queue.SimpleQueue[tuple[Plan, Gap] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Plan, LostRange] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="gap-journal", daemon=True)
         self._thread.start()
 
-    def note(self, plan: Plan, gap: Gap) -> None:
+    def note(self, plan: Plan, gap: LostRange) -> None:
         """Queues one gap."""
         self._queue.put((plan, gap))
 
@@ -47,7 +47,7 @@ class GapJournal:
                 log.warning("a gap could not be journalled", topic=gap.topic,
                             partition=gap.partition, error=error.message)  # fmt: skip
 
-    def _write(self, plan: Plan, gap: Gap) -> None:
+    def _write(self, plan: Plan, gap: LostRange) -> None:
         source, target = parse_flow_id(gap.pair)
         record = records.GapTaken(
             source=source,

@@ -133,7 +133,7 @@ class Lost(Part):
     to_offset: int | None = None
 
 
-class Gap(Record):
+class AcceptedGap(Record):
     """An operator accepted that source records of a partition are lost. Kept as a journal."""
 
     KIND = "gap"
@@ -181,7 +181,7 @@ class FlowRates(Part):
     canary: CanaryPart | None = None
 
 
-class Seed(Record):
+class BackfillRecord(Record):
     """Spark copies a partition: while it is not ``done``, no lane may work on it.
 
     ``start`` and ``end`` are the source offsets planned when it began, half open. ``run`` is the run
@@ -275,8 +275,8 @@ class QuarantineOutcome(Record):
 KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
-        Binding, Layout, TopicRecord, Pause, Gap, WorkerRecord, Share, ProblemRecord,
-        QuarantineOutcome, GapTaken, Seed, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
+        Binding, Layout, TopicRecord, Pause, AcceptedGap, WorkerRecord, Share, ProblemRecord,
+        QuarantineOutcome, GapTaken, BackfillRecord, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
         ContactRecord, SalvageRecord, SightingRecord, DrainedRecord, DrillRecord,
     )
 }  # fmt: skip

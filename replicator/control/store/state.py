@@ -7,14 +7,14 @@ from typing import TypeVar, cast
 from replicator.control.store.base import Record
 from replicator.control.store.drill_records import DrillRecord
 from replicator.control.store.records import (
+    AcceptedGap,
+    BackfillRecord,
     Binding,
-    Gap,
     Identity,
     Layout,
     Pause,
     ProblemRecord,
     QuarantineOutcome,
-    Seed,
     Share,
     TopicRecord,
     WorkerRecord,
@@ -77,7 +77,7 @@ class ControlState:
                 orders = object()
         return self if changed is None else ControlState(changed, orders)
 
-    def asks_the_same(self, other: "ControlState") -> bool:
+    def same_orders(self, other: "ControlState") -> bool:
         """Whether lanes have the same orders; who works and what is wrong may differ."""
         if self.orders is other.orders:
             return True
@@ -115,24 +115,24 @@ class ControlState:
         """What operators paused of ``source->target``."""
         return tuple(pause for pause in self._all(Pause) if pause.flow == flow)
 
-    def gap(self, source: str, topic: str, partition: int) -> Gap | None:
+    def gap(self, source: str, topic: str, partition: int) -> AcceptedGap | None:
         """The newest gap an operator accepted for a partition."""
-        return self._get(Gap, source, topic, partition)
+        return self._get(AcceptedGap, source, topic, partition)
 
-    def seed(self, source: str, link: str, topic: str, partition: int) -> Seed | None:
+    def seed(self, source: str, link: str, topic: str, partition: int) -> BackfillRecord | None:
         """What Spark does or did with a partition."""
-        return self._get(Seed, source, link, topic, partition)
+        return self._get(BackfillRecord, source, link, topic, partition)
 
-    def seeds(self, source: str, link: str | None = None) -> tuple[Seed, ...]:
+    def seeds(self, source: str, link: str | None = None) -> tuple[BackfillRecord, ...]:
         """All that Spark does or did with partitions of a source, in order of name."""
         found = (
             seed
-            for seed in self._all(Seed)
+            for seed in self._all(BackfillRecord)
             if seed.source == source and (link is None or seed.link == link)
         )
         return tuple(sorted(found, key=lambda seed: (seed.link, seed.topic, seed.partition)))
 
-    def held_by_spark(self, source: str, link: str, topic: str, partition: int) -> bool:
+    def copied_by_spark(self, source: str, link: str, topic: str, partition: int) -> bool:
         """Whether lanes must leave a partition alone."""
         seed = self.seed(source, link, topic, partition)
         return seed is not None and seed.state != "done"
@@ -154,7 +154,7 @@ class ControlState:
         """What became of a quarantined record; None while it waits."""
         return self._get(QuarantineOutcome, record_id)
 
-    def quarantine_settled(self, source: str, topic: str) -> int:
+    def quarantine_resolved(self, source: str, topic: str) -> int:
         """How many quarantined records of a source topic were replayed or discarded."""
         return sum(
             outcome.source == source and outcome.topic == topic

@@ -10,7 +10,7 @@ from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.errors import ReplicatorError
 from replicator.identifiers import LinkName, control_topic
 from replicator.kafka.log_writer import LogWriter
-from replicator.observability.figures import DutyFigures
+from replicator.observability.figures import TaskMetrics
 from replicator.topology.plan import PairPlan, Plan
 
 FRESH_SECONDS = 15.0
@@ -79,7 +79,7 @@ class RateMeter:
 
 
 def with_canaries(
-    rates: Iterable[FlowRates], figures: Mapping[LinkName, DutyFigures] | None
+    rates: Iterable[FlowRates], figures: Mapping[LinkName, TaskMetrics] | None
 ) -> tuple[FlowRates, ...]:
     """The rates with what the controller's canaries found; ``figures`` is None where it is another."""
     known = {rate.link: rate for rate in rates}

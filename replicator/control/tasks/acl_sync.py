@@ -12,7 +12,7 @@ from asyncio_throttle.throttler import Throttler
 
 from replicator.blocking import finished
 from replicator.control.reconcile.acl_decision import AddAcl, decide_acls
-from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.errors import (
     AuthorizerMissingError,
     NotAuthorizedError,
@@ -72,7 +72,7 @@ class AclSync:
         if problems:
             return AclOutlook(problems=tuple(problems))
         aliases = [cluster.alias for cluster in self._plan.clusters]
-        wanted = wanted_topics(self._pair, self._source.topic_partitions(), aliases)
+        wanted = selected_topics(self._pair, self._source.topic_partitions(), aliases)
         return AclOutlook(decide_acls(self._pair, wanted, source=held[0], target=held[1]))
 
     async def run_once(

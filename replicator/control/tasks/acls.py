@@ -1,24 +1,24 @@
 """Duty: rights on the pair's source, carried over to the target every minute."""
 
 from replicator.control.tasks.acl_sync import AclSync, acls_wanted
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.task import TaskContext
 from replicator.kafka.admin import ClusterAdmin
 from replicator.problem import Problem
 
 INTERVAL_SECONDS = 60.0
 
 
-class AclDuty:
+class AclTask:
     """See ``replicator.control.tasks.task.Duty``."""
 
     name = "ACLs"
     interval_seconds = INTERVAL_SECONDS
 
-    def __init__(self, desk: DutyDesk) -> None:
-        client_id = f"{desk.client_id}-acls"
-        self._source = ClusterAdmin(desk.pair.source, client_id=client_id)
-        self._target = ClusterAdmin(desk.pair.target, client_id=client_id)
-        self._sync = AclSync(desk.plan, desk.pair, source=self._source, target=self._target)
+    def __init__(self, context: TaskContext) -> None:
+        client_id = f"{context.client_id}-acls"
+        self._source = ClusterAdmin(context.pair.source, client_id=client_id)
+        self._target = ClusterAdmin(context.pair.target, client_id=client_id)
+        self._sync = AclSync(context.plan, context.pair, source=self._source, target=self._target)
 
     async def turn(self) -> tuple[Problem, ...]:
         """Adds what the target lacks; what it refuses is a problem."""
@@ -30,6 +30,6 @@ class AclDuty:
         self._target.close()
 
 
-def acl_duty(desk: DutyDesk) -> AclDuty | None:
+def acl_task(context: TaskContext) -> AclTask | None:
     """The duty, or None where no link of the pair wants it."""
-    return AclDuty(desk) if acls_wanted(desk.pair) else None
+    return AclTask(context) if acls_wanted(context.pair) else None

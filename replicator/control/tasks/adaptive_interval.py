@@ -1,7 +1,7 @@
 """How often to look at something that may be at rest. Pure."""
 
 
-class Easing:
+class AdaptiveInterval:
     """Looks that come ever less often while nothing moves, and at the first pace once something does.
 
     The pause doubles with every quiet look, up to ``slowest_seconds``. A caller asks ``due`` at its own

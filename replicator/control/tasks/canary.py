@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 
 from replicator.blocking import finished
 from replicator.control.store.state import ControlState
-from replicator.control.tasks.canary_clients import CanaryLine
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.canary_clients import CanaryClients
+from replicator.control.tasks.task import TaskContext
 from replicator.dataplane.transport.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.errors import AlreadyExistsError, NotFoundError, ReplicatorError
 from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.topics import NewTopicSpec
-from replicator.observability.figures import DutyFigures
+from replicator.observability.figures import TaskMetrics
 from replicator.policy.naming import name_problem
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
@@ -52,34 +52,35 @@ class _Canary:
 
     flow: FlowPlan
     topic: str
-    figures: DutyFigures
+    figures: TaskMetrics
     sent: dict[int, float] = field(default_factory=dict)
 
 
-class CanaryDuty:
+class CanaryTask:
     """See ``replicator.control.tasks.task.Duty``."""
 
     name = "canary"
     interval_seconds = INTERVAL_SECONDS
 
-    def __init__(self, desk: DutyDesk, topics: Mapping[str, FlowPlan]) -> None:
-        client_id = f"{desk.client_id}-canary"
-        pair = desk.pair
-        self._desk = desk
+    def __init__(self, context: TaskContext, topics: Mapping[str, FlowPlan]) -> None:
+        client_id = f"{context.client_id}-canary"
+        pair = context.pair
+        self._desk = context
         self._source = ClusterAdmin(pair.source, client_id=client_id)
         self._target = ClusterAdmin(pair.target, client_id=client_id)
         self._closing = threading.Event()
-        self._line = CanaryLine(
+        self._line = CanaryClients(
             pair.source, pair.target, self._target,
             client_id=client_id, stopping=self._closing.is_set,
         )  # fmt: skip
         self._canaries = {
-            topic: _Canary(flow, topic, desk.figures[flow.link]) for topic, flow in topics.items()
+            topic: _Canary(flow, topic, context.figures[flow.link])
+            for topic, flow in topics.items()
         }
         self._run = secrets.token_hex(6)
         self._number = 0
         self._sent_at = float("-inf")
-        self._watched_until = desk.clock.monotonic() + WATCHED_SECONDS
+        self._watched_until = context.clock.monotonic() + WATCHED_SECONDS
         self._moving: set[str] = set()
         self._created = False
         self._busy = threading.Lock()
@@ -218,12 +219,12 @@ class CanaryDuty:
             one.figures.canary_lost += len(late)
 
 
-def canary_duty(desk: DutyDesk) -> CanaryDuty | None:
+def canary_task(context: TaskContext) -> CanaryTask | None:
     """The duty; links go without whose figures nobody reads, or whose topic had no legal name."""
     topics = {
-        canary_topic(desk.plan.topology, flow.source, flow.target, flow.link): flow
-        for flow in desk.pair.flows
-        if flow.link in desk.figures
+        canary_topic(context.plan.topology, flow.source, flow.target, flow.link): flow
+        for flow in context.pair.flows
+        if flow.link in context.figures
     }
     legal = {name: flow for name, flow in topics.items() if name_problem(name) is None}
-    return CanaryDuty(desk, legal) if legal else None
+    return CanaryTask(context, legal) if legal else None

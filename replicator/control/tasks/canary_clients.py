@@ -25,7 +25,7 @@ FETCH_WAIT_SECONDS = 6.0
 _STEP_SECONDS = 0.2
 
 
-class CanaryLine:
+class CanaryClients:
     """Both ends; one thread at a time, blocking briefly. Nothing is connected before first use."""
 
     def __init__(

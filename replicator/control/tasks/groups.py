@@ -1,6 +1,6 @@
 """Duty: group positions of the pair's source, carried over to the target every few seconds."""
 
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.task import TaskContext
 from replicator.offsets.group_report import SyncReport
 from replicator.offsets.group_sync import GroupSync
 from replicator.offsets.translator import Translator
@@ -11,18 +11,23 @@ EMPTY_SECONDS = 60.0
 """How often it is written down that there are no groups."""
 
 
-class GroupDuty:
+class GroupSyncTask:
     """See ``replicator.control.tasks.task.Duty``."""
 
     name = "group positions"
 
-    def __init__(self, desk: DutyDesk, interval_seconds: float) -> None:
+    def __init__(self, context: TaskContext, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds
-        self._desk = desk
+        self._desk = context
         self._translator = Translator(
-            desk.plan, client_id=f"{desk.client_id}-groups", clock=desk.clock, admins=desk.admins
+            context.plan,
+            client_id=f"{context.client_id}-groups",
+            clock=context.clock,
+            admins=context.admins,
         )
-        self._sync = GroupSync(desk.plan, desk.pair, translator=self._translator, clock=desk.clock)
+        self._sync = GroupSync(
+            context.plan, context.pair, translator=self._translator, clock=context.clock
+        )
         self._empty_since = float("-inf")
 
     async def turn(self) -> tuple[Problem, ...]:
@@ -65,10 +70,10 @@ class GroupDuty:
                         figures.translations[partition.grade] = held + 1
 
 
-def group_duty(desk: DutyDesk) -> GroupDuty | None:
+def group_sync_task(context: TaskContext) -> GroupSyncTask | None:
     """The duty, or None where no link of the pair wants it."""
-    intervals = [_interval(flow) for flow in desk.pair.flows if flow.policy.sync_groups.enabled]
-    return GroupDuty(desk, min(intervals)) if intervals else None
+    intervals = [_interval(flow) for flow in context.pair.flows if flow.policy.sync_groups.enabled]
+    return GroupSyncTask(context, min(intervals)) if intervals else None
 
 
 def _interval(flow: FlowPlan) -> float:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from replicator.blocking import finished
 from replicator.control.store.role_records import ContactRecord, TopicContact
 from replicator.control.store.state import ControlState
-from replicator.control.tasks.adaptive_interval import Easing
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.adaptive_interval import AdaptiveInterval
+from replicator.control.tasks.task import TaskContext
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
@@ -28,18 +28,20 @@ LEAST_PACE = 0.01
 """Records per second below which a topic counts as quiet."""
 
 
-class ContactDuty:
+class LastContactTask:
     """See ``replicator.control.tasks.task.Duty``."""
 
     name = "last contact"
     interval_seconds = INTERVAL_SECONDS
 
-    def __init__(self, desk: DutyDesk, flows: tuple[FlowPlan, ...]) -> None:
-        self._desk = desk
+    def __init__(self, context: TaskContext, flows: tuple[FlowPlan, ...]) -> None:
+        self._desk = context
         self._flows = flows
         self._last: dict[str, ContactRecord] = {}
         self._ends: dict[str, LogEnds] = {}
-        self._easing = Easing(pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS)
+        self._easing = AdaptiveInterval(
+            pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS
+        )
 
     async def turn(self) -> tuple[Problem, ...]:
         """Looks at the ends of every topic and writes them down where anything moved."""
@@ -60,7 +62,7 @@ class ContactDuty:
 
     def _look(self) -> tuple[list[ContactRecord], bool]:
         """What is to be noted, and whether nothing moved."""
-        desk, control = self._desk, self._desk.control()
+        context, control = self._desk, self._desk.control()
         found: list[ContactRecord] = []
         quiet = True
         for flow in self._flows:
@@ -71,7 +73,7 @@ class ContactDuty:
                 continue
             ends = self._ends_of(flow).read(keys, timeout_seconds=ANSWER_SECONDS)
             # The time of the answer, not of the question: what is written later is not in it.
-            at_ms = round(desk.clock.now() * 1000)
+            at_ms = round(context.clock.now() * 1000)
             if len(ends) < len(keys):
                 quiet = False
                 continue
@@ -133,6 +135,6 @@ def _sizes(control: ControlState, flow: FlowPlan) -> dict[str, int]:
     }
 
 
-def contact_duty(desk: DutyDesk) -> ContactDuty:
+def last_contact_task(context: TaskContext) -> LastContactTask:
     """The duty, for every pair: any link may lose a side."""
-    return ContactDuty(desk, desk.pair.flows)
+    return LastContactTask(context, context.pair.flows)

@@ -1,7 +1,7 @@
 """Duty: MirrorMaker 2's heartbeats of a pair, once a second."""
 
 from replicator.blocking import finished
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.task import TaskContext
 from replicator.mm2.heartbeats import Heartbeats
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan
@@ -9,26 +9,26 @@ from replicator.topology.plan import PairPlan
 BEAT_SECONDS = 1.0
 
 
-class HeartbeatDuty:
+class Mm2HeartbeatTask:
     """See ``replicator.control.tasks.task.Duty``."""
 
     name = "MirrorMaker 2 heartbeats"
     interval_seconds = BEAT_SECONDS
 
-    def __init__(self, desk: DutyDesk) -> None:
-        source, target = desk.pair.source, desk.pair.target
-        speaking = [pair for pair in desk.plan.pairs if speaks_mm2(pair)]
+    def __init__(self, context: TaskContext) -> None:
+        source, target = context.pair.source, context.pair.target
+        speaking = [pair for pair in context.plan.pairs if speaks_mm2(pair)]
         self._heartbeats = Heartbeats(
             source,
             target,
-            aliases=[cluster.alias for cluster in desk.plan.clusters],
+            aliases=[cluster.alias for cluster in context.plan.clusters],
             direct=[one.source.alias for one in speaking if one.target.alias == target.alias],
             beats_on_target=not any(
                 (one.source.alias, one.target.alias) == (target.alias, source.alias)
                 for one in speaking
             ),
-            client_id=f"{desk.client_id}-mm2-heartbeats",
-            clock=desk.clock,
+            client_id=f"{context.client_id}-mm2-heartbeats",
+            clock=context.clock,
         )
 
     async def turn(self) -> tuple[Problem, ...]:
@@ -46,6 +46,6 @@ def speaks_mm2(pair: PairPlan) -> bool:
     return any(flow.policy.mm2_compatibility for flow in pair.flows)
 
 
-def heartbeat_duty(desk: DutyDesk) -> HeartbeatDuty | None:
+def mm2_heartbeat_task(context: TaskContext) -> Mm2HeartbeatTask | None:
     """The duty, or None where no link of the pair wants it."""
-    return HeartbeatDuty(desk) if speaks_mm2(desk.pair) else None
+    return Mm2HeartbeatTask(context) if speaks_mm2(context.pair) else None

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from replicator.blocking import finished
-from replicator.control.reconcile.topic_selection import wanted_topics
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.reconcile.topic_selection import selected_topics
+from replicator.control.tasks.task import TaskContext
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.identifiers import mm2_transactional_id
 from replicator.kafka.compacted_log import read_compacted
@@ -22,37 +22,39 @@ from replicator.mm2.topics import ensure_mm2_topic
 from replicator.offsets.group_report import SyncReport
 from replicator.offsets.group_sync import GroupSync
 from replicator.offsets.index import index_pairs
-from replicator.offsets.stored import StoredLines
+from replicator.offsets.stored import StoredPartitions
 from replicator.offsets.translator import Translator
 from replicator.policy.selection import is_internal_topic
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan
 
 
-class Mm2Duty:
+class Mm2OffsetsTask:
     """See ``replicator.control.tasks.task.Duty``."""
 
     name = "MirrorMaker 2 checkpoints"
 
-    def __init__(self, desk: DutyDesk, interval_seconds: float) -> None:
+    def __init__(self, context: TaskContext, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds
-        self._desk = desk
-        self._pair = _for_clients(desk.pair)
-        client_id = f"{desk.client_id}-mm2"
+        self._desk = context
+        self._pair = _for_clients(context.pair)
+        client_id = f"{context.client_id}-mm2"
         self._client_id = client_id
         self._translator = Translator(
-            desk.plan, client_id=client_id, clock=desk.clock, admins=desk.admins
+            context.plan, client_id=client_id, clock=context.clock, admins=context.admins
         )
         self._survey = GroupSync(
-            desk.plan, self._pair, translator=self._translator, clock=desk.clock
+            context.plan, self._pair, translator=self._translator, clock=context.clock
         )
-        source, target = desk.pair.source, desk.pair.target
+        source, target = context.pair.source, context.pair.target
         self._checkpoints = LogWriter(
             target,
             checkpoints_topic(source.alias),
             client_id=client_id,
             # A controller that was replaced must not put an older position over a newer one.
-            transactional_id=mm2_transactional_id(desk.plan.topology, source.alias, target.alias),
+            transactional_id=mm2_transactional_id(
+                context.plan.topology, source.alias, target.alias
+            ),
         )
         self._syncs = LogWriter(source, offset_syncs_topic(target.alias), client_id=client_id)
         self._written: dict[bytes, Checkpoint] = {}
@@ -116,7 +118,7 @@ class Mm2Duty:
         aliases = [cluster.alias for cluster in self._desk.plan.clusters]
         stored = self._translator.stored(source, target)
         due: list[OffsetSync] = []
-        for one in wanted_topics(self._desk.pair, counts, aliases):
+        for one in selected_topics(self._desk.pair, counts, aliases):
             if one.problem is not None or not one.flow.policy.mm2_compatibility:
                 continue
             if is_internal_topic(one.topic):
@@ -146,18 +148,18 @@ def checkpoints_of(report: SyncReport) -> list[Checkpoint]:
     ]
 
 
-def syncs_of(stored: StoredLines, topic: str, partition: int) -> list[OffsetSync]:
+def syncs_of(stored: StoredPartitions, topic: str, partition: int) -> list[OffsetSync]:
     """The index of one source partition, in MirrorMaker 2's words. Pure."""
     pairs = index_pairs(stored.of(topic, partition).entries.values())
     return [OffsetSync(topic, partition, pair.source, pair.target) for pair in pairs]
 
 
-def mm2_duty(desk: DutyDesk) -> Mm2Duty | None:
+def mm2_offsets_task(context: TaskContext) -> Mm2OffsetsTask | None:
     """The duty, or None where no link of the pair wants it."""
-    flows = _for_clients(desk.pair).flows
+    flows = _for_clients(context.pair).flows
     if not flows:
         return None
-    return Mm2Duty(desk, min(flow.policy.sync_groups.interval_seconds for flow in flows))
+    return Mm2OffsetsTask(context, min(flow.policy.sync_groups.interval_seconds for flow in flows))
 
 
 def _for_clients(pair: PairPlan) -> PairPlan:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from replicator.blocking import finished
-from replicator.control.tasks.adaptive_interval import Easing
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.adaptive_interval import AdaptiveInterval
+from replicator.control.tasks.task import TaskContext
 from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
@@ -51,21 +51,23 @@ class Foreign:
     at_seconds: float
 
 
-class SplitBrainDuty:
+class SplitBrainTask:
     """See ``replicator.control.tasks.task.Duty``."""
 
     name = "writes on the passive side"
     interval_seconds = INTERVAL_SECONDS
 
-    def __init__(self, desk: DutyDesk, flows: tuple[FlowPlan, ...]) -> None:
-        self._desk = desk
+    def __init__(self, context: TaskContext, flows: tuple[FlowPlan, ...]) -> None:
+        self._desk = context
         self._flows = {str(flow.link): flow for flow in flows}
-        client_id = f"{desk.client_id}-split-brain"
+        client_id = f"{context.client_id}-split-brain"
         self._source = ClusterAdmin(
-            desk.pair.source, client_id=client_id, timeout_seconds=ANSWER_SECONDS
+            context.pair.source, client_id=client_id, timeout_seconds=ANSWER_SECONDS
         )
-        self._probe = PartitionProbe(desk.pair.target, client_id=client_id, clock=desk.clock)
-        self._easing = Easing(pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS)
+        self._probe = PartitionProbe(context.pair.target, client_id=client_id, clock=context.clock)
+        self._easing = AdaptiveInterval(
+            pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS
+        )
         self._asking: LogEnds | None = None
         self._ends: Mapping[TopicPartition, int] = {}
         self._waiting: dict[TopicPartition, int] = {}
@@ -83,12 +85,12 @@ class SplitBrainDuty:
         self._source.close()
 
     def _look(self) -> tuple[Problem, ...]:
-        desk, now = self._desk, self._desk.clock.monotonic()
+        context, now = self._desk, self._desk.clock.monotonic()
         if not self._easing.due(now):
             return self._problems()
         topics = {
             record.target: record
-            for record in desk.control().topics(desk.pair.source.alias)
+            for record in context.control().topics(context.pair.source.alias)
             if record.link in self._flows
             and record.state == "active"
             and not is_canary_topic(record.topic)
@@ -175,18 +177,18 @@ def _is_copy(message: Message, source: str, limit: int) -> bool:
     return source in aliases_of(found.value)
 
 
-def split_brain_duty(desk: DutyDesk) -> SplitBrainDuty | None:
+def split_brain_task(context: TaskContext) -> SplitBrainTask | None:
     """The duty, or None where no link of the pair has a passive side that nobody else writes to.
 
     In a ring every side is the active one of the next link: there writers are where they belong.
     """
-    links = {link.name for link in desk.plan.links if link.active is not None and link.standby}
+    links = {link.name for link in context.plan.links if link.active is not None and link.standby}
     flows = tuple(
         flow
-        for flow in desk.pair.flows
-        if flow.link in links and not any(_goes_on(flow, other) for other in desk.plan.flows)
+        for flow in context.pair.flows
+        if flow.link in links and not any(_goes_on(flow, other) for other in context.plan.flows)
     )
-    return SplitBrainDuty(desk, flows) if flows else None
+    return SplitBrainTask(context, flows) if flows else None
 
 
 def _goes_on(flow: FlowPlan, other: FlowPlan) -> bool:

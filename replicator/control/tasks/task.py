@@ -17,7 +17,7 @@ from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import LinkName
 from replicator.kafka.admin import ClusterAdmin
-from replicator.observability.figures import DutyFigures
+from replicator.observability.figures import TaskMetrics
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
@@ -30,7 +30,7 @@ LOGGER = structlog.get_logger("replicator.control")
 
 
 @dataclass(frozen=True, slots=True)
-class DutyDesk:
+class TaskContext:
     """What every duty may use.
 
     Attributes:
@@ -49,11 +49,11 @@ class DutyDesk:
     client_id: str
     store: Callable[[Sequence[Entry]], Awaitable[None]]
     control: Callable[[], ControlState]
-    figures: Mapping[LinkName, DutyFigures]
+    figures: Mapping[LinkName, TaskMetrics]
     admins: tuple[ClusterAdmin, ...] = ()
 
 
-class Duty(Protocol):
+class PeriodicTask(Protocol):
     """One periodic duty; all calls come from the controller's event loop."""
 
     name: str
@@ -75,16 +75,16 @@ class Duty(Protocol):
         ...
 
 
-class DutyRunner:
+class TaskRunner:
     """Turns of one duty until cancelled.
 
     Attributes:
         problems: what the last turn found, or why it failed.
     """
 
-    def __init__(self, duty: Duty, *, flow: str, clock: Clock) -> None:
+    def __init__(self, task: PeriodicTask, *, flow: str, clock: Clock) -> None:
         self.problems: tuple[Problem, ...] = ()
-        self._duty = duty
+        self._duty = task
         self._flow = flow
         self._clock = clock
 
@@ -105,7 +105,7 @@ class DutyRunner:
                 except Exception as error:
                     failures += 1
                     LOGGER.exception(
-                        "duty failed unexpectedly", flow=self._flow, duty=self._duty.name
+                        "duty failed unexpectedly", flow=self._flow, task=self._duty.name
                     )
                     self._failed(ReplicatorError(f"{self._duty.name}: unexpected: {error!r}"))
                 pause = self._duty.interval_seconds * 2 ** min(failures, 6)
@@ -126,6 +126,6 @@ class DutyRunner:
         )
         if (problem,) != self.problems:
             LOGGER.warning(
-                "duty failed", flow=self._flow, duty=self._duty.name, error=error.paragraph()
+                "duty failed", flow=self._flow, task=self._duty.name, error=error.paragraph()
             )
         self.problems = (problem,)

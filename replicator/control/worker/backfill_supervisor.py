@@ -7,12 +7,12 @@ behind, and removes what is left of ranges that ended long ago. Control records 
 import structlog
 
 from replicator.clock import Clock
-from replicator.control.backfill.handover import forget_outlived, hand_back
+from replicator.control.backfill.handover import delete_expired, hand_back
 from replicator.control.backfill.retention import finished
-from replicator.control.backfill.spark_process import SeedChild, asked_by_controller
-from replicator.control.backfill.stream_partitions import held_by_streams, left_behind
+from replicator.control.backfill.spark_process import SparkProcess, asked_by_controller
+from replicator.control.backfill.stream_partitions import copied_by_streams, partitions_left_behind
 from replicator.control.store.state import EMPTY, ControlState
-from replicator.control.worker.pair_problems import Troubles
+from replicator.control.worker.pair_problems import PairProblems
 from replicator.errors import ReplicatorError
 from replicator.topology.plan import PairPlan, Plan
 
@@ -23,10 +23,10 @@ FORGET_SECONDS = 3600.0
 log = structlog.get_logger("control")
 
 
-class SparkCare:
+class BackfillSupervisor:
     """Used by the thread of its pair only."""
 
-    def __init__(self, seeder: SeedChild, *, clock: Clock, troubles: Troubles) -> None:
+    def __init__(self, seeder: SparkProcess, *, clock: Clock, troubles: PairProblems) -> None:
         self._seeder = seeder
         self._clock = clock
         self._troubles = troubles
@@ -38,19 +38,19 @@ class SparkCare:
         # Not at once: whoever takes a pair over has more urgent things to do.
         self._forget_at = clock.monotonic() + FORGET_SECONDS
 
-    def tend(self, plan: Plan, pair: PairPlan, control: ControlState, *, owner: bool) -> None:
+    def supervise(self, plan: Plan, pair: PairPlan, control: ControlState, *, owner: bool) -> None:
         """Does what is due now; ``owner`` is whether this worker runs the pair's controller."""
         if control is not self._control:
             self._control = control
             source = pair.source.alias
             self._history = asked_by_controller(control, source)
-            self._streams = bool(held_by_streams(control, source))
+            self._streams = bool(copied_by_streams(control, source))
         if not owner:
             self.ease()
             return
         self._keep_child()
         if self._streams:
-            self._take_back(plan, pair, control)
+            self._release(plan, pair, control)
         if self._clock.monotonic() >= self._forget_at:
             self._forget_at = self._clock.monotonic() + FORGET_SECONDS
             self._forget(plan, pair, control)
@@ -79,16 +79,16 @@ class SparkCare:
         if not finished(control, pair.source.alias, now_ms=now_ms):
             return
         try:
-            forgotten = forget_outlived(plan, pair, clock=self._clock)
+            forgotten = delete_expired(plan, pair, clock=self._clock)
         except ReplicatorError as error:
             log.warning("finished copies not forgotten yet", flow=pair.id, error=error.message)
         else:
             if forgotten:
                 log.info("finished copies forgotten", flow=pair.id, partitions=forgotten)
 
-    def _take_back(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
+    def _release(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
         now = self._clock.monotonic()
-        seeds = left_behind(pair, control, now_ms=round(self._clock.now() * 1000))
+        seeds = partitions_left_behind(pair, control, now_ms=round(self._clock.now() * 1000))
         if not seeds or now < self._again_at:
             return
         self._again_at = now + AGAIN_SECONDS

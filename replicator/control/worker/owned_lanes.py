@@ -28,7 +28,7 @@ class OwnedLanes:
             return tuple(sorted(self._told))
 
     @property
-    def doubtful(self) -> frozenset[int]:
+    def unconfirmed(self) -> frozenset[int]:
         """Owned lanes that were fenced: only the group's coordinator can say whose they are."""
         with self._lock:
             return frozenset(self._doubtful & self._owned)

@@ -8,7 +8,7 @@ from replicator.problem import Problem
 _MEMBERSHIP = "membership"
 
 
-class Troubles:
+class PairProblems:
     """Written by the threads of a pair, read by anybody: each call is one step on one dictionary."""
 
     def __init__(self, target: str) -> None:

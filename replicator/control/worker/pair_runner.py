@@ -12,17 +12,17 @@ from collections.abc import Callable
 import structlog
 
 from replicator.clock import Clock
-from replicator.control.backfill.spark_process import SeedChild
+from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.thread import ControllerThread
-from replicator.control.lanes.desired import obeyed_pair
-from replicator.control.lanes.lane_specs import LaneOrders
+from replicator.control.lanes.desired import pair_allowed_by_role
+from replicator.control.lanes.lane_specs import LaneSpecs
 from replicator.control.store.follower import ControlFollower
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import RateMeter, WorkerRecordWriter, with_canaries
-from replicator.control.worker.backfill_supervisor import SparkCare
+from replicator.control.worker.backfill_supervisor import BackfillSupervisor
 from replicator.control.worker.owned_lanes import OwnedLanes
-from replicator.control.worker.pair_problems import Troubles
+from replicator.control.worker.pair_problems import PairProblems
 from replicator.control.worker.pair_view import PairView, WorkerIdentity
 from replicator.dataplane.process.membership import Lanes, Membership
 from replicator.dataplane.process.process_pool import LanePool
@@ -57,7 +57,7 @@ class PairRunner(threading.Thread):
         identity: WorkerIdentity,
         clock: Clock,
         beat: Callable[[str], None],
-        seeder: SeedChild | None = None,
+        seeder: SparkProcess | None = None,
     ) -> None:
         """``seeder`` copies history where the controller asks for it."""
         super().__init__(name=f"pair-{pair.id}", daemon=True)
@@ -73,15 +73,17 @@ class PairRunner(threading.Thread):
         self._lanes = OwnedLanes()
         self._joined = False
         self._control = EMPTY
-        self._troubles = Troubles(pair.target.alias)
+        self._troubles = PairProblems(pair.target.alias)
         self._following_failed = ""
         self._membership: Membership | None = None
         self._controller: ControllerThread | None = None
         self._untold = ""
         self._meter = RateMeter()
-        self._orders = LaneOrders()
+        self._orders = LaneSpecs()
         self._spark = (
-            None if seeder is None else SparkCare(seeder, clock=clock, troubles=self._troubles)
+            None
+            if seeder is None
+            else BackfillSupervisor(seeder, clock=clock, troubles=self._troubles)
         )
 
     # What others ask.
@@ -104,7 +106,7 @@ class PairRunner(threading.Thread):
                 *self._troubles.all(),
                 *(() if controller is None else controller.problems()),
             ),
-            noticed=() if controller is None else controller.noticed(),
+            warnings_noticed=() if controller is None else controller.warnings_noticed(),
             figures=None if controller is None else controller.figures,
         )
 
@@ -214,7 +216,7 @@ class PairRunner(threading.Thread):
             self._beat(f"pair {self._pair.id}")
             happened = self._drain_events()
             now = self._clock.monotonic()
-            if happened or now >= turn_at or self._lanes.doubtful:
+            if happened or now >= turn_at or self._lanes.unconfirmed:
                 turn_at = now + TURN_SECONDS
                 self._reconcile(follower)
             if now >= record_at:
@@ -275,25 +277,25 @@ class PairRunner(threading.Thread):
     def _reconcile(self, follower: ControlFollower) -> None:
         """Sends every lane the difference between what it does and what it should do."""
         self._control = control = follower.state
-        owned = self._lanes.owned - self._still_doubtful()
+        owned = self._lanes.owned - self._still_unconfirmed()
         self._control_if_owner(follower)
         wanted = self._orders.of(self._plan, self._pair, control, owned)
         gone = self._lanes.tell(wanted, self._pool.start)
         if gone:
             self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
 
-    def _still_doubtful(self) -> frozenset[int]:
+    def _still_unconfirmed(self) -> frozenset[int]:
         """Lanes that were replaced and that the coordinator does not say are ours."""
-        doubtful, membership = self._lanes.doubtful, self._membership
-        if not doubtful or membership is None:
+        unconfirmed, membership = self._lanes.unconfirmed, self._membership
+        if not unconfirmed or membership is None:
             return frozenset()
-        sure = frozenset(lane for lane in doubtful if membership.owns(lane))
+        sure = frozenset(lane for lane in unconfirmed if membership.owns(lane))
         self._lanes.confirm(sure)
-        return doubtful - sure
+        return unconfirmed - sure
 
     def _control_if_owner(self, follower: ControlFollower) -> None:
         """Runs the controller exactly while this worker owns lane 0 and a flow may run."""
-        pair = obeyed_pair(self._pair, self._control)
+        pair = pair_allowed_by_role(self._pair, self._control)
         owner = 0 in self._lanes.owned and bool(pair.flows)
         controller = self._controller
         if controller is not None and not (
@@ -310,7 +312,9 @@ class PairRunner(threading.Thread):
             log.info("controller of the flow", flow=self._pair.id)
 
         if self._spark is not None:
-            self._spark.tend(self._plan, self._pair, self._control, owner=0 in self._lanes.owned)
+            self._spark.supervise(
+                self._plan, self._pair, self._control, owner=0 in self._lanes.owned
+            )
 
     # Telling.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from replicator.control.store.state import ControlState
 from replicator.identifiers import LinkName
-from replicator.observability.figures import DutyFigures
+from replicator.observability.figures import TaskMetrics
 from replicator.problem import Problem
 
 
@@ -24,7 +24,7 @@ class WorkerIdentity:
 class PairView:
     """What readiness, status and metrics ask of a pair.
 
-    ``problems`` keep the pair from its work; ``noticed`` are those of the controller's duties, beside
+    ``problems`` keep the pair from its work; ``warnings_noticed`` are those of the controller's duties, beside
     which records move on. ``figures`` are what the duties count, live; None where another worker is
     the controller.
     """
@@ -35,5 +35,5 @@ class PairView:
     running: tuple[int, ...]
     control: ControlState
     problems: tuple[Problem, ...]
-    noticed: tuple[Problem, ...]
-    figures: Mapping[LinkName, DutyFigures] | None
+    warnings_noticed: tuple[Problem, ...]
+    figures: Mapping[LinkName, TaskMetrics] | None

@@ -28,7 +28,7 @@ PURGED = frozenset({codes.PURGE_QUEUE, codes.PURGE_INFLIGHT})
 """What happens to records that are not at fault when a unit is taken back."""
 
 
-class Deliveries:
+class DeliveryErrors:
     """The failed deliveries of one session; used by the lane's thread only."""
 
     def __init__(self, *, transactional: bool) -> None:

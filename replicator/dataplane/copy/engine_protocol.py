@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from replicator.dataplane.copy.source_message import SourceMessage
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.policy.values import EngineChoice
 
 
@@ -19,7 +19,7 @@ from replicator.policy.values import EngineChoice
 class Refusal:
     """A record that cannot be copied unchanged, with the reason; the record itself goes along."""
 
-    route: Route
+    route: PartitionState
     message: SourceMessage
     code: str
     error: str

@@ -21,8 +21,8 @@ from replicator.dataplane.copy.source_message import (
     SourceMessage,
     read_headers,
 )
-from replicator.dataplane.progress.partition_state import Route, RouteTable
-from replicator.dataplane.transport.delivery import OnDelivery, Outcome
+from replicator.dataplane.progress.partition_state import PartitionState, RouteTable
+from replicator.dataplane.transport.delivery import CopyOutcome, OnDelivery
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
 
@@ -43,17 +43,17 @@ class RecordsEngine:
         *,
         producer: RecordSink,
         routes: RouteTable,
-        dirty: set[Route],
-        suspects: set[Route],
+        dirty: set[PartitionState],
+        suspects: set[PartitionState],
         rewriter: Rewriter,
-        outcome: Outcome,
+        outcome: CopyOutcome,
         begin: Callable[[], None],
         wait_for_room: Callable[[], None],
         refuse: Callable[[Refusal], bool],
         on_event: Callable[[SourceMessage], None],
         on_run: Callable[[int, int], None],
-        report_for: Callable[[Route, int], OnDelivery | None],
-        on_first: Callable[[Route], None],
+        report_for: Callable[[PartitionState, int], OnDelivery | None],
+        on_first: Callable[[PartitionState], None],
         provenance: str,
         source_alias: str,
     ) -> None:
@@ -161,7 +161,7 @@ class RecordsEngine:
         run.last = offset
 
     def _rewritten(
-        self, message: SourceMessage, headers: Headers | None, run: "_Run", route: Route
+        self, message: SourceMessage, headers: Headers | None, run: "_Run", route: PartitionState
     ) -> Rewritten | Refusal | None:
         """The record as it goes to the target; None when dropped, a Refusal when it cannot go."""
         if headers is UNREADABLE:
@@ -267,7 +267,7 @@ class _Run:
         self.reset()
 
     def reset(self) -> None:
-        self.route: Route | None = None
+        self.route: PartitionState | None = None
         self.topic = ""
         self.partition = -1
         self.target = ""

@@ -12,7 +12,7 @@ from typing import cast
 from replicator.dataplane.copy.delivery_errors import PURGED
 from replicator.dataplane.copy.engine_protocol import Engine, Refusal
 from replicator.dataplane.copy.source_message import ProducedHeaders, RecordSink, SourceMessage
-from replicator.dataplane.progress.partition_state import Route, RouteTable
+from replicator.dataplane.progress.partition_state import PartitionState, RouteTable
 from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka import codes
@@ -83,7 +83,7 @@ class AttributingProducer:
             self.broken = error.args[0]
 
 
-class CarefulCopier:
+class RefusedRecordFinder:
     """Copies a batch as one unit, with its refused records in quarantine."""
 
     def __init__(
@@ -92,7 +92,7 @@ class CarefulCopier:
         engine_for: Callable[[RecordSink], Engine],
         producer: Producer,
         table: RouteTable,
-        dirty: set[Route],
+        dirty: set[PartitionState],
         begin: Callable[[], None],
         abort: Callable[[], None],
         commit: Callable[[], None],
@@ -211,14 +211,14 @@ class CarefulCopier:
 _State = tuple[int, int, int, int, int, str, str]
 
 
-def _state(route: Route) -> _State:
+def _state(route: PartitionState) -> _State:
     return (
         route.position, route.records, route.bytes, route.dropped, route.quarantined,
         route.problem, route.detail,
     )  # fmt: skip
 
 
-def _restore(route: Route, state: _State) -> None:
+def _restore(route: PartitionState, state: _State) -> None:
     (
         route.position, route.records, route.bytes, route.dropped, route.quarantined,
         route.problem, route.detail,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from replicator.dataplane.copy.source_message import Headers, ProducedHeaders, SourceMessage
-from replicator.dataplane.transport.delivery import Outcome
+from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.errors import InputError, RecordRefusedError
 from replicator.identifiers import is_canary_topic
 from replicator.policy.filters import drop_reason
@@ -89,7 +89,7 @@ class Rewriter:
         """Whether every record, also a plain one, has to come here."""
 
     def rewrite(
-        self, message: SourceMessage, headers: Headers, hop: str, outcome: Outcome
+        self, message: SourceMessage, headers: Headers, hop: str, outcome: CopyOutcome
     ) -> Rewritten | None:
         """The record as it goes to the target, or None when it is dropped (and counted)."""
         found = find_hops(headers)
@@ -166,5 +166,5 @@ def _not_a_record(result: object) -> str | None:
 _MEND = "Mend the transform, then replay the record from quarantine."
 
 
-def _dropped(outcome: Outcome, reason: str) -> None:
+def _dropped(outcome: CopyOutcome, reason: str) -> None:
     outcome.dropped[reason] = outcome.dropped.get(reason, 0) + 1

@@ -19,18 +19,18 @@ from replicator.dataplane.copy.engine_protocol import Engine
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.lane.session import Session
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.progress.partition_state import Route, RouteTable
+from replicator.dataplane.progress.partition_state import PartitionState, RouteTable
 from replicator.dataplane.transport.spec import LaneSpec
 
 TALLY = "seed"
 """Field of a checkpoint that holds the tally of an unfinished range."""
 
-LastWords = Callable[["Tally", Route], tuple[str, bytes, bytes | None]]
+LastWords = Callable[["RangeTotals", PartitionState], tuple[str, bytes, bytes | None]]
 """Topic, key and value to be written in the transaction that ends the range."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class RangeTotals:
     """What was read of a range: ``checksum`` is the CRC-32C of keys and values in order of offset.
 
     ``size`` is the bytes of keys and values; ``superseded`` counts records that were left out because
@@ -59,7 +59,7 @@ class Tally:
         }
 
 
-class Errand:
+class BoundedCopy:
     """One range; used by the thread of its lane only.
 
     Attributes:
@@ -73,16 +73,16 @@ class Errand:
         start: int,
         end: int,
         clock: Clock,
-        last_words: LastWords | None = None,
+        final_record: LastWords | None = None,
         keep: "array[int] | None" = None,
     ) -> None:
         """``keep`` are the offsets below ``end`` worth copying, ascending; None keeps all."""
         self.writer = writer
-        self.tally: Tally | None = None
+        self.tally: RangeTotals | None = None
         self._start = start
         self._end = end
         self._clock = clock
-        self._last_words = last_words
+        self._last_words = final_record
         self._keep = keep
 
     def plan_start(
@@ -99,24 +99,24 @@ class Errand:
     def engine(self, inner: Engine, table: RouteTable) -> Engine:
         """The engine with the tally around it."""
         now_ms = round(self._clock.now() * 1000)
-        tallying = TallyingEngine(inner, table, end=self._end, now_ms=now_ms)
+        tallying = RangeTotalsEngine(inner, table, end=self._end, now_ms=now_ms)
         if self._keep is None:
             return tallying
-        return ThinningEngine(tallying, table, keep=self._keep, end=self._end)
+        return LatestPerKeyFilter(tallying, table, keep=self._keep, end=self._end)
 
-    def over(self, routes: Iterable[Route]) -> bool:
+    def over(self, routes: Iterable[PartitionState]) -> bool:
         """Whether everything below the end was read, or cannot be."""
         return all(
             (route.problem or route.position >= self._end) and not route.suspect for route in routes
         )
 
-    def finish(self, session: Session, routes: Iterable[Route]) -> None:
+    def finish(self, session: Session, routes: Iterable[PartitionState]) -> None:
         """Commits, with the last words in the same transaction where there are any.
 
         Raises:
             KafkaException, UnknownOutcomeError: as a commit does; the lane takes over again.
         """
-        tally: Tally | None = None
+        tally: RangeTotals | None = None
         for route in routes:
             tally = _tally_of(route, self._end)
             # The range ends here as it is, stopped or not: its tally leaves the checkpoint.
@@ -139,7 +139,7 @@ def _produce(session: Session, topic: str, key: bytes, value: bytes | None) -> N
             return
 
 
-class TallyingEngine:
+class RangeTotalsEngine:
     """Counts and checksums what the engine inside has read."""
 
     def __init__(self, inner: Engine, table: RouteTable, *, end: int, now_ms: int) -> None:
@@ -165,14 +165,14 @@ class TallyingEngine:
         joined = b"".join(parts)
         stored = route.extra.get(TALLY)
         if not isinstance(stored, dict) or stored.get("end") != self._end:
-            stored = Tally(before, self._end, began_ms=self._now_ms).stored()
+            stored = RangeTotals(before, self._end, began_ms=self._now_ms).stored()
             route.extra[TALLY] = stored
         stored["records"] += len(seen)
         stored["bytes"] += len(joined)
         stored["crc"] = crc32c(joined, stored["crc"])
 
 
-class ThinningEngine:
+class LatestPerKeyFilter:
     """Leaves out records of a compacted range that a later one of the same key replaces."""
 
     def __init__(self, inner: Engine, table: RouteTable, *, keep: "array[int]", end: int) -> None:
@@ -211,16 +211,16 @@ class ThinningEngine:
         return place < len(self._keep) and self._keep[place] == offset
 
 
-def _only_route(table: RouteTable) -> Route:
+def _only_route(table: RouteTable) -> PartitionState:
     """An errand has one partition."""
     return next(route for by_partition in table.values() for route in by_partition.values())
 
 
-def _tally_of(route: Route, end: int) -> Tally:
+def _tally_of(route: PartitionState, end: int) -> RangeTotals:
     stored: Any = route.extra.get(TALLY)
     if not isinstance(stored, dict) or stored.get("end") != end:
-        return Tally(route.position, end)
-    return Tally(
+        return RangeTotals(route.position, end)
+    return RangeTotals(
         start=stored["start"],
         end=end,
         records=stored["records"],

@@ -7,7 +7,7 @@ from replicator.kafka.client import KafkaError
 from replicator.kafka.errors import map_kafka_error
 
 
-class SideProblems:
+class ConnectionProblems:
     """A problem each of source and target; empty texts mean none."""
 
     def __init__(self, *, source: str, target: str) -> None:

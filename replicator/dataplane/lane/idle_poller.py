@@ -18,7 +18,7 @@ Rest = Callable[[Consumer, float], Message | None]
 """Waits for a consumer's next event for so many seconds, as its ``poll`` would."""
 
 
-class _Guest:
+class _IdleLane:
     """A lane at rest. ``answer`` is what its consumer had, or why it could not say."""
 
     def __init__(self, consumer: Consumer, wake: threading.Event) -> None:
@@ -27,11 +27,11 @@ class _Guest:
         self.answer: Message | Exception | None = None
 
 
-class RestRoom:
+class IdlePoller:
     """For the lanes of one process; its thread is there while somebody rests."""
 
     def __init__(self) -> None:
-        self._guests: set[_Guest] = set()
+        self._guests: set[_IdleLane] = set()
         self._lock = threading.Lock()
         self._looking = False
 
@@ -50,7 +50,7 @@ class RestRoom:
         Raises:
             Exception: whatever ``poll`` would.
         """
-        guest = _Guest(consumer, wake)
+        guest = _IdleLane(consumer, wake)
         with self._lock:
             self._guests.add(guest)
             if not self._looking:

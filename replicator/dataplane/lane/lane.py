@@ -11,19 +11,19 @@ from collections.abc import Callable
 
 from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
-from replicator.dataplane.lane.bounded_copy import Errand
-from replicator.dataplane.lane.connection_problems import SideProblems
-from replicator.dataplane.lane.idle_poller import RestRoom
-from replicator.dataplane.lane.lane_throttle import FlowControl
+from replicator.dataplane.lane.bounded_copy import BoundedCopy
+from replicator.dataplane.lane.connection_problems import ConnectionProblems
+from replicator.dataplane.lane.idle_poller import IdlePoller
+from replicator.dataplane.lane.lane_throttle import LaneThrottle
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.session_clients import LaneClients
 from replicator.dataplane.lane.session_factory import open_clients
-from replicator.dataplane.lane.slow_range import Stretch
+from replicator.dataplane.lane.slow_range import RetryRange
 from replicator.dataplane.progress.index_notes import OpenIndex
-from replicator.dataplane.progress.lane_counters import Figures
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.lane_stats import LaneState, LaneStats
-from replicator.dataplane.transport.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
 from replicator.kafka.client import KafkaException
@@ -44,7 +44,7 @@ DRAIN_SECONDS = 8.0
 """How long a lane that was told to stop waits for a silent target; the group's session ends sooner,
 so the lane's next owner is at work by then, and has fenced it."""
 
-Post = Callable[[LaneStopped | Gap | LogLine], None]
+Post = Callable[[LaneStopped | LostRange | LogLine], None]
 
 MayStart = Callable[[LaneSpec], bool]
 """Asked after the last owner was fenced and before its checkpoints are read: does the lane layout
@@ -62,9 +62,9 @@ class Lane(threading.Thread):
         may_start: MayStart,
         clock: Clock,
         open_index: OpenIndex | None = None,
-        errand: Errand | None = None,
+        errand: BoundedCopy | None = None,
         on_stats: Callable[[], None] = lambda: None,
-        room: RestRoom | None = None,
+        room: IdlePoller | None = None,
     ) -> None:
         """With an ``errand`` it ends by itself, once that is done.
 
@@ -89,15 +89,15 @@ class Lane(threading.Thread):
         self._outdated = False
         self._reopen = False
         self._give_up_at = float("inf")
-        self._figures = Figures()
-        self._flow_control = FlowControl(spec.throttle, now=clock.monotonic())
+        self._figures = LaneCounters()
+        self._flow_control = LaneThrottle(spec.throttle, now=clock.monotonic())
         self._quarantine = QuarantineWriter(spec, clock=clock)
         self._clients: LaneClients | None = None
         self._partitions: LanePartitions | None = None
-        self._stretch = Stretch()
+        self._stretch = RetryRange()
         self._state: LaneState = "starting"
         self._reason = "taking over"
-        self._sides = SideProblems(source=spec.source.alias, target=spec.target.alias)
+        self._sides = ConnectionProblems(source=spec.source.alias, target=spec.target.alias)
         self._told_copied = 0
         self._rested = False
         self._stats_at = 0.0
@@ -135,7 +135,7 @@ class Lane(threading.Thread):
             raise RuntimeError("a lane has no partitions before its take-over")
         return self._partitions
 
-    def _all(self) -> list[Route]:
+    def _all(self) -> list[PartitionState]:
         return [] if self._partitions is None else list(self._partitions.routes.values())
 
     def stop(self, token: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from replicator.dataplane.progress.pacing import held_back
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.kafka.client import ClientPartition, Consumer
 from replicator.policy.throttling import TokenBucket
 from replicator.policy.values import Priority, Throttle
@@ -11,7 +11,7 @@ from replicator.policy.values import Priority, Throttle
 _FIRST_BATCH_RECORDS = 10
 
 
-class FlowControl:
+class LaneThrottle:
     """Used by the lane's thread only; a new share is set in place without a restart."""
 
     def __init__(self, throttle: Throttle, *, now: float) -> None:
@@ -63,7 +63,7 @@ class FlowControl:
             most = min(most, int(fitting))
         return max(1, most)
 
-    def hold(self, consumer: Consumer, routes: Sequence[Route]) -> None:
+    def hold(self, consumer: Consumer, routes: Sequence[PartitionState]) -> None:
         """While short, pauses partitions of lower priority as long as higher ones have a backlog."""
         running = [route for route in routes if not route.problem and not route.suspect]
         priorities: dict[tuple[str, int], Priority] = {
@@ -84,7 +84,9 @@ class FlowControl:
             consumer.pause([ClientPartition(*key) for key in pause])
         self._held = held
 
-    def release_all(self, consumer: Consumer, routes: Callable[[], Iterable[Route]]) -> None:
+    def release_all(
+        self, consumer: Consumer, routes: Callable[[], Iterable[PartitionState]]
+    ) -> None:
         """Lets every held partition run again, once there is no shortage."""
         if not self._held:
             return

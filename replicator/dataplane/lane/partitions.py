@@ -10,8 +10,8 @@ from replicator.dataplane.lane.seek import read_from
 from replicator.dataplane.lane.session_clients import LaneClients
 from replicator.dataplane.lane.start_position import StartDecision
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.progress.partition_state import Route, route_table
-from replicator.dataplane.transport.messages import Gap, LogLine
+from replicator.dataplane.progress.partition_state import PartitionState, partition_states
+from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.identifiers import TopicPartition
 from replicator.kafka.client import ClientPartition
@@ -30,9 +30,9 @@ class LanePartitions:
         *,
         clients: LaneClients,
         checkpoints: Mapping[TopicPartition, Checkpoint],
-        post: Callable[[Gap | LogLine], None],
+        post: Callable[[LostRange | LogLine], None],
     ) -> None:
-        self.routes: dict[TopicPartition, Route] = {}
+        self.routes: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
         self._checkpoints = dict(checkpoints)
@@ -43,7 +43,7 @@ class LanePartitions:
         self._spec = spec
         wanted = {(work.topic, work.partition): work for work in spec.work}
         self._remove([key for key in self.routes if key not in wanted])
-        again: set[Route] = set()
+        again: set[PartitionState] = set()
         for key, route in self.routes.items():
             old, new = route.work, wanted[key]
             route.work = new
@@ -60,13 +60,13 @@ class LanePartitions:
         if suspects:
             self.examine(suspects)
 
-    def examine(self, routes: set[Route]) -> None:
+    def examine(self, routes: set[PartitionState]) -> None:
         """Decides the start of each route from what is stored and what the source says now."""
         stored = dict(self._checkpoints)
         for route in routes:
             if route.position >= 0:
                 stored[route.key] = route.checkpoint(at_ms=route.committed_at_ms)
-        start: list[Route] = []
+        start: list[PartitionState] = []
         decisions = self._clients.decide(self._spec, routes, stored)
         self._clients.learn_leaders({route.topic for route in decisions if not route.problem})
         for route, decision in decisions.items():
@@ -89,7 +89,7 @@ class LanePartitions:
             return
         fresh = set()
         for item in work:
-            route = Route(
+            route = PartitionState(
                 item,
                 source_alias=self._spec.source.alias,
                 provenance=self._spec.settings.provenance,
@@ -112,13 +112,13 @@ class LanePartitions:
                 self._checkpoints[key] = route.checkpoint(at_ms=route.committed_at_ms)
         self._publish()
 
-    def _suspend(self, routes: set[Route]) -> None:
+    def _suspend(self, routes: set[PartitionState]) -> None:
         self._clients.session.commit()
         self._unassign(routes)
         for route in routes:
             route.suspect = True
 
-    def _unassign(self, routes: Iterable[Route]) -> None:
+    def _unassign(self, routes: Iterable[PartitionState]) -> None:
         reading = [
             ClientPartition(route.topic, route.partition)
             for route in routes
@@ -131,13 +131,13 @@ class LanePartitions:
         """The engine looks partitions up in the session's table, which stays the same object."""
         table = self._clients.session.table
         table.clear()
-        table.update(route_table(list(self.routes.values())))
+        table.update(partition_states(list(self.routes.values())))
 
-    def _tell(self, route: Route, decision: StartDecision) -> None:
+    def _tell(self, route: PartitionState, decision: StartDecision) -> None:
         pair = self._spec.pair
         if decision.lost is not None:
             self._post(
-                Gap(
+                LostRange(
                     pair=pair,
                     link=self._spec.link,
                     topic=route.topic,

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from replicator.clock import Clock
-from replicator.dataplane.lane.bounded_copy import Errand, Tally
+from replicator.dataplane.lane.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.lane.lane import Lane, MayStart
 from replicator.dataplane.progress.index_notes import OpenIndex
-from replicator.dataplane.transport.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 
@@ -35,7 +35,7 @@ class RangeOutcome:
     """
 
     position: int
-    tally: Tally | None
+    tally: RangeTotals | None
     problem: str = ""
     detail: str = ""
     ours: bool = True
@@ -44,7 +44,7 @@ class RangeOutcome:
 
 def copy_range(
     spec: LaneSpec,
-    errand: Errand,
+    errand: BoundedCopy,
     *,
     may_start: MayStart,
     open_index: OpenIndex,
@@ -138,16 +138,16 @@ class _Notes:
 
     def __init__(self, log: Callable[[LogLine], None]) -> None:
         self.stopped: LaneStopped | None = None
-        self.gaps: list[Gap] = []
+        self.gaps: list[LostRange] = []
         self._log = log
         self._lock = threading.Lock()
 
-    def take(self, event: LaneStopped | Gap | LogLine) -> None:
+    def take(self, event: LaneStopped | LostRange | LogLine) -> None:
         """Keeps what matters, passes on the rest."""
         with self._lock:
             if isinstance(event, LaneStopped):
                 self.stopped = event
-            elif isinstance(event, Gap):
+            elif isinstance(event, LostRange):
                 self.gaps.append(event)
             else:
                 self._log(event)

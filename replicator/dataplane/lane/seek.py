@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.kafka import codes
 from replicator.kafka.client import ClientPartition, Consumer, KafkaError, KafkaException
 
@@ -24,7 +24,7 @@ SUSPICIOUS = frozenset(
 """What the client says of a partition whose source log may not be the one that was read before."""
 
 
-def read_from(consumer: Consumer, routes: Iterable[Route]) -> None:
+def read_from(consumer: Consumer, routes: Iterable[PartitionState]) -> None:
     """Reads on at each route's position.
 
     Where the epoch of the record before it is known, the source is asked whether its log still has

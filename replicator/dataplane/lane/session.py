@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import cast
 
 from replicator.clock import Clock
-from replicator.dataplane.copy.delivery_errors import Deliveries
+from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.dataplane.copy.engine_protocol import Engine, Refusal
 from replicator.dataplane.copy.refused_record_search import (
     CAREFUL_BATCH_RECORDS,
@@ -18,15 +18,15 @@ from replicator.dataplane.copy.refused_record_search import (
 )
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.lane.idle_poller import Rest
-from replicator.dataplane.lane.lane_throttle import FlowControl
+from replicator.dataplane.lane.lane_throttle import LaneThrottle
 from replicator.dataplane.lane.seek import SUSPICIOUS
 from replicator.dataplane.progress.commit import Committer, TransactionalCommitter
 from replicator.dataplane.progress.first_writes import FirstWrites
-from replicator.dataplane.progress.index_notes import Indexing
-from replicator.dataplane.progress.lane_counters import Figures
-from replicator.dataplane.progress.pacing import decide_pace
-from replicator.dataplane.progress.partition_state import Route, RouteTable
-from replicator.dataplane.progress.progress_group import Progress
+from replicator.dataplane.progress.index_notes import IndexNotes
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.pacing import commit_schedule
+from replicator.dataplane.progress.partition_state import PartitionState, RouteTable
+from replicator.dataplane.progress.progress_group import ProgressGroup
 from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka import codes
@@ -54,13 +54,13 @@ class Session:
         committer: Committer,
         first_writes: FirstWrites,
         table: RouteTable,
-        dirty: set[Route],
-        figures: Figures,
-        flow_control: FlowControl,
+        dirty: set[PartitionState],
+        figures: LaneCounters,
+        flow_control: LaneThrottle,
         clock: Clock,
         commit_interval_seconds: float,
         eager: bool,
-        examine: Callable[[set[Route]], None],
+        examine: Callable[[set[PartitionState]], None],
         quarantine: Callable[[Refusal], bool],
         on_problem: Callable[[str, KafkaError | None], None],
         give_up: Callable[[], bool],
@@ -73,8 +73,8 @@ class Session:
         self._first_writes = first_writes
         self.table = table
         self.dirty = dirty
-        self.suspects: set[Route] = set()
-        self.indexing: Indexing | None = None
+        self.suspects: set[PartitionState] = set()
+        self.indexing: IndexNotes | None = None
         self._figures = figures
         self._flow_control = flow_control
         self._clock = clock
@@ -89,21 +89,21 @@ class Session:
         self._batch = (
             (CAREFUL_BATCH_RECORDS, CAREFUL_POLL_SECONDS) if careful else (BATCH_RECORDS, 0.0)
         )
-        self._ended: set[Route] = set()
+        self._ended: set[PartitionState] = set()
         self._engine: Engine | None = None
         self._last_commit_at = 0.0
         self._read_at = clock.monotonic()
-        self._lazy: set[Route] = set()
+        self._lazy: set[PartitionState] = set()
         self._lazy_since: float | None = None
-        self._progress = Progress(consumer, now=clock.monotonic(), on_problem=on_problem)
+        self._progress = ProgressGroup(consumer, now=clock.monotonic(), on_problem=on_problem)
         self._topic_ids: dict[str, str] = {}
-        self.deliveries = Deliveries(transactional=eager)
+        self.deliveries = DeliveryErrors(transactional=eager)
 
     def use(self, engine: Engine) -> None:
         """Gives the session its engine; an engine calls back into its session."""
         self._engine = engine
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[PartitionState]:
         """Every route of the lane."""
         return [route for by_partition in self.table.values() for route in by_partition.values()]
 
@@ -122,12 +122,12 @@ class Session:
         if self._give_up():
             raise UnknownOutcomeError("the target took no more records before the lane had to stop")
 
-    def report_for(self, route: Route, source: int) -> OnDelivery | None:
+    def report_for(self, route: PartitionState, source: int) -> OnDelivery | None:
         """Asked for the first record of a run: a delivery report where somebody wants one."""
         noted = None if self.indexing is None else self.indexing.report_for(route, source)
         return self._first_writes.report_for(route.target_topic, route.partition, noted)
 
-    def on_first(self, route: Route) -> None:
+    def on_first(self, route: PartitionState) -> None:
         """The first record of a run was produced."""
         self._first_writes.wait_after(route.target_topic, route.partition)
 
@@ -139,7 +139,7 @@ class Session:
         self._ended.add(refusal.route)
         return False
 
-    def take_back(self) -> None:
+    def abort(self) -> None:
         """Aborts the open unit; at-least-once has nothing to take back."""
         if isinstance(self.committer, TransactionalCommitter):
             self.committer.abort()
@@ -174,12 +174,12 @@ class Session:
                 route.suspect = True
                 self.suspects.add(route)
 
-    def reads_another_topic(self, route: Route) -> bool:
+    def reads_another_topic(self, route: PartitionState) -> bool:
         """Whether the consumer would read another life of the topic than the route belongs to."""
         known = self._topic_ids.get(route.topic, "")
         return bool(known and route.topic_id) and known != route.topic_id
 
-    def _reached_end(self, route: Route, end: int) -> None:
+    def _reached_end(self, route: PartitionState, end: int) -> None:
         """Control markers and aborted records have offsets but no records: step over them."""
         route.source_end = max(route.source_end, end)
         if end > route.position:
@@ -207,7 +207,7 @@ class Session:
             message = self._commit_or_wait(caught_up=True)
             if message is None:
                 if self.suspects:
-                    self._look_at_suspects()
+                    self._check_suspected()
                 return
             messages = [message]
         self._copy(engine, messages)
@@ -216,7 +216,7 @@ class Session:
         if self._ended:
             self._end_partitions()
         if self.suspects:
-            self._look_at_suspects()
+            self._check_suspected()
         opened_at = self.committer.opened_at
         self._read_at = now = self._clock.monotonic()
         # A careful batch may be taken back, and only what is committed before is safe from that.
@@ -241,7 +241,7 @@ class Session:
         now = self._clock.monotonic()
         if not self._eager and self._figures.pending_runs and len(self.producer) == 0:
             self._figures.delivered(now=self._clock.now())
-        pace = decide_pace(
+        pace = commit_schedule(
             now=now,
             opened_at=self.committer.opened_at,
             last_commit_at=self._last_commit_at,
@@ -323,7 +323,7 @@ class Session:
         for route in ended:
             self.store_soon(route)
 
-    def _look_at_suspects(self) -> None:
+    def _check_suspected(self) -> None:
         suspects = set(self.suspects)
         self.suspects.clear()  # the engine adds to this very set
         self.consumer.incremental_unassign(
@@ -332,7 +332,7 @@ class Session:
         self.commit()
         self._examine(suspects)
 
-    def store_soon(self, route: Route) -> None:
+    def store_soon(self, route: PartitionState) -> None:
         """Has a decision about a route (a first position, a stop, a gap) stored with the next commit."""
         self._lazy.add(route)
         if self._lazy_since is None:

@@ -7,8 +7,8 @@ from replicator.dataplane.lane.session import Session
 from replicator.dataplane.lane.start_position import StartDecision
 from replicator.dataplane.lane.takeover import decide_starts, read_lane_records
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
-from replicator.dataplane.progress.index_notes import Indexing, OpenIndex
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, UnreachableError
 from replicator.identifiers import TopicPartition
@@ -92,7 +92,7 @@ class LaneClients:
         records = read_lane_records(self.spec, client_id=lane_client_id(self.spec))
         transactional = self.spec.settings.delivery == "exactly-once"
         if open_index is not None and transactional and not self.careful:
-            self.session.indexing = Indexing(open_index(records), clock=self._clock)
+            self.session.indexing = IndexNotes(open_index(records), clock=self._clock)
         return decode_checkpoints(records)
 
     def learn_leaders(self, topics: set[str]) -> None:
@@ -139,9 +139,9 @@ class LaneClients:
     def decide(
         self,
         spec: LaneSpec,
-        routes: set[Route],
+        routes: set[PartitionState],
         stored: Mapping[tuple[str, int], Checkpoint],
-    ) -> dict[Route, StartDecision]:
+    ) -> dict[PartitionState, StartDecision]:
         """Asks the source where each route stands; routes it cannot answer for are left out."""
         try:
             return decide_starts(spec, routes, stored, self._source_admin)

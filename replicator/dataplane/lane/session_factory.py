@@ -7,12 +7,12 @@ from replicator.dataplane.copy.delivery_errors import RECORD_REFUSALS
 from replicator.dataplane.copy.engine_protocol import Engine
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.copy.records_engine import RecordsEngine
-from replicator.dataplane.copy.refused_record_search import CarefulCopier
+from replicator.dataplane.copy.refused_record_search import RefusedRecordFinder
 from replicator.dataplane.copy.rewrite import Rewriter, load_transforms
 from replicator.dataplane.copy.source_message import RecordSink
-from replicator.dataplane.lane.bounded_copy import Errand
+from replicator.dataplane.lane.bounded_copy import BoundedCopy
 from replicator.dataplane.lane.idle_poller import Rest
-from replicator.dataplane.lane.lane_throttle import FlowControl
+from replicator.dataplane.lane.lane_throttle import LaneThrottle
 from replicator.dataplane.lane.session import Session
 from replicator.dataplane.lane.session_clients import LaneClients, batch_bytes, lane_client_id
 from replicator.dataplane.progress.commit import (
@@ -21,8 +21,8 @@ from replicator.dataplane.progress.commit import (
     TransactionalCommitter,
 )
 from replicator.dataplane.progress.first_writes import FirstWrites, transaction_failed
-from replicator.dataplane.progress.lane_counters import Figures
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic, lane_transactional_id, progress_group
@@ -58,14 +58,14 @@ def open_clients(
     spec: LaneSpec,
     *,
     clock: Clock,
-    figures: Figures,
-    flow_control: FlowControl,
+    figures: LaneCounters,
+    flow_control: LaneThrottle,
     quarantine: QuarantineWriter,
     careful_until: Mapping[tuple[str, int], int],
-    examine: Callable[[set[Route]], None],
+    examine: Callable[[set[PartitionState]], None],
     on_problem: Callable[[str, KafkaError | None], None],
     give_up: Callable[[], bool],
-    errand: Errand | None = None,
+    errand: BoundedCopy | None = None,
     rest: Rest | None = None,
 ) -> LaneClients:
     """Opens the clients of a session; nothing is sent to a broker before ``take_over``.
@@ -210,13 +210,13 @@ def open_clients(
 
     if careful:
         use(
-            CarefulCopier(
+            RefusedRecordFinder(
                 engine_for=records_engine,
                 producer=producer,
                 table=session.table,
                 dirty=session.dirty,
                 begin=session.begin,
-                abort=session.take_back,
+                abort=session.abort,
                 commit=session.commit,
                 refuse=session.refuse,
                 refusals=RECORD_REFUSALS,

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.identifiers import TopicPartition
 
 
-class Stretch:
+class RetryRange:
     """How far each partition is copied carefully. For the lane's thread.
 
     Attributes:
@@ -17,7 +17,7 @@ class Stretch:
     def __init__(self) -> None:
         self.until: dict[TopicPartition, int] = {}
 
-    def remember(self, routes: Collection[Route]) -> None:
+    def remember(self, routes: Collection[PartitionState]) -> None:
         """Takes in everything that was produced and is not committed."""
         for route in routes:
             if route.position > route.committed >= 0:
@@ -25,7 +25,7 @@ class Stretch:
         if not self.until:
             self.until = {route.key: route.position for route in routes}
 
-    def is_past(self, routes: Collection[Route]) -> bool:
+    def is_past(self, routes: Collection[PartitionState]) -> bool:
         """Whether every partition that can go on has left it behind."""
         return not any(
             route.position < self.until.get(route.key, 0)

@@ -13,7 +13,7 @@ from replicator.policy.values import OnTruncation, StartFrom
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFacts:
+class SourceLog:
     """What the source says about one partition now.
 
     ``earliest`` and ``latest`` are log start and last stable offset; ``at_timestamp`` is the first
@@ -47,7 +47,7 @@ class StartDecision:
 
 def decide_start(
     checkpoint: Checkpoint | None,
-    facts: SourceFacts,
+    facts: SourceLog,
     *,
     start_from: StartFrom,
     on_truncation: OnTruncation,
@@ -100,7 +100,7 @@ def decide_start(
     return StartDecision(checkpoint.offset, "from its checkpoint", accepted_gap=kept)
 
 
-def _first_start(facts: SourceFacts, start_from: StartFrom) -> StartDecision:
+def _first_start(facts: SourceLog, start_from: StartFrom) -> StartDecision:
     if start_from.kind == "latest":
         return StartDecision(facts.latest, "first start, from the end", store=True)
     if start_from.kind == "timestamp":
@@ -118,7 +118,7 @@ class _Loss:
     lost: tuple[int, int]
 
 
-def _loss(checkpoint: Checkpoint, facts: SourceFacts) -> _Loss | None:
+def _loss(checkpoint: Checkpoint, facts: SourceLog) -> _Loss | None:
     position = checkpoint.offset
     if position < facts.earliest:
         return _Loss(

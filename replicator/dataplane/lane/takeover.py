@@ -6,9 +6,9 @@ back: the checkpoints read here are the whole truth.
 
 from collections.abc import Iterable, Mapping
 
-from replicator.dataplane.lane.start_position import SourceFacts, StartDecision, decide_start
+from replicator.dataplane.lane.start_position import SourceLog, StartDecision, decide_start
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic
@@ -31,10 +31,10 @@ def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
 
 def decide_starts(
     spec: LaneSpec,
-    routes: Iterable[Route],
+    routes: Iterable[PartitionState],
     checkpoints: Mapping[tuple[str, int], Checkpoint],
     source: ClusterAdmin,
-) -> dict[Route, StartDecision]:
+) -> dict[PartitionState, StartDecision]:
     """Asks the source once for all partitions and decides each one.
 
     A partition about which the source cannot answer now is left out: it stays suspect, and is asked
@@ -54,7 +54,7 @@ def decide_starts(
     first = [key for key in known if key not in checkpoints]
     if first and start_from.kind == "timestamp" and start_from.timestamp_ms is not None:
         timed = source.offsets(first, at=start_from.timestamp_ms, isolation="read_committed")
-    decisions: dict[Route, StartDecision] = {}
+    decisions: dict[PartitionState, StartDecision] = {}
     for route in routes:
         low, high = earliest.get(route.key), latest.get(route.key)
         if not isinstance(low, int) or not isinstance(high, int):
@@ -62,7 +62,7 @@ def decide_starts(
         at_timestamp = timed.get(route.key)
         if isinstance(at_timestamp, ReplicatorError):
             continue
-        facts = SourceFacts(
+        facts = SourceLog(
             topic_id=ids[route.topic],
             earliest=low,
             latest=max(low, high),
@@ -83,7 +83,7 @@ def decide_starts(
 
 
 def apply_decision(
-    route: Route, decision: StartDecision, facts: SourceFacts, checkpoint: Checkpoint | None
+    route: PartitionState, decision: StartDecision, facts: SourceLog, checkpoint: Checkpoint | None
 ) -> None:
     """Writes the decision into the route."""
     if checkpoint is not None and route.position < 0:

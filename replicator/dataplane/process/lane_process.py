@@ -13,14 +13,14 @@ import socket
 import threading
 
 from replicator.clock import SystemClock
-from replicator.dataplane.lane.idle_poller import RestRoom
+from replicator.dataplane.lane.idle_poller import IdlePoller
 from replicator.dataplane.lane.lane import Lane, MayStart
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.dataplane.transport.messages import (
-    Gap,
     LaneStopped,
     LogLine,
+    LostRange,
     Rotate,
     StartLane,
     Stats,
@@ -48,7 +48,7 @@ class LaneProcess:
         self._lock = threading.Lock()
         self._clock = SystemClock()
         self._news = threading.Event()
-        self._room = RestRoom()
+        self._room = IdlePoller()
 
     def serve(self) -> None:
         """Obeys commands until the worker closes the socket."""
@@ -98,7 +98,7 @@ class LaneProcess:
                 self._restarting.setdefault(key, lane.spec)
                 lane.stop(0)
 
-    def _post(self, key: tuple[str, int], event: LaneStopped | Gap | LogLine) -> None:
+    def _post(self, key: tuple[str, int], event: LaneStopped | LostRange | LogLine) -> None:
         if isinstance(event, LaneStopped):
             with self._lock:
                 self._lanes.pop(key, None)
@@ -121,7 +121,7 @@ class LaneProcess:
             if news:
                 self._send(Stats(news))
 
-    def _send(self, event: LaneStopped | Gap | LogLine | Stats) -> None:
+    def _send(self, event: LaneStopped | LostRange | LogLine | Stats) -> None:
         with self._sending:
             try:
                 self._connection.sendall(encode(event))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from replicator.dataplane.process.spawn import LaneChild, start_child
 from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.dataplane.transport.messages import (
-    Gap,
     LaneStopped,
     LogLine,
+    LostRange,
     Rotate,
     StartLane,
     Stats,
@@ -45,7 +45,7 @@ class LanePool:
         children: Iterable[LaneChild],
         *,
         processes: int,
-        on_event: Callable[[LaneStopped | Gap | LogLine], None],
+        on_event: Callable[[LaneStopped | LostRange | LogLine], None],
         on_stats: Callable[[], None] = lambda: None,
     ) -> None:
         """``processes``: how many there may be; those beyond the children start once lanes need them."""
@@ -137,7 +137,7 @@ class LanePool:
         for process in self._processes:
             process.close()
 
-    def _heard(self, process: "_Process", event: LaneStopped | Gap | LogLine | Stats) -> None:
+    def _heard(self, process: "_Process", event: LaneStopped | LostRange | LogLine | Stats) -> None:
         if isinstance(event, Stats):
             with self._lock:
                 for stats in event.lanes:
@@ -199,7 +199,7 @@ class _Process:
     def __init__(
         self,
         child: LaneChild,
-        heard: Callable[["_Process", LaneStopped | Gap | LogLine | Stats], None],
+        heard: Callable[["_Process", LaneStopped | LostRange | LogLine | Stats], None],
         lost: Callable[["_Process"], None],
     ) -> None:
         self.lanes: dict[LaneKey, LaneStats | None] = {}

@@ -10,7 +10,7 @@ from typing import Protocol
 from replicator.clock import Clock
 from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.index_notes import Stored
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka.client import KafkaException, Producer
 
@@ -25,7 +25,7 @@ class Committer(Protocol):
         """Opens a unit unless one is open."""
         ...
 
-    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
+    def commit(self, routes: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
         """Stores the checkpoints of the routes, and notes, with what was produced, or raises."""
         ...
 
@@ -48,7 +48,7 @@ class CheckpointWriter:
         self._lane = lane
         self._clock = clock
 
-    def write(self, routes: Iterable[Route], notes: Iterable[Stored]) -> int:
+    def write(self, routes: Iterable[PartitionState], notes: Iterable[Stored]) -> int:
         """Produces one record per route and note; returns the time they carry, in milliseconds.
 
         Raises:
@@ -75,7 +75,7 @@ class CheckpointWriter:
         self._first_writes.wait_after(self._topic, self._lane)
 
 
-def _mark_committed(routes: Iterable[Route], at_ms: int) -> None:
+def _mark_committed(routes: Iterable[PartitionState], at_ms: int) -> None:
     for route in routes:
         route.committed = route.position
         route.committed_at_ms = at_ms
@@ -105,7 +105,7 @@ class TransactionalCommitter:
             self._producer.begin_transaction()
             self.opened_at = self._clock.monotonic()
 
-    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
+    def commit(self, routes: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
         """Commits; returns only when the outcome is known to be good.
 
         Raises:
@@ -163,7 +163,7 @@ class AcknowledgedCommitter:
         if self.opened_at is None:
             self.opened_at = self._clock.monotonic()
 
-    def commit(self, routes: Iterable[Route], notes: Iterable[Stored] = ()) -> None:
+    def commit(self, routes: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
         """Waits for every acknowledgement, then stores the checkpoints and waits for those.
 
         Raises:

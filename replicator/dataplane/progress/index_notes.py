@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from replicator.clock import Clock
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
 
@@ -41,17 +41,17 @@ OpenIndex = Callable[[Mapping[bytes, bytes]], Index]
 """Opens the index from the last value of every key in the lane's checkpoints partition."""
 
 
-class Indexing:
+class IndexNotes:
     """The notes of one session; used by the lane's thread only."""
 
     def __init__(self, index: Index, *, clock: Clock) -> None:
         self._index = index
         self._clock = clock
-        self._reported: list[tuple[Route, int, int]] = []
+        self._reported: list[tuple[PartitionState, int, int]] = []
         self._stored: list[Stored] = []
         self._awaited = 0
 
-    def report_for(self, route: Route, source: int) -> OnDelivery | None:
+    def report_for(self, route: PartitionState, source: int) -> OnDelivery | None:
         """A delivery report for the record about to be produced, where it is worth an entry."""
         if not self._index.due(route.topic, route.partition, source, self._clock.monotonic()):
             return None
@@ -65,7 +65,7 @@ class Indexing:
         self._awaited += 1
         return delivered
 
-    def restart(self, route: Route) -> None:
+    def restart(self, route: PartitionState) -> None:
         """The source log of a route is another one from here on."""
         self._reported = [note for note in self._reported if note[0] is not route]
         self._stored.extend(self._index.restart(route.topic, route.partition))

@@ -4,7 +4,7 @@ import os
 from bisect import bisect_left
 from dataclasses import replace
 
-from replicator.dataplane.transport.delivery import Outcome
+from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.dataplane.transport.lane_stats import (
     LATENCY_BOUNDS_SECONDS,
     LaneState,
@@ -29,7 +29,7 @@ class Histogram:
         self.sum_seconds += seconds * count
 
 
-class Figures:
+class LaneCounters:
     """Everything a lane counts; survives the lane's recoveries."""
 
     __slots__ = (
@@ -38,7 +38,7 @@ class Figures:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.outcome = Outcome()
+        self.outcome = CopyOutcome()
         self.latency = Histogram()
         self.commit = Histogram()
         self.commits = 0
@@ -46,7 +46,7 @@ class Figures:
         self.unknown_outcomes = 0
         self.throttle_wait_seconds = 0.0
         self.pending_runs: list[tuple[int, int]] = []
-        self.unit_start: Outcome | None = None
+        self.unit_start: CopyOutcome | None = None
 
     def open_unit(self) -> None:
         """Remembers the counters before a unit of progress, in case it is taken back."""
@@ -56,7 +56,7 @@ class Figures:
         """Forgets what the open unit counted: its records will be read again."""
         self.pending_runs.clear()
         if self.unit_start is not None:
-            for name in Outcome.__slots__:
+            for name in CopyOutcome.__slots__:
                 setattr(self.outcome, name, getattr(self.unit_start, name))
             self.unit_start = None
 

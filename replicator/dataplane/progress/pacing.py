@@ -26,7 +26,7 @@ LAZY_COMMIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CommitSchedule:
     """What to do when no record is waiting: commit now, or wait this long for the next.
 
     ``rest``: none has come for so long that it may be noticed a moment later, for less work.
@@ -37,7 +37,7 @@ class Pace:
     rest: bool = False
 
 
-def decide_pace(
+def commit_schedule(
     *,
     now: float,
     opened_at: float | None,
@@ -47,7 +47,7 @@ def decide_pace(
     lazy_since: float | None,
     eager: bool,
     read_at: float,
-) -> Pace:
+) -> CommitSchedule:
     """Decides from monotonic times.
 
     ``opened_at`` is when the open unit got its first record, ``last_commit_at`` when the last commit
@@ -57,23 +57,23 @@ def decide_pace(
     """
     if opened_at is not None:
         if now - opened_at >= commit_interval_seconds:
-            return Pace(commit=True, wait_seconds=0.0)
+            return CommitSchedule(commit=True, wait_seconds=0.0)
         if caught_up:
             due = opened_at + commit_interval_seconds
             if eager:
                 due = min(due, last_commit_at + MIN_COMMIT_SECONDS)
             if due <= now:
-                return Pace(commit=True, wait_seconds=0.0)
-            return Pace(commit=False, wait_seconds=due - now)
-        return Pace(commit=False, wait_seconds=0.0)
+                return CommitSchedule(commit=True, wait_seconds=0.0)
+            return CommitSchedule(commit=False, wait_seconds=due - now)
+        return CommitSchedule(commit=False, wait_seconds=0.0)
     if lazy_since is not None:
         due = lazy_since + LAZY_COMMIT_SECONDS
         if due <= now:
-            return Pace(commit=True, wait_seconds=0.0)
-        return Pace(commit=False, wait_seconds=min(IDLE_POLL_SECONDS, due - now))
+            return CommitSchedule(commit=True, wait_seconds=0.0)
+        return CommitSchedule(commit=False, wait_seconds=min(IDLE_POLL_SECONDS, due - now))
     if now - read_at >= RESTED_SECONDS:
-        return Pace(commit=False, wait_seconds=REST_SECONDS, rest=True)
-    return Pace(commit=False, wait_seconds=IDLE_POLL_SECONDS)
+        return CommitSchedule(commit=False, wait_seconds=REST_SECONDS, rest=True)
+    return CommitSchedule(commit=False, wait_seconds=IDLE_POLL_SECONDS)
 
 
 def held_back(

@@ -7,12 +7,12 @@ and Checkpoint. A Route joins the two while the lane runs.
 from collections.abc import Sequence
 
 from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.transport.lane_stats import PartitionState, PartitionStats
+from replicator.dataplane.transport.lane_stats import PartitionStateName, PartitionStats
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.identifiers import is_canary_topic
 
 
-class Route:
+class PartitionState:
     """One partition on its way from source to target.
 
     Invariants: ``position`` is the next source offset to read and never goes back while the lane
@@ -125,7 +125,7 @@ class Route:
 
     def stats(self) -> PartitionStats:
         """What status and metrics show of this partition."""
-        state: PartitionState = "replicating"
+        state: PartitionStateName = "replicating"
         if self.problem:
             state = "stopped"
         elif self.position < 0:
@@ -145,10 +145,10 @@ class Route:
         )
 
 
-RouteTable = dict[str, dict[int, Route]]
+RouteTable = dict[str, dict[int, PartitionState]]
 
 
-def route_table(routes: Sequence[Route]) -> RouteTable:
+def partition_states(routes: Sequence[PartitionState]) -> RouteTable:
     """Two plain dictionaries: cheaper per record than one keyed by a tuple."""
     table: RouteTable = {}
     for route in routes:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.kafka.client import ClientPartition, Consumer, KafkaError, KafkaException
 
 PROGRESS_SECONDS = 5.0
 
 
-class Progress:
+class ProgressGroup:
     """Commits positions now and then; nothing depends on them. For the lane's thread."""
 
     def __init__(
@@ -23,7 +23,7 @@ class Progress:
         self._shown_at = now
         self._sent: dict[tuple[str, int], int] = {}
 
-    def show(self, routes: Callable[[], Iterable[Route]], now: float) -> None:
+    def show(self, routes: Callable[[], Iterable[PartitionState]], now: float) -> None:
         """Commits what moved since the last time, if that is long enough ago (monotonic seconds)."""
         if now - self._shown_at < PROGRESS_SECONDS:
             return

@@ -9,7 +9,7 @@ OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
 @dataclass(slots=True)
-class Outcome:
+class CopyOutcome:
     """What became of the records of one or more batches; counters, reused between commits."""
 
     read: int = 0

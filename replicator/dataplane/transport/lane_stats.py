@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 LaneState = Literal["starting", "running", "recovering", "stopped", "failed"]
-PartitionState = Literal["waiting", "replicating", "paused", "stopped", "failed"]
+PartitionStateName = Literal["waiting", "replicating", "paused", "stopped", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class PartitionStats:
     topic: str
     partition: int
     target_topic: str
-    state: PartitionState
+    state: PartitionStateName
     position: int
     source_end: int
     timestamp_ms: int

@@ -59,7 +59,7 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class LostRange:
     """Source data was given up by policy or by an operator; kept in the journal."""
 
     pair: str
@@ -83,13 +83,15 @@ class LogLine:
 
 
 Command = Annotated[StartLane | StopLane | Rotate, Field(discriminator="kind")]
-Event = Annotated[LaneStopped | Stats | Gap | LogLine, Field(discriminator="kind")]
+Event = Annotated[LaneStopped | Stats | LostRange | LogLine, Field(discriminator="kind")]
 
 _COMMANDS: TypeAdapter[StartLane | StopLane | Rotate] = TypeAdapter(Command)
-_EVENTS: TypeAdapter[LaneStopped | Stats | Gap | LogLine] = TypeAdapter(Event)
+_EVENTS: TypeAdapter[LaneStopped | Stats | LostRange | LogLine] = TypeAdapter(Event)
 
 
-def encode(message: StartLane | StopLane | Rotate | LaneStopped | Stats | Gap | LogLine) -> bytes:
+def encode(
+    message: StartLane | StopLane | Rotate | LaneStopped | Stats | LostRange | LogLine,
+) -> bytes:
     """One line, newline included."""
     return orjson.dumps(message) + b"\n"
 
@@ -103,7 +105,7 @@ def decode_command(line: bytes) -> StartLane | StopLane | Rotate:
     return _COMMANDS.validate_json(line)
 
 
-def decode_event(line: bytes) -> LaneStopped | Stats | Gap | LogLine:
+def decode_event(line: bytes) -> LaneStopped | Stats | LostRange | LogLine:
     """Reads one line from a lane process.
 
     Raises:

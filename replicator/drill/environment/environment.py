@@ -53,7 +53,7 @@ class Scene:
         return bool(self.starts)
 
 
-class Ground(Protocol):
+class Environment(Protocol):
     """One place for one drill."""
 
     def ready(self) -> Scene:
@@ -65,7 +65,7 @@ class Ground(Protocol):
         ...
 
     @property
-    def mends(self) -> bool:
+    def clears_fault(self) -> bool:
         """Whether the fault is ended by the drill; a killed worker stays dead."""
         ...
 
@@ -73,11 +73,11 @@ class Ground(Protocol):
         """Finds what will be broken, so that breaking it takes no time."""
         ...
 
-    def break_it(self) -> str:
+    def inject_fault(self) -> str:
         """Begins the fault; returns once it is in force, with what was done."""
         ...
 
-    def mend_it(self) -> str:
+    def clear_fault(self) -> str:
         """Ends the fault; returns what was done."""
         ...
 

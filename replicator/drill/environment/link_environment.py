@@ -15,7 +15,7 @@ from replicator.clock import Clock
 from replicator.control.status.collect import collect_status
 from replicator.drill.environment.environment import Scene, Tell
 from replicator.drill.environment.scene import link_of, naming_of, pair_of
-from replicator.drill.file.abort_conditions import Look, Watch, look_at
+from replicator.drill.file.abort_conditions import StatusLook, Watch, look_at
 from replicator.drill.file.errors import AbortedError
 from replicator.drill.file.plan import ROLE_KINDS, Drill
 from replicator.errors import RefusedError, ReplicatorError
@@ -36,7 +36,7 @@ READY_SECONDS = 120.0
 COMMAND_SECONDS = 300.0
 
 
-class LinkGround:
+class LinkEnvironment:
     """See ``replicator.drill.environment.environment.Ground``; a context manager that takes its own topic away again.
 
     Args:
@@ -116,18 +116,18 @@ class LinkGround:
         )
 
     @property
-    def mends(self) -> bool:
+    def clears_fault(self) -> bool:
         """Whether the file names a program for it."""
         return bool(self._drill.fault.end)
 
     def aim(self) -> None:
         """The operator's program knows what to break."""
 
-    def break_it(self) -> str:
+    def inject_fault(self) -> str:
         """Runs the operator's program that begins the fault."""
         return run_program(self._drill.fault.begin)
 
-    def mend_it(self) -> str:
+    def clear_fault(self) -> str:
         """Runs the operator's program that ends it."""
         return run_program(self._drill.fault.end)
 
@@ -195,7 +195,7 @@ class LinkGround:
             for each in one["topics"]
         )
 
-    def _look(self, flow: str) -> Look:
+    def _look(self, flow: str) -> StatusLook:
         status = collect_status(self._plan, flow=flow, clock=self._clock)
         return look_at(status, self._drill.link)
 

@@ -137,7 +137,7 @@ class Sandbox:
         )
 
     @property
-    def mends(self) -> bool:
+    def clears_fault(self) -> bool:
         """Cuts are healed and killed brokers started again."""
         return self._drill.kind != "worker-crash"
 
@@ -146,7 +146,7 @@ class Sandbox:
         if self._drill.kind == "worker-crash":
             self._target_worker = self._busiest()
 
-    def break_it(self) -> str:
+    def inject_fault(self) -> str:
         """Kills the chosen worker, or cuts a cluster off."""
         if self._drill.kind == "worker-crash":
             victim = self._target_worker or self._workers[0]
@@ -167,7 +167,7 @@ class Sandbox:
         cluster.proxy.black_hole()
         return f"bytes to and from {cluster.name} vanish, nobody is told"
 
-    def mend_it(self) -> str:
+    def clear_fault(self) -> str:
         """Heals the network or restarts the brokers."""
         cluster = self._victim()
         if self._drill.fault.how == "kill":

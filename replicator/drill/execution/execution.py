@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from replicator.clock import Clock
-from replicator.drill.environment.environment import Ground, Scene
+from replicator.drill.environment.environment import Environment, Scene
 from replicator.drill.execution.group_moves import wait_until_exact
 from replicator.drill.execution.steps import Step, StepLog
 from replicator.drill.execution.traffic import Traffic
@@ -32,7 +32,7 @@ RETURN_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class Played:
+class Executed:
     """What happened when; wall-clock seconds, 0 for what did not.
 
     Attributes:
@@ -61,7 +61,7 @@ class Played:
     marks: list[tuple[float, str]] = field(default_factory=list)
 
 
-class Play:
+class Execution:
     """One drill on one ground."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Play:
         drill: Drill,
         scene: Scene,
         *,
-        ground: Ground,
+        ground: Environment,
         traffic: Traffic,
         steps: StepLog,
         clock: Clock,
@@ -80,11 +80,11 @@ class Play:
         self._traffic = traffic
         self._steps = steps
         self._clock = clock
-        self._played = Played()
+        self._played = Executed()
         self._began: dict[str, float] = {}
         self._changing = False
 
-    def run(self) -> Played:
+    def run(self) -> Executed:
         """Plays it; errors and Ctrl-C become its trouble, the fault is ended whatever happens.
 
         Raises:
@@ -147,14 +147,14 @@ class Play:
         with self._steps.step(name, part="fault") as outcome:
             played.fault_at = played.in_force_at = self._clock.now()
             played.marks.append((played.fault_at, name))
-            outcome.result = self._ground.break_it()
+            outcome.result = self._ground.inject_fault()
             played.in_force_at = self._clock.now()
 
     def _mend(self) -> None:
-        if not self._ground.mends:
+        if not self._ground.clears_fault:
             return
         with self._steps.step("fault ends", part="fault") as outcome:
-            outcome.result = self._ground.mend_it()
+            outcome.result = self._ground.clear_fault()
             self._played.mended_at = self._clock.now()
             self._played.marks.append((self._played.mended_at, "fault ends"))
 

@@ -19,7 +19,7 @@ _NOT_YET_THERE = {Anomaly.LOST, Anomaly.UNSEEN_TAIL}
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledCopies:
     """The whole history, the judge's word over it, and what kept it from being read in full."""
 
     events: Sequence[Event]
@@ -34,14 +34,14 @@ def settle(
     loss_accepted: bool,
     group_moved: bool = True,
     timeout_seconds: float = SETTLE_SECONDS,
-) -> Settled:
+) -> SettledCopies:
     """Waits until everything is where it belongs and the group has read it, then judges all of it.
 
     Where a loss was accepted, what is missing is not waited for; nor is a group that was never moved to
     the other side. A link that stays down ends the wait at its deadline; the history is judged as it is
     then.
     """
-    last: list[Settled] = []
+    last: list[SettledCopies] = []
 
     def done() -> bool:
         last[:] = [_look(scene, written())]
@@ -60,7 +60,7 @@ def settle(
     return last[0]
 
 
-def _look(scene: Scene, written: list[Event]) -> Settled:
+def _look(scene: Scene, written: list[Event]) -> SettledCopies:
     looked = Recorder()
     trouble = ""
     for alias, topic in ((scene.source.name, scene.topic), (scene.target.name, scene.copy)):
@@ -73,7 +73,7 @@ def _look(scene: Scene, written: list[Event]) -> Settled:
         own = {event.id for event in written if isinstance(event, Sent)}
         found = [event for event in found if not isinstance(event, Seen) or event.id in own]
     events = written + found
-    return Settled(events, check(events, naming=scene.naming), trouble)
+    return SettledCopies(events, check(events, naming=scene.naming), trouble)
 
 
 def _missing(report: Report) -> bool:

@@ -23,7 +23,7 @@ class Step:
     part: str
 
 
-class Outcome:
+class StepOutcome:
     """What a step has to say of itself when it ends."""
 
     def __init__(self) -> None:
@@ -44,9 +44,9 @@ class StepLog:
         return tuple(sorted(self._steps, key=lambda step: step.at))
 
     @contextlib.contextmanager
-    def step(self, name: str, *, part: str = "drill") -> Iterator[Outcome]:
+    def step(self, name: str, *, part: str = "drill") -> Iterator[StepOutcome]:
         """Times what is done inside; an error is noted and goes on its way."""
-        outcome = Outcome()
+        outcome = StepOutcome()
         at, began = self._clock.now(), self._clock.monotonic()
         self._tell(name, "")
         try:

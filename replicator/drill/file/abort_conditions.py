@@ -15,7 +15,7 @@ ProblemKey = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StatusLook:
     """What one look at the link found.
 
     ``lag_seconds`` is None while it is not known. ``problems`` are codes with their subjects.
@@ -25,18 +25,18 @@ class Look:
     problems: frozenset[ProblemKey]
 
 
-def look_at(status: Status, link: str) -> Look:
+def look_at(status: Status, link: str) -> StatusLook:
     """The link's part of a status."""
     flows = [flow for flow in status["flows"] if flow["link"] == link]
     lags = [flow["lagSeconds"] for flow in flows if flow["lagSeconds"] is not None]
     problems = frozenset(
         (problem["code"], problem["subject"]) for flow in flows for problem in flow["problems"]
     )
-    return Look(max(lags) if lags else None, problems)
+    return StatusLook(max(lags) if lags else None, problems)
 
 
 def reasons_to_abort(
-    abort: Abort, look: Look, *, known: frozenset[ProblemKey], write_silence_seconds: float
+    abort: Abort, look: StatusLook, *, known: frozenset[ProblemKey], write_silence_seconds: float
 ) -> Sequence[str]:
     """Every condition that is met, in words.
 
@@ -67,7 +67,7 @@ def reasons_to_abort(
 class Watch:
     """Looks at a link at most once a second, however often it is asked."""
 
-    def __init__(self, abort: Abort, *, look: Callable[[], Look], clock: Clock) -> None:
+    def __init__(self, abort: Abort, *, look: Callable[[], StatusLook], clock: Clock) -> None:
         self._abort = abort
         self._look = look
         self._clock = clock

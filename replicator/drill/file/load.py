@@ -12,7 +12,7 @@ from replicator.drill.file.rules import drill_findings, link_findings
 from replicator.errors import InputError
 from replicator.topology.load import placed, read_file
 from replicator.topology.plan import Plan
-from replicator.topology.problems import Finding, Path, Problem
+from replicator.topology.problems import FileProblem, Finding, Path
 from replicator.topology.schema import Schema, tidy_schema
 from replicator.topology.shape import check_model
 from replicator.topology.source import read_source
@@ -32,7 +32,7 @@ class LoadedDrill:
     """The drill, None when anything is wrong; problems in the order of the file."""
 
     drill: Drill | None
-    problems: tuple[Problem, ...]
+    problems: tuple[FileProblem, ...]
 
 
 class DrillFileError(InputError):
@@ -40,7 +40,7 @@ class DrillFileError(InputError):
 
     code = "DRILL"
 
-    def __init__(self, file: str, problems: tuple[Problem, ...]) -> None:
+    def __init__(self, file: str, problems: tuple[FileProblem, ...]) -> None:
         count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         super().__init__(f"{count} in the drill file", subject=file)
         self.problems = problems

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from replicator.drill.environment.environment import Scene
-from replicator.drill.execution.execution import Played
-from replicator.drill.execution.settling import Settled
+from replicator.drill.execution.execution import Executed
+from replicator.drill.execution.settling import SettledCopies
 from replicator.drill.file.plan import ROLE_KINDS, Drill
 from replicator.drill.report.measure import (
     Silence,
@@ -16,7 +16,7 @@ from replicator.drill.report.measure import (
     read_times,
     write_times,
 )
-from replicator.drill.report.verdict import Figures
+from replicator.drill.report.verdict import DrillFigures
 from replicator.testing.workload.watcher import Arrival
 
 
@@ -26,13 +26,13 @@ class Seen:
 
     drill: Drill
     scene: Scene
-    played: Played
-    settled: Settled
+    played: Executed
+    settled: SettledCopies
     arrivals: Sequence[Arrival]
     partitions: frozenset[int]
 
 
-def measure(seen: Seen) -> Figures:
+def measure(seen: Seen) -> DrillFigures:
     """Everything measured.
 
     Where roles change, the interruption is that of the applications; else it is that of the copies,
@@ -46,7 +46,7 @@ def measure(seen: Seen) -> Figures:
     writes = longest_silence(_before(write_times(events), until), after=fault_at)
     reads = longest_silence(_before(read_times(events, group), until), after=fault_at)
     copies = None if roles else _copies(seen, fault_at, until)
-    return Figures(
+    return DrillFigures(
         rto=longest_of([writes, reads]) if roles else copies,
         writes=writes,
         reads=reads,

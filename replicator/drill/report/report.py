@@ -8,12 +8,12 @@ from typing import Any
 from replicator import __version__
 from replicator.control.store.drill_records import DrillRecord
 from replicator.drill.environment.environment import Scene
-from replicator.drill.execution.execution import Played
-from replicator.drill.execution.settling import Settled
+from replicator.drill.execution.execution import Executed
+from replicator.drill.execution.settling import SettledCopies
 from replicator.drill.execution.steps import Step
 from replicator.drill.file.plan import Drill
 from replicator.drill.report.measure import Silence, per_bucket, read_times, write_times
-from replicator.drill.report.verdict import Check, Figures, StatedLoss, checks, verdict
+from replicator.drill.report.verdict import Check, DrillFigures, StatedLoss, checks, verdict
 from replicator.testing.workload.watcher import Arrival
 
 VERSION = 1
@@ -40,9 +40,9 @@ class Run:
     by: str
     drill: Drill
     scene: Scene
-    played: Played
-    settled: Settled
-    figures: Figures
+    played: Executed
+    settled: SettledCopies
+    figures: DrillFigures
     steps: Sequence[Step]
     arrivals: Sequence[Arrival]
 
@@ -172,7 +172,7 @@ def _step(step: Step, began: float) -> Json:
     }
 
 
-def _history(settled: Settled) -> Json:
+def _history(settled: SettledCopies) -> Json:
     report = settled.report
     return {
         "clean": report.clean,

@@ -14,7 +14,7 @@ LIMITED = frozenset({Anomaly.LOST, Anomaly.UNSEEN_TAIL, Anomaly.GROUP_REWIND})
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class DrillFigures:
     """Everything measured.
 
     Attributes:
@@ -66,7 +66,7 @@ class StatedLoss:
 
 def checks(
     limits: Limits,
-    figures: Figures,
+    figures: DrillFigures,
     report: Report,
     *,
     trouble: str,

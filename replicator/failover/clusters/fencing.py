@@ -16,7 +16,7 @@ from replicator.errors import (
     RefusedError,
     ReplicatorError,
 )
-from replicator.failover.clusters.link_clusters import Sides
+from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.clusters.programs import Ran, run_command
 from replicator.failover.rules.report import Check
 from replicator.policy.acl_rules import TOPIC, AclBinding
@@ -45,7 +45,7 @@ def method_in_force(fencing: Fencing | None, *, stated: bool) -> Fencing | None:
 
 
 def check_fencing(
-    sides: Sides, cluster: ClusterPlan, fencing: Fencing | None, *, manual: bool
+    sides: LinkClusters, cluster: ClusterPlan, fencing: Fencing | None, *, manual: bool
 ) -> Check:
     """Whether writers could be kept off a side, before anything is tried."""
     name = "fencing"
@@ -91,7 +91,7 @@ def check_fencing(
 
 
 def plan_fence(
-    sides: Sides,
+    sides: LinkClusters,
     cluster: ClusterPlan,
     fencing: Fencing,
     *,
@@ -120,7 +120,7 @@ def plan_fence(
     return FencePlan(fencing, record)
 
 
-def raise_fence(sides: Sides, cluster: ClusterPlan, plan: FencePlan) -> Ran | None:
+def raise_fence(sides: LinkClusters, cluster: ClusterPlan, plan: FencePlan) -> Ran | None:
     """Keeps writers off; doing it twice equals doing it once. Returns what a command said.
 
     Raises:
@@ -143,7 +143,7 @@ def raise_fence(sides: Sides, cluster: ClusterPlan, plan: FencePlan) -> Ran | No
 
 
 def lower_fence(
-    sides: Sides, cluster: ClusterPlan, fencing: Fencing, record: FenceRecord
+    sides: LinkClusters, cluster: ClusterPlan, fencing: Fencing, record: FenceRecord
 ) -> Ran | None:
     """Lets writers on: takes away exactly what the record names.
 
@@ -161,7 +161,7 @@ def lower_fence(
     return None
 
 
-def _still_ours(sides: Sides, cluster: ClusterPlan, plan: FencePlan) -> None:
+def _still_ours(sides: LinkClusters, cluster: ClusterPlan, plan: FencePlan) -> None:
     """A DENY beats every ALLOW: with one for everybody only a super user could still write copies."""
     if plan.fencing.principals:
         return
@@ -188,7 +188,7 @@ def _own_principal(cluster: ClusterPlan) -> str | None:
 
 def _command(
     command: tuple[str, ...],
-    sides: Sides,
+    sides: LinkClusters,
     cluster: ClusterPlan,
     doing: Literal["fence", "unfence"],
 ) -> Ran:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.errors import ReplicatorError
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Sides
+from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.offsets.group_report import GroupOutcome, SyncReport
 from replicator.offsets.group_sync import GroupSync, groups_of
 from replicator.offsets.translator import Translator
@@ -58,7 +58,7 @@ class GroupsSeen:
 class GroupMove:
     """Syncs the link's groups from the old side to the new one; for one thread."""
 
-    def __init__(self, sides: Sides, *, clock: Clock) -> None:
+    def __init__(self, sides: LinkClusters, *, clock: Clock) -> None:
         self._sides = sides
         plan, pair = sides.facing(sides.old), sides.pair(sides.old)
         self._plan, self._flow = plan, pair.flows[0]
@@ -90,7 +90,7 @@ class GroupMove:
         return GroupsSeen(report, unread)
 
 
-def positions_on_new(sides: Sides) -> dict[str, object]:
+def positions_on_new(sides: LinkClusters) -> dict[str, object]:
     """Where the link's groups stand on the new side by what is there alone: for a failover.
 
     Raises:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replicator.clock import Clock
-from replicator.control.reconcile.topic_selection import wanted_topics
+from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.store.read import read_checkpoints
 from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.errors import ReplicatorError
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Sides
+from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
 from replicator.offsets.probe import PartitionProbe
 from replicator.topology.plan import ClusterPlan
@@ -35,7 +35,7 @@ class Bypass:
         )
 
 
-def link_keys(sides: Sides, cluster: ClusterPlan) -> tuple[TopicPartition, ...]:
+def link_keys(sides: LinkClusters, cluster: ClusterPlan) -> tuple[TopicPartition, ...]:
     """Every partition of the link's topics on a side, as it is now; canaries are none.
 
     Raises:
@@ -45,13 +45,15 @@ def link_keys(sides: Sides, cluster: ClusterPlan) -> tuple[TopicPartition, ...]:
     aliases = [str(each.alias) for each in sides.plan.clusters]
     return tuple(
         (one.topic, number)
-        for one in wanted_topics(sides.pair(cluster), sizes, aliases)
+        for one in selected_topics(sides.pair(cluster), sizes, aliases)
         if not is_canary_topic(one.topic)
         for number in range(sizes[one.topic])
     )
 
 
-def stored_checkpoints(sides: Sides, source: ClusterPlan) -> dict[TopicPartition, Checkpoint]:
+def stored_checkpoints(
+    sides: LinkClusters, source: ClusterPlan
+) -> dict[TopicPartition, Checkpoint]:
     """The newest checkpoint of every partition of the flow out of a side, from the other side.
 
     Raises:
@@ -86,7 +88,7 @@ def lag_of(
 
 
 def measure_lag(
-    sides: Sides, source: ClusterPlan, ends: Mapping[TopicPartition, int] | None = None
+    sides: LinkClusters, source: ClusterPlan, ends: Mapping[TopicPartition, int] | None = None
 ) -> dict[TopicPartition, int]:
     """What the flow out of a side has still to copy, up to its ends or the given ones.
 
@@ -102,7 +104,7 @@ def measure_lag(
 
 
 def oldest_missing_seconds(
-    sides: Sides,
+    sides: LinkClusters,
     lag: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
     *,
@@ -128,7 +130,7 @@ def oldest_missing_seconds(
     return found
 
 
-def log_ends(sides: Sides, cluster: ClusterPlan) -> dict[TopicPartition, int]:
+def log_ends(sides: LinkClusters, cluster: ClusterPlan) -> dict[TopicPartition, int]:
     """Where the logs of the link's topics end on a side, open transactions included.
 
     Raises:
@@ -138,8 +140,8 @@ def log_ends(sides: Sides, cluster: ClusterPlan) -> dict[TopicPartition, int]:
     return sides.offsets(cluster, keys, isolation="read_uncommitted")
 
 
-def settled_ends(
-    sides: Sides, cluster: ClusterPlan, *, clock: Clock, patience_seconds: float
+def ends_at_rest(
+    sides: LinkClusters, cluster: ClusterPlan, *, clock: Clock, patience_seconds: float
 ) -> dict[TopicPartition, int] | None:
     """Ends of a side's logs once they stand still; None while somebody keeps writing.
 
@@ -161,7 +163,7 @@ def settled_ends(
 
 
 def look_past_fence(
-    sides: Sides, fenced: Mapping[TopicPartition, int], *, clock: Clock
+    sides: LinkClusters, fenced: Mapping[TopicPartition, int], *, clock: Clock
 ) -> tuple[Bypass | None, dict[TopicPartition, int]]:
     """Whether a record stands past the fence, and the ends as they are now.
 

@@ -21,7 +21,7 @@ CONTROL_SECONDS = 15.0
 
 
 @dataclass(slots=True)
-class Sides:
+class LinkClusters:
     """One link turning from ``old`` to ``new``; for one thread but where said otherwise.
 
     ``silent`` are clusters that do not answer: nothing is asked of them any more, so that nobody waits

@@ -12,13 +12,15 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.failover.clusters.lag import stored_checkpoints
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Sides
+from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.policy.values import BulkSync
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan
 
 
-def prepare_way(sides: Sides, source: ClusterPlan, *, clock: Clock) -> tuple[str, ...]:
+def prepare_reverse_flow(
+    sides: LinkClusters, source: ClusterPlan, *, clock: Clock
+) -> tuple[str, ...]:
     """Applies the flow out of a side without letting it run: topics, lanes, records.
 
     Whatever would keep the way back from working (rights, names, brokers) comes up here, before
@@ -63,7 +65,7 @@ def _leaving_settings(pair: PairPlan, link: str) -> PairPlan:
     return replace(pair, flows=flows)
 
 
-def fence_lanes(sides: Sides, source: ClusterPlan, *, clock: Clock) -> int:
+def fence_lanes(sides: LinkClusters, source: ClusterPlan, *, clock: Clock) -> int:
     """Fences every lane of the flow out of a side: none that started before can commit any more.
 
     So it does with partitions that Spark copies. To be called when the role that forbids the flow stands
@@ -88,7 +90,7 @@ def fence_lanes(sides: Sides, source: ClusterPlan, *, clock: Clock) -> int:
 
 
 def place_starts(
-    sides: Sides,
+    sides: LinkClusters,
     source: ClusterPlan,
     starts: Mapping[TopicPartition, int],
     *,

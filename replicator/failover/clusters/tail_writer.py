@@ -24,7 +24,7 @@ TRANSACTION_SECONDS = 30.0
 MAX_RECORD_BYTES = 64 * 1024 * 1024
 
 
-class Injector:
+class TailWriter:
     """Writes the tail of one link as one failback; for one thread."""
 
     def __init__(

@@ -25,11 +25,11 @@ def directions(
         RefusedError: that side is active already, or both claim to be.
     """
     if has_roles(link):
-        return _turning(link, role, request, silent=silent)
+        return _reversing(link, role, request, silent=silent)
     return _leaving(link, request)
 
 
-def _turning(
+def _reversing(
     link: LinkPlan, role: Role, request: TransitionRequest, *, silent: frozenset[str]
 ) -> tuple[str, str]:
     """On a link with an active side.

@@ -83,7 +83,7 @@ def steps_of(kind: Kind, *, and_switch: bool = True, with_roles: bool = True) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TransitionProgress:
     """What the journal says: steps in order, which of them are done, whether it is taken back."""
 
     steps: tuple[Step, ...]
@@ -97,7 +97,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class TransitionFacts:
     """What a look at the clusters showed a moment ago; None is not known.
 
     Attributes:
@@ -132,11 +132,11 @@ class Action:
 _FENCED = (Step.DRAIN, Step.VERIFY, Step.PROMOTE)
 
 
-def decide(progress: Progress, facts: Facts) -> Action:
+def decide(progress: TransitionProgress, facts: TransitionFacts) -> Action:
     """The next action. ``stop`` ends the run and leaves the transition open, to be resumed."""
     step = progress.next
     if progress.taking_back:
-        return _taking_back(progress)
+        return _rolling_back(progress)
     if step is None:
         return Action("finish", "every step is done")
     if Step.FENCE in progress.steps and step in _FENCED:
@@ -146,18 +146,18 @@ def decide(progress: Progress, facts: Facts) -> Action:
     return Action("run", "its turn", step)
 
 
-def promoted(progress: Progress) -> bool:
+def promoted(progress: TransitionProgress) -> bool:
     """Whether writers may be on the new side, so that nothing can be taken back."""
     return Step.PROMOTE in progress.done
 
 
-def _taking_back(progress: Progress) -> Action:
+def _rolling_back(progress: TransitionProgress) -> Action:
     if promoted(progress):
         return Action("stop", "the new side was promoted: it can only go on, or fail back")
     return Action("take-back", "asked for, and the new side was not promoted")
 
 
-def _under_fence(step: Step, facts: Facts) -> Action:
+def _under_fence(step: Step, facts: TransitionFacts) -> Action:
     if facts.fence_holds is False:
         return Action("take-back", "somebody wrote on the old side past the fence")
     if facts.fence_holds is None or facts.lag_records is None:
@@ -173,7 +173,7 @@ def _under_fence(step: Step, facts: Facts) -> Action:
     return Action("run", "nothing is left to copy and the fence holds", step)
 
 
-def _catching_up(step: Step, facts: Facts) -> Action:
+def _catching_up(step: Step, facts: TransitionFacts) -> Action:
     if facts.lag_records == 0:
         return Action("run", "nothing is left to copy", step)
     if facts.late:

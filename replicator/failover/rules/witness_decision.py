@@ -25,7 +25,7 @@ def patience_seconds(automatic: Automatic) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class WitnessLook:
     """One look: what our probe and the witness said; None where nothing could be said."""
 
     at_seconds: float
@@ -39,21 +39,23 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class WitnessDecision:
     """Whether to promote, and why or why not in one line."""
 
     promote: bool
     reason: str
 
 
-def judge(looks: Sequence[Look], automatic: Automatic, *, now_seconds: float) -> Verdict:
+def judge(
+    looks: Sequence[WitnessLook], automatic: Automatic, *, now_seconds: float
+) -> WitnessDecision:
     """Judges the looks taken so far, oldest first.
 
     Looks must have been taken all the time: a gap of more than three intervals and half of ``after``
     (a worker that slept, not one whose probes are slow because nobody answers) begins it anew.
     """
     gap_seconds = max(3 * automatic.interval_seconds, automatic.after_seconds / 2)
-    stretch: list[Look] = []
+    stretch: list[WitnessLook] = []
     for look in looks:
         if not look.gone:
             stretch = []
@@ -62,18 +64,18 @@ def judge(looks: Sequence[Look], automatic: Automatic, *, now_seconds: float) ->
             stretch = []
         stretch.append(look)
     if not stretch:
-        return Verdict(False, _why_not(looks[-1]) if looks else "nobody has looked yet")
+        return WitnessDecision(False, _why_not(looks[-1]) if looks else "nobody has looked yet")
     if now_seconds - stretch[-1].at_seconds > gap_seconds:
-        return Verdict(False, "nobody has looked lately")
+        return WitnessDecision(False, "nobody has looked lately")
     lasted = stretch[-1].at_seconds - stretch[0].at_seconds
     if lasted < automatic.after_seconds or len(stretch) < LEAST_LOOKS:
-        return Verdict(False, f"gone for {lasted:.0f} of {automatic.after_seconds:.0f} s")
-    return Verdict(
+        return WitnessDecision(False, f"gone for {lasted:.0f} of {automatic.after_seconds:.0f} s")
+    return WitnessDecision(
         True, f"gone for {lasted:.0f} s by {len(stretch)} looks of ours and the witness's"
     )
 
 
-def keep(looks: Sequence[Look], automatic: Automatic) -> tuple[Look, ...]:
+def keep(looks: Sequence[WitnessLook], automatic: Automatic) -> tuple[WitnessLook, ...]:
     """The looks that can still matter."""
     if not looks:
         return ()
@@ -81,7 +83,7 @@ def keep(looks: Sequence[Look], automatic: Automatic) -> tuple[Look, ...]:
     return tuple(look for look in looks if look.at_seconds >= oldest)
 
 
-def _why_not(look: Look) -> str:
+def _why_not(look: WitnessLook) -> str:
     if look.reached_by_us:
         return "it answers us"
     if look.reached_by_witness:

@@ -16,7 +16,7 @@ from replicator.clock import Clock
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.witness_client import note_sightings, reaches, witness_reaches
 from replicator.failover.rules.request import Question, StepEvent, TransitionRequest
-from replicator.failover.rules.witness_decision import Look, judge, keep, patience_seconds
+from replicator.failover.rules.witness_decision import WitnessLook, judge, keep, patience_seconds
 from replicator.failover.run.runner import run_transition
 from replicator.policy.procedure import Automatic
 from replicator.topology.plan import LinkPlan, Plan
@@ -50,7 +50,7 @@ class AutomaticFailover(threading.Thread):
         self._worker = worker
         self._clock = clock
         self._stopping = threading.Event()
-        self._looks: tuple[Look, ...] = ()
+        self._looks: tuple[WitnessLook, ...] = ()
         self._rests_until = 0.0
 
     def stop(self) -> None:
@@ -82,7 +82,7 @@ class AutomaticFailover(threading.Thread):
         witness = witness_reaches(self._plan, self._automatic, role.active, now_ms=now_ms)
         now = self._clock.monotonic()
         self._looks = keep(
-            (*self._looks, Look(now, reached[role.active], witness)), self._automatic
+            (*self._looks, WitnessLook(now, reached[role.active], witness)), self._automatic
         )
         verdict = judge(self._looks, self._automatic, now_seconds=now)
         if verdict.promote and now >= self._rests_until:

@@ -12,9 +12,9 @@ from replicator.failover.rules.machine import (
     STATE_AFTER,
     STATE_OF,
     Action,
-    Facts,
-    Progress,
     Step,
+    TransitionFacts,
+    TransitionProgress,
     decide,
     promoted,
     steps_of,
@@ -23,10 +23,10 @@ from replicator.failover.rules.report import Loss, StepResult, TransitionReport
 from replicator.failover.rules.request import StepEvent
 from replicator.failover.steps.failback import FailbackSteps
 from replicator.failover.steps.failover import FailoverSteps
-from replicator.failover.steps.fence_steps import take_fences_down
+from replicator.failover.steps.fence_steps import lower_fences
 from replicator.failover.steps.journal import TakenOverError, why_ended
-from replicator.failover.steps.switchover import Done, SwitchSteps
-from replicator.failover.steps.transition_context import RunState, TakeBackError
+from replicator.failover.steps.switchover import Done, SwitchoverSteps
+from replicator.failover.steps.transition_context import RollBackError, TransitionContext
 from replicator.topology.roles import RoleState, has_roles
 
 log = structlog.get_logger("failover")
@@ -34,21 +34,21 @@ log = structlog.get_logger("failover")
 POLL_SECONDS = 0.1
 
 
-class Carrier:
+class TransitionExecutor:
     """Carries one transition to an end; for one thread."""
 
     def __init__(
-        self, run: RunState, draft: TransitionReport, *, taking_back: bool = False
+        self, run: TransitionContext, draft: TransitionReport, *, taking_back: bool = False
     ) -> None:
         self._run = run
         self._draft = draft
-        self._taking_back = taking_back
+        self._rolling_back = taking_back
         self._steps = steps_of(
             run.journal.header.kind,
             and_switch=run.request.and_switch,
             with_roles=has_roles(run.sides.link),
         )
-        self._switch = SwitchSteps(run)
+        self._switch = SwitchoverSteps(run)
         self._back = FailbackSteps(run)
         self._over = FailoverSteps(run)
         self._begun: dict[Step, float] = {}
@@ -77,10 +77,10 @@ class Carrier:
             if step is not None and not progress.taking_back and step not in self._begun:
                 self._begin(step)
             return self._follow(self._decide(progress, step))
-        except TakeBackError as error:
+        except RollBackError as error:
             if promoted(progress):
                 raise
-            return self._take_back(error.message)
+            return self._roll_back(error.message)
         except (TakenOverError, RefusedError):
             raise
         except ReplicatorError as error:
@@ -96,20 +96,20 @@ class Carrier:
                 action.reason, subject=self._draft.link, remedy="It stays open: resume it later."
             )
         if action.do == "take-back":
-            reason = self._switch.why_taken_back(action.reason)
-            return self._take_back(why_ended(self._run.journal.header) or reason)
+            reason = self._switch.rollback_reason(action.reason)
+            return self._roll_back(why_ended(self._run.journal.header) or reason)
         if action.do == "wait":
             self._run.clock.sleep(POLL_SECONDS)
         elif action.step is not None:
             self._do(action.step)
         return None
 
-    def _progress(self) -> Progress:
-        return self._run.journal.progress(self._steps, taking_back=self._taking_back)
+    def _progress(self) -> TransitionProgress:
+        return self._run.journal.progress(self._steps, taking_back=self._rolling_back)
 
-    def _decide(self, progress: Progress, step: Step | None) -> Action:
+    def _decide(self, progress: TransitionProgress, step: Step | None) -> Action:
         if step is None or progress.taking_back:
-            return decide(progress, Facts())
+            return decide(progress, TransitionFacts())
         waited = self._run.clock.monotonic() - self._begun[step]
         if step is Step.CATCH_UP:
             return decide(progress, self._back.facts(step, waited_seconds=waited))
@@ -138,7 +138,7 @@ class Carrier:
         if role is not None:
             # Lanes are fenced only where the new role stands: on the side that they write to.
             needed = step is Step.PROMOTE and run.home != run.sides.new
-            run.tell_away(role, needed=needed or step is Step.REJOIN)
+            run.write_to_other_cluster(role, needed=needed or step is Step.REJOIN)
 
     def _role_of(self, step: Step, state: RoleState | None) -> RoleRecord | None:
         if state is None:
@@ -164,7 +164,7 @@ class Carrier:
             evidence=done.evidence,
         )
         if role is not None:
-            run.tell_away(role, needed=step is not Step.COMPLETE)
+            run.write_to_other_cluster(role, needed=step is not Step.COMPLETE)
         log.info("step done", link=self._draft.link, step=step.value, result=done.result)
         self._tell(step, "done", done.result, seconds)
 
@@ -210,16 +210,16 @@ class Carrier:
             return
         theirs = run.sides.control(run.away).role(self._draft.link)
         if theirs is None or theirs.role().rank < held.role().rank:
-            run.tell_away(held, needed=False)
+            run.write_to_other_cluster(held, needed=False)
 
-    def _take_back(self, reason: str) -> TransitionReport:
+    def _roll_back(self, reason: str) -> TransitionReport:
         run, sides = self._run, self._run.sides
-        self._taking_back = True
+        self._rolling_back = True
         run.on_step(StepEvent("rollback", "began", reason))
         # On record first: whoever goes on after a crash must not go forward without the fence.
-        run.journal.note_taking_back(reason)
+        run.journal.note_rollback(reason)
         done = self._progress().done
-        said = take_fences_down(run) if has_roles(sides.link) else []
+        said = lower_fences(run) if has_roles(sides.link) else []
         role = run.role()
         touched = role.epoch != run.journal.header.base_epoch or run.transition_owns_role()
         if touched:

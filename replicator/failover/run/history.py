@@ -1,6 +1,7 @@
-"""Every role change on record, from the control topics that answer."""
+"""Everything on record about a topology's roles: each role change and each drill, with evidence."""
 
 from replicator.control.roles.read import read_roles
+from replicator.control.store.drills import read_drills
 from replicator.control.store.role_records import TransitionRecord
 from replicator.failover.clusters.link_clusters import CLIENT_ID, find_link
 from replicator.failover.rules.report import TransitionReport
@@ -9,18 +10,23 @@ from replicator.identifiers import JsonObject
 from replicator.topology.plan import Plan
 
 
-def read_history(plan: Plan, link: str | None = None) -> list[JsonObject]:
-    """Entries of ``history``: the reports of transitions with ``kind``, ``at`` and ``by``, oldest first.
+def history(plan: Plan, link: str | None = None) -> JsonObject:
+    """The object of ``history -o json``: entries of all kinds, oldest first; ``at`` in milliseconds.
 
-    Reads every cluster of the links; one that does not answer is left out. One that
-    is open has the outcome ``open`` and the steps so far.
+    Works with no worker running; a cluster that does not answer is left out.
 
     Raises:
         InputError: the topology has no such link.
     """
+    entries = [*_transitions(plan, link), *(drill.entry() for drill in read_drills(plan, link))]
+    return {"entries": sorted(entries, key=lambda entry: int(str(entry["at"])))}
+
+
+def _transitions(plan: Plan, link: str | None = None) -> list[JsonObject]:
+    """The reports of transitions, one by one; an open one has the outcome ``open`` and its steps so far."""
     links = plan.links if link is None else (find_link(plan, link),)
     read = read_roles(plan, client_id=CLIENT_ID, links=links)
-    found: dict[str, tuple[int, JsonObject]] = {}
+    found: dict[str, JsonObject] = {}
     for state in read.states.values():
         for one in state.transitions(link):
             steps: list[object] = [
@@ -32,8 +38,8 @@ def read_history(plan: Plan, link: str | None = None) -> list[JsonObject]:
             ]  # fmt: skip
             entry = one.report or {**_empty(one), "steps": steps}
             if one.state != "open" or one.id not in found:
-                found[one.id] = (one.at_ms, dict(entry))
-    return [entry for _, entry in sorted(found.values(), key=lambda item: item[0])]
+                found[one.id] = dict(entry)
+    return list(found.values())
 
 
 def _empty(one: TransitionRecord) -> JsonObject:

@@ -13,7 +13,7 @@ from replicator.control.roles.read import RolesRead, read_roles
 from replicator.control.store.role_records import TransitionRecord
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.fencing import method_in_force
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Sides, find_link
+from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters, find_link
 from replicator.failover.rules.client_properties import client_properties
 from replicator.failover.rules.directions import directions
 from replicator.failover.rules.locks import (
@@ -26,10 +26,10 @@ from replicator.failover.rules.locks import (
 from replicator.failover.rules.machine import steps_of
 from replicator.failover.rules.report import Loss, StepResult, TransitionReport
 from replicator.failover.rules.request import Answer, OnStep, Question, TransitionRequest
-from replicator.failover.run.executor import Carrier
+from replicator.failover.run.executor import TransitionExecutor
 from replicator.failover.steps.journal import Journal, why_ended
 from replicator.failover.steps.preflight import Preflight
-from replicator.failover.steps.transition_context import RunState
+from replicator.failover.steps.transition_context import TransitionContext
 from replicator.topology.plan import LinkPlan, Plan
 from replicator.topology.roles import Role, has_roles
 
@@ -97,7 +97,7 @@ def _new(
     if held is not None and not (request.kind == "failover" and request.take_over):
         raise Lock(held).refusal(began_ms)
     source, target = directions(link, role, request, silent=frozenset(read.silent))
-    with Sides(plan, link, plan.cluster(source), plan.cluster(target)) as sides:
+    with LinkClusters(plan, link, plan.cluster(source), plan.cluster(target)) as sides:
         sides.silent = {
             alias: error for alias, error in read.silent.items() if alias in link.clusters
         }
@@ -138,11 +138,11 @@ def _new(
             _look_again(with_lock, sides, role)
             for one in overtaken_transitions(read.states.values(), link.name):
                 _supersede(with_lock, one)
-            run = RunState(
+            run = TransitionContext(
                 sides, with_lock, request, clock, on_step,
                 method_in_force(link.procedure.fencing, stated=request.manual_fence), loss,
             )  # fmt: skip
-            return Carrier(run, draft).carry()
+            return TransitionExecutor(run, draft).carry()
         finally:
             with_lock.close()
 
@@ -163,7 +163,7 @@ def _go_on(
             remedy=f"replicator {held.kind} --link {link.name} "
             f"{'--resume' if request.resume else '--rollback'}",
         )  # fmt: skip
-    with Sides(plan, link, plan.cluster(held.source), plan.cluster(held.target)) as sides:
+    with LinkClusters(plan, link, plan.cluster(held.source), plan.cluster(held.target)) as sides:
         sides.look(request.unreachable_after_seconds)
         options = held.options
         asked = replace(
@@ -178,18 +178,18 @@ def _go_on(
         journal = _journal(sides, header, clock)
         try:
             journal.seize()
-            run = RunState(
+            run = TransitionContext(
                 sides, journal, asked, clock, on_step,
                 method_in_force(link.procedure.fencing, stated=asked.manual_fence), stated,
             )  # fmt: skip
             draft = _draft(journal.header, None, stated, sides)
             taking_back = request.roll_back or bool(why_ended(journal.header))
-            return Carrier(run, draft, taking_back=taking_back).carry()
+            return TransitionExecutor(run, draft, taking_back=taking_back).carry()
         finally:
             journal.close()
 
 
-def _journal(sides: Sides, header: TransitionRecord, clock: Clock) -> Journal:
+def _journal(sides: LinkClusters, header: TransitionRecord, clock: Clock) -> Journal:
     return Journal(sides, header, clock=clock)
 
 
@@ -198,7 +198,7 @@ def _supersede(journal: Journal, held: TransitionRecord) -> None:
     journal.end_other(held.model_copy(update={"state": "superseded"}))
 
 
-def _look_again(journal: Journal, sides: Sides, seen: Role) -> None:
+def _look_again(journal: Journal, sides: LinkClusters, seen: Role) -> None:
     """Under the lock: the link is as it was looked at before the question, on either side.
 
     Hours may lie between the look and the answer. Of two operators whose journals stand on different
@@ -247,7 +247,7 @@ def _check(checked: Preflight) -> Loss:
 
 
 def _draft(
-    header: TransitionRecord, checked: Preflight | None, loss: Loss, sides: Sides
+    header: TransitionRecord, checked: Preflight | None, loss: Loss, sides: LinkClusters
 ) -> TransitionReport:
     return TransitionReport(
         id=header.id, kind=header.kind, link=header.link,

@@ -8,22 +8,22 @@ from pathlib import Path
 from replicator.control.store.role_records import SalvageRecord
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.lag import (
+    ends_at_rest,
     lag_of,
     link_keys,
     log_ends,
     measure_lag,
-    settled_ends,
     stored_checkpoints,
 )
 from replicator.failover.clusters.link_clusters import by_key, by_topic
-from replicator.failover.clusters.reverse_flow import place_starts, prepare_way
+from replicator.failover.clusters.reverse_flow import place_starts, prepare_reverse_flow
 from replicator.failover.clusters.tail import export_tail, read_tail
-from replicator.failover.clusters.tail_writer import Injector
-from replicator.failover.rules.machine import Facts, Step
+from replicator.failover.clusters.tail_writer import TailWriter
+from replicator.failover.rules.machine import Step, TransitionFacts
 from replicator.failover.rules.report import Loss, TopicLoss
-from replicator.failover.steps.fence_steps import keep_writers_off
+from replicator.failover.steps.fence_steps import fence_writers
 from replicator.failover.steps.switchover import SETTLE_SECONDS, Done
-from replicator.failover.steps.transition_context import RunState
+from replicator.failover.steps.transition_context import TransitionContext
 from replicator.identifiers import TopicPartition
 
 CATCH_UP_SECONDS = 3600.0
@@ -32,10 +32,10 @@ CATCH_UP_SECONDS = 3600.0
 class FailbackSteps:
     """Steps until the reversed flow mirrors; for one run."""
 
-    def __init__(self, run: RunState) -> None:
+    def __init__(self, run: TransitionContext) -> None:
         self._run = run
 
-    def facts(self, step: Step, *, waited_seconds: float) -> Facts:
+    def facts(self, step: Step, *, waited_seconds: float) -> TransitionFacts:
         """How far the reversed flow is behind the end it had when it began."""
         patience = CATCH_UP_SECONDS
         sides = self._run.sides
@@ -46,16 +46,18 @@ class FailbackSteps:
                 lag = sum(measure_lag(sides, sides.old, goal).values()) if goal else 0
             except ReplicatorError as error:
                 self._run.say(step, error.message)
-        return Facts(lag_records=lag, waited_seconds=waited_seconds, patience_seconds=patience)
+        return TransitionFacts(
+            lag_records=lag, waited_seconds=waited_seconds, patience_seconds=patience
+        )
 
     def rejoin(self) -> Done:
         """The returning side is told who is active; writers that still use it are kept off."""
         run, sides = self._run, self._run.sides
         said = "no method declared"
         if run.fencing is not None:
-            keep_writers_off(run, sides.new, run.fencing)
+            fence_writers(run, sides.new, run.fencing)
             said = run.fencing.method
-        ends = settled_ends(sides, sides.new, clock=run.clock, patience_seconds=SETTLE_SECONDS)
+        ends = ends_at_rest(sides, sides.new, clock=run.clock, patience_seconds=SETTLE_SECONDS)
         if ends is None:
             raise RefusedError(
                 f"SPLIT_BRAIN: writers still write on {sides.new.alias}, and {sides.old.alias} is "
@@ -118,7 +120,7 @@ class FailbackSteps:
         if run.journal.header.options.get("tail") != "inject":
             return Done(f"{total} records are kept aside", {"injected": 0})
         # Opened first: how far it got is read when nobody else can put anything there any more.
-        injector = Injector(
+        injector = TailWriter(
             sides.old, topology=sides.topology, link=sides.link.name,
             transition=run.journal.header.id, source=sides.new.alias,
             provenance=sides.flow(sides.new).policy.provenance,
@@ -166,7 +168,7 @@ class FailbackSteps:
     def realign(self) -> Done:
         """The reversed flow begins where the active side's own records begin."""
         run, sides = self._run, self._run.sides
-        wrong = prepare_way(sides, sides.old, clock=run.clock)
+        wrong = prepare_reverse_flow(sides, sides.old, clock=run.clock)
         if wrong:
             raise RefusedError(
                 f"the reversed flow cannot work: {wrong[0]}", subject=sides.link.name,

@@ -6,25 +6,25 @@ from replicator.failover.clusters.groups_move import GroupMove, positions_on_new
 from replicator.failover.clusters.lag import link_keys, stored_checkpoints
 from replicator.failover.clusters.link_clusters import by_topic
 from replicator.failover.clusters.reverse_flow import fence_lanes
-from replicator.failover.rules.machine import Facts, Step
-from replicator.failover.steps.fence_steps import keep_writers_off, let_writers_on
+from replicator.failover.rules.machine import Step, TransitionFacts
+from replicator.failover.steps.fence_steps import fence_writers, unfence_writers
 from replicator.failover.steps.preflight import Preflight
 from replicator.failover.steps.switchover import Done
-from replicator.failover.steps.transition_context import RunState
+from replicator.failover.steps.transition_context import TransitionContext
 
 
 class FailoverSteps:
     """Steps of promoting a side while the other may be gone; for one run."""
 
-    def __init__(self, run: RunState) -> None:
+    def __init__(self, run: TransitionContext) -> None:
         self._run = run
 
     def close(self) -> None:
         """Nothing is kept open."""
 
-    def facts(self, _step: Step, *, waited_seconds: float) -> Facts:
+    def facts(self, _step: Step, *, waited_seconds: float) -> TransitionFacts:
         """A failover waits for nothing."""
-        return Facts(waited_seconds=waited_seconds)
+        return TransitionFacts(waited_seconds=waited_seconds)
 
     def declare(self) -> Done:
         """The old side is declared lost: nothing is copied from it any more."""
@@ -118,7 +118,7 @@ class FailoverSteps:
         if fencing is None or fencing.method == "manual":
             return "no method"
         try:
-            keep_writers_off(run, sides.old, fencing)
+            fence_writers(run, sides.old, fencing)
         except ReplicatorError as error:
             return f"could not be: {error.message}"
         return fencing.method
@@ -126,7 +126,7 @@ class FailoverSteps:
     def release(self) -> Done:
         """Writers are let on the new side."""
         run, sides = self._run, self._run.sides
-        let_writers_on(run, sides.new)
+        unfence_writers(run, sides.new)
         opened_ms = run.journal.now_ms()
         hooks = run.hooks(Step.RELEASE, "after-promote")
         return Done(

@@ -8,12 +8,12 @@ from replicator.control.store.role_records import FenceRecord
 from replicator.failover.clusters.fencing import FencePlan, lower_fence, plan_fence, raise_fence
 from replicator.failover.clusters.lag import link_keys
 from replicator.failover.steps.journal import TakenOverError
-from replicator.failover.steps.transition_context import RunState
+from replicator.failover.steps.transition_context import TransitionContext
 from replicator.policy.procedure import Fencing
 from replicator.topology.plan import ClusterPlan
 
 
-def keep_writers_off(run: RunState, cluster: ClusterPlan, fencing: Fencing) -> str:
+def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> str:
     """Keeps writers off a side, on record before and after; returns what a command said.
 
     Raises:
@@ -48,7 +48,7 @@ def keep_writers_off(run: RunState, cluster: ClusterPlan, fencing: Fencing) -> s
     return ran.output.strip() if ran is not None else ""
 
 
-def let_writers_on(run: RunState, cluster: ClusterPlan) -> bool:
+def unfence_writers(run: TransitionContext, cluster: ClusterPlan) -> bool:
     """Takes down the fence of a side, if there is one; returns whether there was.
 
     Raises:
@@ -63,7 +63,7 @@ def let_writers_on(run: RunState, cluster: ClusterPlan) -> bool:
     return True
 
 
-def take_fences_down(run: RunState) -> list[str]:
+def lower_fences(run: TransitionContext) -> list[str]:
     """Takes down what this transition put up, and nothing else; returns what was done, for people.
 
     Raises:
@@ -72,12 +72,12 @@ def take_fences_down(run: RunState) -> list[str]:
     done: list[str] = []
     for cluster in (run.sides.old, run.sides.new):
         record = run.fence_record(cluster)
-        if record is not None and _ours(run, record) and let_writers_on(run, cluster):
+        if record is not None and _ours(run, record) and unfence_writers(run, cluster):
             done.append(f"writers are let on {cluster.alias} again")
     return done
 
 
-def _ours(run: RunState, record: FenceRecord) -> bool:
+def _ours(run: TransitionContext, record: FenceRecord) -> bool:
     """Whether this transition put a fence up; one from before stands because its side is passive."""
     header = run.journal.header
     return record.transition == header.id if record.transition else record.at_ms >= header.at_ms

@@ -13,9 +13,9 @@ from replicator.control.store.base import Record
 from replicator.control.store.role_records import RoleRecord, StepRecord, TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, RefusedError, ReplicatorError
-from replicator.failover.clusters.link_clusters import CLIENT_ID, Sides
+from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.failover.rules.locks import Lock, open_transition
-from replicator.failover.rules.machine import Progress, Step
+from replicator.failover.rules.machine import Step, TransitionProgress
 from replicator.identifiers import control_topic, transition_transactional_id
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.kafka.log_writer import LogWriter
@@ -33,7 +33,7 @@ class TakenOverError(RefusedError):
 class Journal:
     """Reads and writes for one transition; for one thread."""
 
-    def __init__(self, sides: Sides, header: TransitionRecord, *, clock: Clock) -> None:
+    def __init__(self, sides: LinkClusters, header: TransitionRecord, *, clock: Clock) -> None:
         self.header = header
         self.state = ControlState()
         self._sides = sides
@@ -92,7 +92,7 @@ class Journal:
             remedy=f"Look at 'replicator history --link {self.header.link}', then ask again.",
         )  # fmt: skip
 
-    def note_taking_back(self, reason: str) -> None:
+    def note_rollback(self, reason: str) -> None:
         """From now on this transition can only be taken back, by whoever goes on with it."""
         if TAKING_BACK not in self.header.options:
             options = {**self.header.options, TAKING_BACK: reason}
@@ -130,14 +130,14 @@ class Journal:
 
     # Steps.
 
-    def progress(self, steps: tuple[Step, ...], *, taking_back: bool) -> Progress:
+    def progress(self, steps: tuple[Step, ...], *, taking_back: bool) -> TransitionProgress:
         """What is done so far, by the records read last."""
         done = {
             Step(record.step)
             for record in self.state.steps(self.header.link, self.header.id)
             if record.state == "done" and record.step in set(steps)
         }
-        return Progress(steps, frozenset(done), taking_back)
+        return TransitionProgress(steps, frozenset(done), taking_back)
 
     def step(self, step: Step) -> StepRecord | None:
         """The record of a step."""

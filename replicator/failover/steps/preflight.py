@@ -13,7 +13,7 @@ from replicator.failover.clusters.lag import (
     oldest_missing_seconds,
     stored_checkpoints,
 )
-from replicator.failover.clusters.link_clusters import Sides
+from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.rules.loss import loss_by_contact, loss_by_ends, unknown_loss
 from replicator.failover.rules.report import Check, Loss
 from replicator.failover.rules.request import TransitionRequest
@@ -28,7 +28,7 @@ MOVING_SECONDS = 5.0
 class Preflight:
     """Checks of one transition before it begins; for one thread."""
 
-    sides: Sides
+    sides: LinkClusters
     request: TransitionRequest
     role: Role
     clock: Clock

@@ -5,14 +5,17 @@ from dataclasses import dataclass, field
 from replicator.control.store.base import Record
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.groups_move import GroupMove, GroupsSeen
-from replicator.failover.clusters.lag import link_keys, look_past_fence, measure_lag
-from replicator.failover.clusters.lag import settled_ends as ends_at_rest
+from replicator.failover.clusters.lag import ends_at_rest, link_keys, look_past_fence, measure_lag
 from replicator.failover.clusters.link_clusters import by_key, by_topic
-from replicator.failover.clusters.reverse_flow import fence_lanes, place_starts, prepare_way
-from replicator.failover.rules.machine import Facts, Step
-from replicator.failover.steps.fence_steps import keep_writers_off, let_writers_on
+from replicator.failover.clusters.reverse_flow import (
+    fence_lanes,
+    place_starts,
+    prepare_reverse_flow,
+)
+from replicator.failover.rules.machine import Step, TransitionFacts
+from replicator.failover.steps.fence_steps import fence_writers, unfence_writers
 from replicator.failover.steps.journal import TakenOverError
-from replicator.failover.steps.transition_context import RunState, TakeBackError
+from replicator.failover.steps.transition_context import RollBackError, TransitionContext
 from replicator.identifiers import TopicPartition
 
 SETTLE_SECONDS = 10.0
@@ -28,10 +31,10 @@ class Done:
     records: tuple[Record, ...] = ()
 
 
-class SwitchSteps:
+class SwitchoverSteps:
     """Steps of turning a link while both sides answer; for one run."""
 
-    def __init__(self, run: RunState) -> None:
+    def __init__(self, run: TransitionContext) -> None:
         self._run = run
         self._groups: GroupMove | None = None
         self._seen: GroupsSeen | None = None
@@ -45,18 +48,18 @@ class SwitchSteps:
 
     # What holds now.
 
-    def facts(self, step: Step, *, waited_seconds: float) -> Facts:
+    def facts(self, step: Step, *, waited_seconds: float) -> TransitionFacts:
         """Looks at both sides; what could not be read is not known."""
         request = self._run.request
         patience = request.groups_seconds if step is Step.VERIFY else request.drain_seconds
-        unknown = Facts(waited_seconds=waited_seconds, patience_seconds=patience)
+        unknown = TransitionFacts(waited_seconds=waited_seconds, patience_seconds=patience)
         sides = self._run.sides
         fenced = by_key(self._run.journal.evidence(Step.FENCE).get("ends"))
         try:
             bypass, now = look_past_fence(sides, fenced, clock=self._run.clock)
             if bypass is not None:
                 self._bypass = bypass.words()
-                return Facts(fence_holds=False, waited_seconds=waited_seconds)
+                return TransitionFacts(fence_holds=False, waited_seconds=waited_seconds)
             self._ends = now
             lag = sum(measure_lag(sides, sides.old, now).values())
             ready: bool | None = None
@@ -66,7 +69,7 @@ class SwitchSteps:
         except ReplicatorError as error:
             self._run.say(step, error.message)
             return unknown
-        return Facts(
+        return TransitionFacts(
             lag_records=lag,
             fence_holds=True,
             groups_ready=ready,
@@ -74,7 +77,7 @@ class SwitchSteps:
             patience_seconds=patience,
         )
 
-    def why_taken_back(self, reason: str) -> str:
+    def rollback_reason(self, reason: str) -> str:
         """The reason with what was seen."""
         return f"{reason} ({self._bypass})" if self._bypass else reason
 
@@ -88,9 +91,9 @@ class SwitchSteps:
     def prepare(self) -> Done:
         """The way back is applied and rests."""
         sides = self._run.sides
-        wrong = prepare_way(sides, sides.new, clock=self._run.clock)
+        wrong = prepare_reverse_flow(sides, sides.new, clock=self._run.clock)
         if wrong:
-            raise TakeBackError(
+            raise RollBackError(
                 f"the way back would not work: {wrong[0]}", subject=sides.link.name,
                 remedy="Mend that first; nothing was changed for writers and readers.",
             )  # fmt: skip
@@ -101,15 +104,15 @@ class SwitchSteps:
         """Writers are kept off the old side, and it is looked at whether they are."""
         run, sides = self._run, self._run.sides
         if run.fencing is None:
-            raise TakeBackError("no way to keep writers off", subject=sides.link.name)
+            raise RollBackError("no way to keep writers off", subject=sides.link.name)
         try:
-            said = [keep_writers_off(run, sides.old, run.fencing)]
+            said = [fence_writers(run, sides.old, run.fencing)]
             if run.fencing.fence_passive:
-                said.append(keep_writers_off(run, sides.new, run.fencing))
+                said.append(fence_writers(run, sides.new, run.fencing))
         except TakenOverError:
             raise
         except RefusedError as error:
-            raise TakeBackError(
+            raise RollBackError(
                 error.message, subject=error.subject, remedy=error.remedy
             ) from error
         ends = ends_at_rest(
@@ -119,7 +122,7 @@ class SwitchSteps:
             patience_seconds=min(SETTLE_SECONDS, run.request.drain_seconds),
         )
         if ends is None:
-            raise TakeBackError(
+            raise RollBackError(
                 "writers still write on the old side, the fence does not hold",
                 subject=f"cluster:{sides.old.alias}",
                 remedy="Stop the writers that the fence does not reach, then try again.",
@@ -163,10 +166,10 @@ class SwitchSteps:
         fenced = by_key(run.journal.evidence(Step.FENCE).get("ends"))
         bypass, now = look_past_fence(sides, fenced, clock=run.clock)
         if bypass is not None:
-            raise TakeBackError(bypass.words(), subject=f"cluster:{sides.old.alias}")
+            raise RollBackError(bypass.words(), subject=f"cluster:{sides.old.alias}")
         left = sum(measure_lag(sides, sides.old, now).values())
         if left:
-            raise TakeBackError(f"{left} records were not copied", subject=sides.link.name)
+            raise RollBackError(f"{left} records were not copied", subject=sides.link.name)
         starts = sides.offsets(sides.new, link_keys(sides, sides.new))
         return Done(
             f"{sides.new.alias} is active in epoch {run.role().epoch}, {lanes} lanes fenced",
@@ -187,7 +190,7 @@ class SwitchSteps:
     def release(self) -> Done:
         """Writers are let on the new side."""
         run, sides = self._run, self._run.sides
-        let_writers_on(run, sides.new)
+        unfence_writers(run, sides.new)
         opened_ms = run.journal.now_ms()
         hooks = run.hooks(Step.RELEASE, "after-promote")
         return Done(

@@ -7,7 +7,7 @@ from replicator.clock import Clock
 from replicator.control.store.role_records import FenceRecord, RoleRecord
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.hooks import hook_evidence, run_hooks
-from replicator.failover.clusters.link_clusters import Sides
+from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.rules.locks import overtaken
 from replicator.failover.rules.machine import Step
 from replicator.failover.rules.next_role import next_role, stands
@@ -19,7 +19,7 @@ from replicator.topology.plan import ClusterPlan
 from replicator.topology.roles import Role, RoleState, first_role, role_in_force
 
 
-class TakeBackError(ReplicatorError):
+class RollBackError(ReplicatorError):
     """A step found out that the transition must be taken back."""
 
     code = "REFUSED"
@@ -27,7 +27,7 @@ class TakeBackError(ReplicatorError):
 
 
 @dataclass(slots=True)
-class RunState:
+class TransitionContext:
     """One run of one transition; for one thread.
 
     Attributes:
@@ -35,7 +35,7 @@ class RunState:
         loss: as it was stated, and made exact where that became possible.
     """
 
-    sides: Sides
+    sides: LinkClusters
     journal: Journal
     request: TransitionRequest
     clock: Clock
@@ -106,7 +106,7 @@ class RunState:
             by=self.journal.header.by, reason=reason, transition=transition,
         )  # fmt: skip
 
-    def tell_away(self, record: RoleRecord, *, needed: bool) -> None:
+    def write_to_other_cluster(self, record: RoleRecord, *, needed: bool) -> None:
         """Puts the role on the other side as well.
 
         Raises:
@@ -126,7 +126,7 @@ class RunState:
         """Writes a role on both sides, the journal's first."""
         record = self.role_record(active, state, reason)
         self.journal.write([record])
-        self.tell_away(record, needed=needed)
+        self.write_to_other_cluster(record, needed=needed)
         return record
 
     # Fences on record.
@@ -151,7 +151,7 @@ class RunState:
         """Runs the hooks of a moment unless they ran; returns what they said.
 
         Raises:
-            TakeBackError: one failed, and the procedure can still be taken back.
+            RollBackError: one failed, and the procedure can still be taken back.
         """
         held = self.journal.evidence(step).get(moment)
         if isinstance(held, list):
@@ -169,5 +169,5 @@ class RunState:
         if moment != "after-promote" and header.kind != "failover":
             for one in ran:
                 if not one.ok:
-                    raise TakeBackError(f"the {moment} hook {one.what} failed: {one.output}")
+                    raise RollBackError(f"the {moment} hook {one.what} failed: {one.output}")
         return hook_evidence(ran)

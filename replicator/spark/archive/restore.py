@@ -21,7 +21,7 @@ from replicator.spark.archive.parquet import read_files
 from replicator.spark.archive.restore_task import CLIENT_ID, DONE_DDL, RestoreOrder, restore_rows
 from replicator.spark.archive.restoring import (
     PROGRESS_PARTITIONS,
-    Progress,
+    RestoreProgress,
     Selection,
     chosen_files,
     decode_progress,
@@ -45,7 +45,7 @@ _SEEN_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RestoreRequest:
     """What is restored into which cluster.
 
     Attributes:
@@ -63,7 +63,7 @@ class Wanted:
     append: bool = False
 
 
-def restore(session: SparkSession, folder: str, wanted: Wanted) -> JsonObject:
+def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonObject:
     """Restores what is wanted; ``{"restore", "records", "skipped", "topics"}``.
 
     Records that an earlier, interrupted run of the same restore wrote are counted as skipped.
@@ -118,7 +118,7 @@ def _with_topics(selection: Selection, topics: tuple[str, ...]) -> Selection:
     return replace(selection, topics=topics)
 
 
-def _check(archive: Archive, wanted: Wanted, selection: Selection) -> None:
+def _check(archive: Archive, wanted: RestoreRequest, selection: Selection) -> None:
     missing = unknown_topics(archive, selection.topics)
     if missing:
         raise InputError(
@@ -200,7 +200,7 @@ def _claim(
         _refuse_held(admin, order, new)
     with LogWriter(order.target, topic, client_id=CLIENT_ID) as writer:
         for key in new:
-            claim = Progress(order.restore, *key, target_id=ids[key[0]])
+            claim = RestoreProgress(order.restore, *key, target_id=ids[key[0]])
             writer.write([claim.encode()], partition=progress_partition(*key))
 
 

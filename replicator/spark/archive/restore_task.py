@@ -16,7 +16,7 @@ from replicator.kafka.errors import kafka_errors, map_kafka_error
 from replicator.kafka.settings import producer_config
 from replicator.policy.provenance import find_hops, with_hop
 from replicator.spark.archive.restoring import (
-    Progress,
+    RestoreProgress,
     decode_progress,
     progress_key,
     progress_partition,
@@ -207,7 +207,7 @@ class PartitionWriter:
             error, subject=self._subject, doing=f"write {self._target_topic}/{self._partition}"
         )
 
-    def _stored(self) -> Progress:
+    def _stored(self) -> RestoreProgress:
         number = progress_partition(self._topic, self._partition)
         stored = read_compacted(
             self._order.target,

@@ -48,7 +48,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RestoreProgress:
     """One partition of a restore: archived offsets below ``next_offset`` are on the target.
 
     ``target_id`` is the id of the target's topic: in one that was made anew since, nothing is.
@@ -82,14 +82,16 @@ def progress_key(restore: str, topic: str, partition: int) -> bytes:
     )  # fmt: skip
 
 
-def decode_progress(restore: str, topic: str, partition: int, value: bytes | None) -> Progress:
+def decode_progress(
+    restore: str, topic: str, partition: int, value: bytes | None
+) -> RestoreProgress:
     """Reads stored progress; the beginning where there is none.
 
     Raises:
         StoredFormatError: an unknown version, or not ours.
     """
     if value is None:
-        return Progress(restore, topic, partition)
+        return RestoreProgress(restore, topic, partition)
     try:
         found = decode_value(value)
         if found["v"] != VERSION:
@@ -97,7 +99,7 @@ def decode_progress(restore: str, topic: str, partition: int, value: bytes | Non
                 f"progress of a restore has version {found['v']}, this release reads {VERSION}",
                 remedy="Run the release that wrote it, or a newer one.",
             )
-        return Progress(
+        return RestoreProgress(
             restore, topic, partition, int(found["nextOffset"]), int(found["records"]),
             str(found.get("targetId", "")),
         )  # fmt: skip

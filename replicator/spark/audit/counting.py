@@ -11,7 +11,7 @@ from replicator.identifiers import TopicPartition
 from replicator.spark.audit.ledger import Bucket, Ledger, Reached
 from replicator.spark.verify.cases import Case
 from replicator.spark.verify.fingerprint import EXPECTED, OTHERS, SOURCE, TARGET
-from replicator.spark.verify.marks import marks_of
+from replicator.spark.verify.marks import fingerprints_of
 from replicator.topology.plan import PairPlan
 
 _NO_CUT = 2**62
@@ -45,7 +45,7 @@ def counted(
     """Counts by case, side, excuse, bucket and whether the copy lies behind the cut."""
     # Copies behind the cut are kept apart, not left out: the next round begins at the first of them.
     open_ended = [replace(case, cut=_NO_CUT) for case in cases]
-    marks = marks_of(session, pair, open_ended)
+    marks = fingerprints_of(session, pair, open_ended)
     cuts = session.createDataFrame(
         [(case.number, case.cut) for case in cases], "case int, cut bigint"
     )

@@ -39,7 +39,7 @@ _PARQUET_DDL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AuditRequest:
     """What is audited.
 
     Attributes:
@@ -60,7 +60,9 @@ class Wanted:
 class Auditor:
     """Audits one flow; whoever audits it last fences an earlier one."""
 
-    def __init__(self, session: SparkSession, plan: Plan, wanted: Wanted, *, clock: Clock) -> None:
+    def __init__(
+        self, session: SparkSession, plan: Plan, wanted: AuditRequest, *, clock: Clock
+    ) -> None:
         """Reads the books of earlier rounds.
 
         Raises:

@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 from replicator.clock import SystemClock
-from replicator.control.backfill.handover import hand_back, read_settled_control
+from replicator.control.backfill.handover import hand_back, read_control_past_open_transactions
 from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.roles.read import in_force
 from replicator.errors import ReplicatorError
@@ -51,7 +51,7 @@ def copy_history(topology_file: Path, flow: str) -> None:
         require_spark()
     except SparkUnavailableError as error:
         automatic = {str(one.link) for one in pair.flows if one.policy.bulk_sync.mode == "auto"}
-        seeds = unfinished(read_settled_control(plan, pair), pair)
+        seeds = unfinished(read_control_past_open_transactions(plan, pair), pair)
         mine = [seed for seed in seeds if seed.by == CONTROLLER and seed.link in automatic]
         if not mine:
             raise

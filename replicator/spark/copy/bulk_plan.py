@@ -4,12 +4,12 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from replicator.control.backfill.estimate import SeedEstimate, seed_estimate
-from replicator.control.backfill.facts import read_history
-from replicator.control.backfill.handover import read_settled_control
-from replicator.control.backfill.ranges import SeedRange, plan_ranges, seed_record
+from replicator.control.backfill.estimate import BackfillEstimate, backfill_estimate
+from replicator.control.backfill.facts import read_backfill_facts
+from replicator.control.backfill.handover import read_control_past_open_transactions
+from replicator.control.backfill.ranges import BackfillRange, backfill_record, plan_ranges
 from replicator.control.lanes.desired import lane_settings
-from replicator.control.store.records import Seed, TopicRecord
+from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import InputError, NotFoundError
@@ -23,7 +23,7 @@ class BulkPlan:
     """What is to be copied for one pair of clusters; ``job`` names it over all its runs."""
 
     pair: PairPlan
-    ranges: tuple[SeedRange, ...]
+    ranges: tuple[BackfillRange, ...]
     control: ControlState
     job: str
     keeps_latest: bool = False
@@ -43,13 +43,13 @@ class BulkPlan:
         """Whether an earlier run was interrupted."""
         return any(one.resumed for one in self.ranges)
 
-    def estimates(self) -> tuple[SeedEstimate, ...]:
+    def estimates(self) -> tuple[BackfillEstimate, ...]:
         """The same by topic, with the time it may take."""
-        topics: dict[tuple[str, str], list[SeedRange]] = {}
+        topics: dict[tuple[str, str], list[BackfillRange]] = {}
         for one in self.ranges:
             topics.setdefault((one.flow.link, one.record.topic), []).append(one)
         return tuple(
-            seed_estimate(
+            backfill_estimate(
                 flow=str(self.pair.id),
                 topic=topic,
                 records=sum(one.records for one in ranges),
@@ -77,14 +77,14 @@ def survey(
         ClusterError: a cluster does not answer.
     """
     try:
-        control = read_settled_control(plan, pair)
+        control = read_control_past_open_transactions(plan, pair)
     except NotFoundError as error:
         raise never_applied(pair) from error
     if control.layout(pair.source.alias) is None:
         raise never_applied(pair)
     flows = [flow for flow in pair.flows if flow.policy.runtime == "workers"]
     _known(topics, control, flows)
-    facts = read_history(plan, pair, flows, control)
+    facts = read_backfill_facts(plan, pair, flows, control)
     ranges = plan_ranges(flows, control, facts, topics=topics, keeps_latest=keeps_latest)
     held = {one.key: control.seed(*_identity(one)) for one in ranges if one.resumed}
     if only_by is not None:
@@ -104,16 +104,16 @@ def never_applied(pair: PairPlan) -> InputError:
     )
 
 
-def declarations(found: BulkPlan, *, run: str, by: str, at_ms: int) -> tuple[Seed, ...]:
+def declarations(found: BulkPlan, *, run: str, by: str, at_ms: int) -> tuple[BackfillRecord, ...]:
     """The records that say what this run copies."""
     return tuple(
-        seed_record(one, run=run, at_ms=at_ms, by=by, keeps_latest=found.keeps_latest)
+        backfill_record(one, run=run, at_ms=at_ms, by=by, keeps_latest=found.keeps_latest)
         for one in found.ranges
     )
 
 
 def orders(
-    plan: Plan, pair: PairPlan, ranges: Iterable[SeedRange], *, run: str, at_once: int,
+    plan: Plan, pair: PairPlan, ranges: Iterable[BackfillRange], *, run: str, at_once: int,
     ends_seed: bool = True,
 ) -> tuple[CopyOrder, ...]:  # fmt: skip
     """One order per range; a flow's budget is split over as many tasks as run at once."""
@@ -154,7 +154,7 @@ def work_of(record: TopicRecord, partition: int, accept_gap: str = "") -> Partit
 
 def unfinished(
     control: ControlState, pair: PairPlan, topics: Sequence[str] = ()
-) -> tuple[Seed, ...]:
+) -> tuple[BackfillRecord, ...]:
     """History that some run has begun to copy and not finished."""
     return tuple(
         seed
@@ -165,7 +165,7 @@ def unfinished(
     )
 
 
-def _identity(one: SeedRange) -> tuple[str, str, str, int]:
+def _identity(one: BackfillRange) -> tuple[str, str, str, int]:
     return one.flow.source, one.flow.link, one.record.topic, one.partition
 
 

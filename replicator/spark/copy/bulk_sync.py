@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replicator.clock import Clock
-from replicator.control.backfill.handover import read_settled_control, take_from_lanes
+from replicator.control.backfill.handover import (
+    read_control_past_open_transactions,
+    take_from_lanes,
+)
 from replicator.control.store.state import ControlState
 from replicator.identifiers import JsonObject
 from replicator.spark.base.failures import task_errors
@@ -81,7 +84,7 @@ def run_bulk(
             results = (*thinned, *copy_all(session, left))
         else:
             results = copy_all(session, wanted)
-    control = read_settled_control(plan, found.pair)
+    control = read_control_past_open_transactions(plan, found.pair)
     every = (*results, *_finished_before(control, found.pair, found.job, results))
     facts = RunFacts(
         topology=plan.topology,

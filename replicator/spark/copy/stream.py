@@ -20,11 +20,15 @@ from typing import TYPE_CHECKING
 import structlog
 
 from replicator.clock import Clock
-from replicator.control.backfill.facts import read_history
-from replicator.control.backfill.handover import hand_back, read_settled_control, take_from_lanes
-from replicator.control.backfill.stream_partitions import held_by_streams, to_be_taken
+from replicator.control.backfill.facts import read_backfill_facts
+from replicator.control.backfill.handover import (
+    hand_back,
+    read_control_past_open_transactions,
+    take_from_lanes,
+)
+from replicator.control.backfill.stream_partitions import copied_by_streams, partitions_to_take
 from replicator.control.roles.read import in_force
-from replicator.control.store.records import FlowRates, Seed
+from replicator.control.store.records import BackfillRecord, FlowRates
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import WorkerRecordWriter
 from replicator.control.worker.pair_view import WorkerIdentity
@@ -47,7 +51,7 @@ log = structlog.get_logger("spark")
 
 
 @dataclass(slots=True)
-class Moved:
+class MovedCounts:
     """What micro-batches copied since it was last asked, by link; written by Spark's callback."""
 
     by_link: dict[str, tuple[int, int]]
@@ -85,7 +89,7 @@ class FlowStream:
         self._plan = in_force(require_plan(topology_file))
         self._pair = find_pair(self._plan, flow)
         self._run = f"stream.{secrets.token_hex(4)}"
-        self._moved = Moved({}, threading.Lock())
+        self._moved = MovedCounts({}, threading.Lock())
         self._query: StreamingQuery | None = None
         require_spark_runtime(self._pair)
 
@@ -104,7 +108,7 @@ class FlowStream:
         )
         with tempfile.TemporaryDirectory(prefix="replicator-stream-") as folder:
             try:
-                self._take(read_settled_control(self._plan, self._pair))
+                self._take(read_control_past_open_transactions(self._plan, self._pair))
                 self._watch(Path(folder), interval_seconds, stopping, record)
             finally:
                 with contextlib.suppress(Exception):  # the driver's own end may have ended it
@@ -155,10 +159,10 @@ class FlowStream:
             log.info("the flow is not Spark's any more", flow=self._flow, reason=error.message)
             return False
         self._plan, self._pair = plan, pair
-        control = read_settled_control(plan, pair)
+        control = read_control_past_open_transactions(plan, pair)
         others = [
             seed
-            for seed in held_by_streams(control, pair.source.alias)
+            for seed in copied_by_streams(control, pair.source.alias)
             if seed.run != self._run and seed.link in _links(pair)
         ]
         if others:
@@ -170,12 +174,12 @@ class FlowStream:
     def _take(self, control: ControlState) -> None:
         at_ms = round(self._clock.now() * 1000)
         flows = _streamed(self._pair)
-        seeds = to_be_taken(flows, control, run=self._run, by=self._by, at_ms=at_ms)
+        seeds = partitions_to_take(flows, control, run=self._run, by=self._by, at_ms=at_ms)
         if not seeds:
             return
-        facts = read_history(self._plan, self._pair, flows, control)
+        facts = read_backfill_facts(self._plan, self._pair, flows, control)
         latest = {str(flow.link) for flow in flows if flow.policy.start_from.kind == "latest"}
-        placed: list[Seed] = []
+        placed: list[BackfillRecord] = []
         for seed in seeds:
             start = (facts.ends if seed.link in latest else facts.starts).get(_key(seed))
             if start is not None:  # else its leader did not answer: it joins at a later look
@@ -221,8 +225,8 @@ class FlowStream:
         )
 
     def _give_back(self) -> None:
-        control = read_settled_control(self._plan, self._pair)
-        held = held_by_streams(control, self._pair.source.alias)
+        control = read_control_past_open_transactions(self._plan, self._pair)
+        held = copied_by_streams(control, self._pair.source.alias)
         mine = [seed for seed in held if seed.run == self._run]
         hand_back(self._plan, self._pair, mine, clock=self._clock)
         log.info("given back", flow=self._flow, partitions=len(mine))
@@ -242,13 +246,13 @@ def require_spark_runtime(pair: PairPlan) -> None:
         )
 
 
-def release_streams(plan: Plan, pair: PairPlan, *, clock: Clock) -> Sequence[Seed]:
+def release_streams(plan: Plan, pair: PairPlan, *, clock: Clock) -> Sequence[BackfillRecord]:
     """Gives back what a stream that died still holds; returns what that was.
 
     Raises:
         ReplicatorError: the target does not answer; the same call again goes on.
     """
-    held = held_by_streams(read_settled_control(plan, pair), pair.source.alias)
+    held = copied_by_streams(read_control_past_open_transactions(plan, pair), pair.source.alias)
     hand_back(plan, pair, held, clock=clock)
     return held
 
@@ -261,5 +265,5 @@ def _links(pair: PairPlan) -> frozenset[str]:
     return frozenset(str(flow.link) for flow in _streamed(pair))
 
 
-def _key(seed: Seed) -> tuple[str, int]:
+def _key(seed: BackfillRecord) -> tuple[str, int]:
     return seed.topic, seed.partition

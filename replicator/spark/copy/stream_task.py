@@ -12,13 +12,13 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
-from replicator.control.backfill.handover import read_settled_control
-from replicator.control.backfill.stream_partitions import held_by_streams
+from replicator.control.backfill.handover import read_control_past_open_transactions
+from replicator.control.backfill.stream_partitions import copied_by_streams
 from replicator.control.lanes.desired import lane_settings
 from replicator.control.lanes.layout import lane_in
 from replicator.control.roles.read import in_force
 from replicator.control.store.read import read_all_checkpoints
-from replicator.control.store.records import Seed, TopicRecord
+from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
@@ -75,7 +75,7 @@ class _Held:
 
     flow: FlowPlan
     record: TopicRecord
-    seed: Seed
+    seed: BackfillRecord
 
 
 class CopyReader(DataSourceStreamReader):
@@ -92,7 +92,7 @@ class CopyReader(DataSourceStreamReader):
         with task_errors():
             plan, pair = self._wanted()
             checkpoints = read_all_checkpoints(plan, pair, client_id=CLIENT_ID)
-            held = self._held(pair, read_settled_control(plan, pair))
+            held = self._held(pair, read_control_past_open_transactions(plan, pair))
             return offsets_json(
                 {key: checkpoints[key].offset for key in held if key in checkpoints}
             )
@@ -109,7 +109,7 @@ class CopyReader(DataSourceStreamReader):
         """Where the source's logs end now; of partitions that are held and not paused."""
         with task_errors():
             plan, pair = self._wanted()
-            control = read_settled_control(plan, pair)
+            control = read_control_past_open_transactions(plan, pair)
             moving = [
                 key
                 for key, one in self._held(pair, control).items()
@@ -127,7 +127,7 @@ class CopyReader(DataSourceStreamReader):
         """One task per partition that has something new."""
         with task_errors():
             plan, pair = self._wanted()
-            control = read_settled_control(plan, pair)
+            control = read_control_past_open_transactions(plan, pair)
             starts, ends = keyed_offsets(start), keyed_offsets(end)
             held = self._held(pair, control)
             grown = {
@@ -158,7 +158,7 @@ class CopyReader(DataSourceStreamReader):
     def _held(self, pair: PairPlan, control: ControlState) -> dict[TopicPartition, _Held]:
         flows = {str(flow.link): flow for flow in pair.flows}
         found: dict[TopicPartition, _Held] = {}
-        for seed in held_by_streams(control, pair.source.alias):
+        for seed in copied_by_streams(control, pair.source.alias):
             record = control.topic(seed.source, seed.link, seed.topic)
             if seed.run != self._run or seed.state != "seeding" or seed.link not in flows:
                 continue

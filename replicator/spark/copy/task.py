@@ -12,11 +12,11 @@ from functools import cache
 
 from replicator.clock import Clock, SystemClock
 from replicator.control.lanes.layout import lane_in
-from replicator.control.store.records import Seed
+from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.lane.bounded_copy import Errand, Tally
+from replicator.dataplane.lane.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.lane.range_copy import PATIENCE_SECONDS, RangeOutcome, copy_range
-from replicator.dataplane.progress.partition_state import Route
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.errors import RefusedError
 from replicator.identifiers import control_topic, seed_transactional_id
@@ -97,7 +97,7 @@ def copy_order(
     _quiet_collector()
     clock = clock or SystemClock()
     permit = _Permit(order)
-    errand = Errand(
+    errand = BoundedCopy(
         writer=seed_transactional_id(
             order.topology, order.source.alias, order.target.alias,
             order.work.topic, order.work.partition,
@@ -105,8 +105,8 @@ def copy_order(
         start=order.start,
         end=order.end,
         clock=clock,
-        last_words=(
-            (lambda tally, route: permit.last_words(tally, route, round(clock.now() * 1000)))
+        final_record=(
+            (lambda tally, route: permit.final_record(tally, route, round(clock.now() * 1000)))
             if order.ends_seed
             else None
         ),
@@ -137,7 +137,7 @@ class _Permit:
 
     def __init__(self, order: CopyOrder) -> None:
         self._order = order
-        self._held: Seed | None = None
+        self._held: BackfillRecord | None = None
 
     def given(self, spec: LaneSpec) -> bool:
         """Reads the control topic to its end, past whatever is open in it."""
@@ -164,7 +164,9 @@ class _Permit:
             and lane_in(block, work.topic, work.partition) == spec.lane
         )
 
-    def last_words(self, tally: Tally, route: Route, at_ms: int) -> tuple[str, bytes, bytes | None]:
+    def final_record(
+        self, tally: RangeTotals, route: PartitionState, at_ms: int
+    ) -> tuple[str, bytes, bytes | None]:
         """The seed is done, and with what."""
         if self._held is None:
             raise RuntimeError("a range cannot end before it was permitted to begin")
@@ -200,7 +202,7 @@ class _Permit:
         return result_of(held)
 
 
-def result_of(done: Seed) -> CopyResult:
+def result_of(done: BackfillRecord) -> CopyResult:
     """The result that a finished range left in the control topic."""
     return CopyResult(
         topic=done.topic,
@@ -236,7 +238,7 @@ def _spec(order: CopyOrder) -> LaneSpec:
 
 
 def _result(order: CopyOrder, outcome: RangeOutcome, *, now_ms: int) -> CopyResult:
-    tally = outcome.tally or Tally(outcome.position, order.end)
+    tally = outcome.tally or RangeTotals(outcome.position, order.end)
     return CopyResult(
         topic=order.work.topic,
         partition=order.work.partition,
@@ -257,5 +259,5 @@ def _hexadecimal(checksum: int) -> str:
     return f"{checksum:08x}"
 
 
-def _seconds(tally: Tally, now_ms: int) -> float:
+def _seconds(tally: RangeTotals, now_ms: int) -> float:
     return round(max(0, now_ms - tally.began_ms) / 1000, 3) if tally.began_ms else 0.0

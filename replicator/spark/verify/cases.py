@@ -45,7 +45,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class CaseFacts:
     """What is known of one source partition and its copy.
 
     Attributes:
@@ -91,7 +91,7 @@ class Case:
 
     number: int
     mode: Mode
-    facts: Facts
+    facts: CaseFacts
     source_from: int
     source_to: int
     target_from: int
@@ -106,7 +106,7 @@ class Case:
         return f"{facts.rules.source}/{facts.topic}/{facts.partition}/".encode()
 
 
-def make_case(number: int, facts: Facts) -> Case:
+def make_case(number: int, facts: CaseFacts) -> Case:
     """Decides how a partition is compared, and over which interval."""
     mode = _mode(facts)
     cut, target_to = _ends(facts, mode)
@@ -141,13 +141,13 @@ def segment_of(bounds: Sequence[int], offset: int) -> int:
     return bisect_right(bounds, offset)
 
 
-def _mode(facts: Facts) -> Mode:
+def _mode(facts: CaseFacts) -> Mode:
     if facts.source.compacted or facts.target.compacted:
         return "latest"
     return "origin" if facts.rules.provenance == "full" else "content"
 
 
-def _ends(facts: Facts, mode: Mode) -> tuple[int, int]:
+def _ends(facts: CaseFacts, mode: Mode) -> tuple[int, int]:
     """The cut, and where reading the target ends."""
     cut = min(facts.copied_to or 0, max(facts.source.end, facts.source.start))
     if facts.copied_to is None:
@@ -161,7 +161,7 @@ def _ends(facts: Facts, mode: Mode) -> tuple[int, int]:
     return known[-1].source + 1, known[-1].target + 1
 
 
-def _starts(facts: Facts, mode: Mode, cut: int) -> tuple[int, int]:
+def _starts(facts: CaseFacts, mode: Mode, cut: int) -> tuple[int, int]:
     """Where judging begins on the source, and where reading the target begins."""
     source_from, target_from = facts.source.start, facts.target.start
     first = facts.pairs[0] if facts.pairs else None

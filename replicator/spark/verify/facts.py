@@ -18,13 +18,13 @@ from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.offsets import OffsetPoint
 from replicator.offsets.index import index_pairs
-from replicator.offsets.stored import CheckpointsView, StoredLines
+from replicator.offsets.stored import CheckpointsView, StoredPartitions
 from replicator.policy.naming import carries_source
 from replicator.policy.provenance import find_hops, parse_hops
 from replicator.policy.topic_config import ConfigValue
 from replicator.spark.base.ranges import Range
 from replicator.spark.source.scan import RangeScanner
-from replicator.spark.verify.cases import Facts, Rules, Side
+from replicator.spark.verify.cases import CaseFacts, Rules, Side
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
 CLIENT_ID = "replicator-verify"
@@ -48,8 +48,8 @@ class _Read:
 
     plan: Plan
     pair: PairPlan
-    before: StoredLines
-    after: StoredLines
+    before: StoredPartitions
+    after: StoredPartitions
     here: _Bounds
     there: _Bounds
     gaps: Mapping[TopicPartition, Sequence[GapTaken]]
@@ -58,7 +58,7 @@ class _Read:
 
 def collect_facts(
     plan: Plan, pair: PairPlan, *, topics: frozenset[str], from_ms: int | None
-) -> list[Facts]:
+) -> list[CaseFacts]:
     """Facts of every replicated partition of a pair; of these source topics only, when any are given.
 
     Raises:
@@ -112,7 +112,7 @@ def _replicated(control: ControlState, pair: PairPlan, topics: frozenset[str]) -
     return [record for record in records if not topics or record.topic in topics]
 
 
-def _stored(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> StoredLines:
+def _stored(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> StoredPartitions:
     view = CheckpointsView(
         plan.topology, pair.source.alias, pair.target, admin=admin, client_id=CLIENT_ID
     )
@@ -146,12 +146,12 @@ def _known(
     return found
 
 
-def _facts(read: _Read, record: TopicRecord, partition: int) -> Facts:
+def _facts(read: _Read, record: TopicRecord, partition: int) -> CaseFacts:
     flow = _flow(read.pair, record)
     stored = read.before.of(record.topic, partition)
     quarantined = read.quarantined.get((record.topic, partition), ())
     gaps = read.gaps.get((record.topic, partition), ())
-    return Facts(
+    return CaseFacts(
         topic=record.topic,
         target_topic=record.target,
         partition=partition,
@@ -242,7 +242,7 @@ def _by_partition(found: Iterable[_Placed]) -> dict[TopicPartition, list[_Placed
     return placed
 
 
-def _with_oldest_copy(facts: Facts, pair: PairPlan) -> Facts:
+def _with_oldest_copy(facts: CaseFacts, pair: PairPlan) -> CaseFacts:
     """Where the target's log lost its start, looks at what it begins with now."""
     if facts.target.start == 0 or facts.rules.provenance != "full":
         return facts

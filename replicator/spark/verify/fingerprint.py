@@ -17,7 +17,7 @@ from replicator.dataplane.copy.source_message import (
     ProducedHeaders,
     SourceMessage,
 )
-from replicator.dataplane.transport.delivery import Outcome
+from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
 from replicator.policy.provenance import parse_hops
@@ -58,7 +58,7 @@ _ZERO = ord("0")
 _DIGITS = 18
 
 
-class Mark(NamedTuple):
+class Fingerprint(NamedTuple):
     """What is known of one record; ``origin`` is the source offset, -1 where it is not known."""
 
     offset: int
@@ -79,7 +79,7 @@ def fingerprints(case: Case, side: int, cluster: ClusterPlan) -> Iterator[pa.Rec
         if side == SOURCE
         else Range(facts.target_topic, facts.partition, case.target_from, case.target_to)
     )
-    reader = SourceMarks(case) if side == SOURCE else TargetMarks(case)
+    reader = SourceFingerprints(case) if side == SOURCE else TargetFingerprints(case)
     with RangeScanner(cluster, client_id="replicator-verify") as scanner:
         for scanned in scanner.scan(wanted):
             marks = [mark for mark in reader.marks(scanned) if mark is not None]
@@ -87,7 +87,7 @@ def fingerprints(case: Case, side: int, cluster: ClusterPlan) -> Iterator[pa.Rec
                 yield _batch(case, side, marks)
 
 
-class SourceMarks:
+class SourceFingerprints:
     """What the flow's rules make of the records of a source partition."""
 
     def __init__(self, case: Case) -> None:
@@ -101,7 +101,7 @@ class SourceMarks:
         self._timed = not case.facts.target.appends_time
         self._keyed = case.mode == "latest"
 
-    def marks(self, scanned: Scanned) -> Iterator[Mark]:
+    def marks(self, scanned: Scanned) -> Iterator[Fingerprint]:
         """One per record."""
         aside, gaps = self._case.facts.aside, self._case.facts.gaps
         for message, headers in zip(scanned.messages, scanned.headers, strict=True):
@@ -114,14 +114,14 @@ class SourceMarks:
                     mark = mark._replace(excuse=GIVEN_UP)
             yield mark
 
-    def _mark(self, message: SourceMessage, headers: Headers | None, offset: int) -> Mark:
+    def _mark(self, message: SourceMessage, headers: Headers | None, offset: int) -> Fingerprint:
         key, value, at = message.key(), message.value(), message.timestamp()[1]
         excuse = EXPECTED
         content: Sequence[tuple[str, bytes | None]] = headers or _EMPTY
         if headers is UNREADABLE:
             excuse = QUARANTINED
         elif headers is not None or self._rewriter.active:
-            outcome = Outcome()
+            outcome = CopyOutcome()
             hop = f"{self._case.hop_prefix.decode()}{offset}"
             try:
                 written = self._rewriter.rewrite(message, headers or [], hop, outcome)
@@ -134,10 +134,10 @@ class SourceMarks:
                 content = without_last_hop(_plain(written.headers))[0]
         digest = content_digest(key, value, content, at if self._timed else NO_TIME)
         match = key_digest(key) if self._keyed else None
-        return Mark(offset, offset, digest, match, at, excuse, False, value is None)
+        return Fingerprint(offset, offset, digest, match, at, excuse, False, value is None)
 
 
-class TargetMarks:
+class TargetFingerprints:
     """Which source record each record of the target says it is, and what it holds."""
 
     def __init__(self, case: Case) -> None:
@@ -150,12 +150,12 @@ class TargetMarks:
         self._keyed = case.mode == "latest"
         self._alias = case.facts.rules.source.encode()
 
-    def marks(self, scanned: Scanned) -> Iterator[Mark | None]:
+    def marks(self, scanned: Scanned) -> Iterator[Fingerprint | None]:
         """One per record; None for records outside of the interval that is judged."""
         for message, headers in zip(scanned.messages, scanned.headers, strict=True):
             yield self._mark(message, headers)
 
-    def _mark(self, message: SourceMessage, headers: Headers | None) -> Mark | None:
+    def _mark(self, message: SourceMessage, headers: Headers | None) -> Fingerprint | None:
         case = self._case
         content: Sequence[tuple[str, bytes | None]] = _EMPTY
         origin, ours = self._only_hop(headers), True
@@ -174,7 +174,7 @@ class TargetMarks:
         digest = content_digest(key, value, kept, at if self._timed else NO_TIME)
         match = key_digest(key) if self._keyed else None
         excuse = EXPECTED if ours else self._others
-        return Mark(message.offset(), origin, digest, match, at, excuse, back, value is None)
+        return Fingerprint(message.offset(), origin, digest, match, at, excuse, back, value is None)
 
     def _only_hop(self, headers: Headers | None) -> int:
         """The source offset in a record's one header, which is our one hop; -1 where it is not so.
@@ -216,7 +216,7 @@ def _plain(headers: ProducedHeaders) -> Sequence[tuple[str, bytes | None]]:
     ]
 
 
-def _batch(case: Case, side: int, marks: Sequence[Mark]) -> pa.RecordBatch:
+def _batch(case: Case, side: int, marks: Sequence[Fingerprint]) -> pa.RecordBatch:
     count = len(marks)
     hashes = np.frombuffer(b"".join(mark.digest for mark in marks), "<i8").reshape(count, 2)
     offsets = np.fromiter((mark.offset for mark in marks), "i8", count)

@@ -13,7 +13,7 @@ from replicator.spark.verify.fingerprint import DDL, SOURCE, TARGET, fingerprint
 from replicator.topology.plan import ClusterPlan, PairPlan
 
 
-def marks_of(session: SparkSession, pair: PairPlan, cases: Sequence[Case]) -> DataFrame:
+def fingerprints_of(session: SparkSession, pair: PairPlan, cases: Sequence[Case]) -> DataFrame:
     """The marks of both sides; each log of a partition is read by one task, in order."""
     tasks = _tasks([_lean(case) for case in cases])
     clusters: dict[int, ClusterPlan] = {SOURCE: pair.source, TARGET: pair.target}

@@ -23,7 +23,7 @@ MODES = {
 
 
 @dataclass(slots=True)
-class Tally:
+class VerifyTotals:
     """Counts of one case in one hour; hashes are sums without carry over the compared records."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Tally:
     source_hash: int = 0
     target_hash: int = 0
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "VerifyTotals") -> None:
         """Adds another one to this one."""
         for name, number in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + number
@@ -61,25 +61,25 @@ class Tally:
         }
 
 
-Tallies = Mapping[tuple[int, int], Tally]
+Tallies = Mapping[tuple[int, int], VerifyTotals]
 """By number of the case and hour (milliseconds of its start)."""
 
 
 def tallied(
     rows: Iterable[Mapping[str, int | None]], wrong: Iterable[Mapping[str, int | None]]
-) -> dict[tuple[int, int], Tally]:
+) -> dict[tuple[int, int], VerifyTotals]:
     """Tallies from counts over all rows; anomalies only from what was found wrong in the end.
 
     Args:
         rows: case, hour, excuse, compared, excused, others, sourceHash, targetHash.
         wrong: case, hour, and a number for each anomaly.
     """
-    found: dict[tuple[int, int], Tally] = {}
+    found: dict[tuple[int, int], VerifyTotals] = {}
     for row in rows:
-        tally = found.setdefault((row["case"] or 0, row["hour"] or 0), Tally())
+        tally = found.setdefault((row["case"] or 0, row["hour"] or 0), VerifyTotals())
         excused = row["excused"] or 0
         tally.add(
-            Tally(
+            VerifyTotals(
                 {name: row[name] or 0 for name in ("compared", "others")},
                 {REASONS[row["excuse"] or 0]: excused} if excused else {},
                 row["sourceHash"] or 0,
@@ -87,8 +87,8 @@ def tallied(
             )
         )
     for row in wrong:
-        tally = found.setdefault((row["case"] or 0, row["hour"] or 0), Tally())
-        tally.add(Tally({name: row[name] or 0 for name in ANOMALIES}))
+        tally = found.setdefault((row["case"] or 0, row["hour"] or 0), VerifyTotals())
+        tally.add(VerifyTotals({name: row[name] or 0 for name in ANOMALIES}))
     return found
 
 
@@ -111,10 +111,10 @@ def result_json(
         seconds: how long it took.
         report: folder of the report, if one was written.
     """
-    per_case: dict[int, Tally] = {case.number: Tally() for case in cases}
+    per_case: dict[int, VerifyTotals] = {case.number: VerifyTotals() for case in cases}
     for (number, _), tally in tallies.items():
         per_case[number].add(tally)
-    total = Tally()
+    total = VerifyTotals()
     for tally in per_case.values():
         total.add(tally)
     return {
@@ -131,7 +131,7 @@ def result_json(
     }
 
 
-def _topic(case: Case, tally: Tally) -> JsonObject:
+def _topic(case: Case, tally: VerifyTotals) -> JsonObject:
     facts = case.facts
     return {
         "topic": facts.topic,
@@ -149,7 +149,7 @@ def _topic(case: Case, tally: Tally) -> JsonObject:
     }
 
 
-def _hour(case: Case, hour: int, tally: Tally) -> JsonObject:
+def _hour(case: Case, hour: int, tally: VerifyTotals) -> JsonObject:
     return {
         "topic": case.facts.topic,
         "partition": case.facts.partition,

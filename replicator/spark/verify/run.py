@@ -18,7 +18,7 @@ from replicator.spark.verify.cases import Case, make_case
 from replicator.spark.verify.details import write_records
 from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.html import page
-from replicator.spark.verify.marks import marks_of
+from replicator.spark.verify.marks import fingerprints_of
 from replicator.spark.verify.result import result_json, tallied
 from replicator.topology.plan import PairPlan, Plan, find_pair
 
@@ -27,7 +27,7 @@ SHOWN_RECORDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class VerifyRequest:
     """What is to be compared.
 
     Attributes:
@@ -46,7 +46,7 @@ class Wanted:
 
 
 def verify_flow(
-    session: SparkSession, plan: Plan, wanted: Wanted, *, clock: Clock | None = None
+    session: SparkSession, plan: Plan, wanted: VerifyRequest, *, clock: Clock | None = None
 ) -> JsonObject:
     """Compares both sides of a flow; the object of ``verify -o json``.
 
@@ -87,14 +87,14 @@ def verify_flow(
 
 
 def _rows(
-    session: SparkSession, pair: PairPlan, cases: Sequence[Case], wanted: Wanted
+    session: SparkSession, pair: PairPlan, cases: Sequence[Case], wanted: VerifyRequest
 ) -> DataFrame:
     parts: list[DataFrame] = []
     for mode in ("origin", "content", "latest"):
         chosen = [case for case in cases if case.mode == mode]
         if not chosen:
             continue
-        marks = marks_of(session, pair, chosen)
+        marks = fingerprints_of(session, pair, chosen)
         if mode == "latest":
             cuts = session.createDataFrame(
                 [(case.number, case.cut) for case in chosen], "case int, cut bigint"

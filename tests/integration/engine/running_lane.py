@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from replicator.clock import SystemClock
-from replicator.dataplane.lane.idle_poller import RestRoom
+from replicator.dataplane.lane.idle_poller import IdlePoller
 from replicator.dataplane.lane.lane import Lane
 from replicator.dataplane.transport.lane_stats import PartitionStats
-from replicator.dataplane.transport.messages import Gap, LaneStopped, LogLine
+from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.offsets.index import LaneIndex
 from replicator.testing import wait_until
@@ -19,8 +19,8 @@ class RunningLane:
     """A lane's thread with everything it said."""
 
     def __init__(self, spec: LaneSpec) -> None:
-        self.said: list[LaneStopped | Gap | LogLine] = []
-        self.room = RestRoom()
+        self.said: list[LaneStopped | LostRange | LogLine] = []
+        self.room = IdlePoller()
         self.lane = Lane(
             spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock(),
             open_index=LaneIndex, room=self.room,
@@ -36,8 +36,8 @@ class RunningLane:
         return self.lane.stats
 
     @property
-    def gaps(self) -> list[Gap]:
-        return [each for each in self.said if isinstance(each, Gap)]
+    def gaps(self) -> list[LostRange]:
+        return [each for each in self.said if isinstance(each, LostRange)]
 
     @property
     def log(self) -> list[LogLine]:

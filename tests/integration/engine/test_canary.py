@@ -17,12 +17,12 @@ from replicator.control.tasks.canary import (
     CALM_INTERVAL_SECONDS,
     LOST_SECONDS,
     WATCHED_SECONDS,
-    canary_duty,
+    canary_task,
 )
-from replicator.control.tasks.task import DutyDesk
+from replicator.control.tasks.task import TaskContext
 from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.observability.figures import DutyFigures
+from replicator.observability.figures import TaskMetrics
 from replicator.testing import wait_until
 from replicator.topology.load import require_plan
 
@@ -108,7 +108,7 @@ def uncopied(tmp_path, unique, east, west):
     path.write_text(json.dumps(document))
     plan = require_plan(path)
     pair, clock = plan.pairs[0], ShiftedClock()
-    figures = {"dr": DutyFigures()}
+    figures = {"dr": TaskMetrics()}
     with (
         ClusterAdmin(pair.source, client_id="test") as source,
         ClusterAdmin(pair.target, client_id="test") as target,
@@ -120,20 +120,20 @@ def uncopied(tmp_path, unique, east, west):
         controller = PairController(
             pair, plan, source_admin=source, target_admin=target, clock=clock, client_id="test"
         )
-        duty = canary_duty(
-            DutyDesk(
+        task = canary_task(
+            TaskContext(
                 plan, pair, clock, "test", controller.store,
                 lambda: read_control(unique, pair.target, client_id="test"), figures,
             )
         )  # fmt: skip
 
         name = canary_topic(unique, "east", "west", "dr")
-        asyncio.run(duty.turn())  # makes the topic
+        asyncio.run(task.turn())  # makes the topic
 
         def sends():
             """One turn; whether it sent a canary."""
             before = end(east, name)
-            asyncio.run(duty.turn())
+            asyncio.run(task.turn())
             return end(east, name) > before
 
         def active():
@@ -143,7 +143,7 @@ def uncopied(tmp_path, unique, east, west):
 
         wait_until(active, timeout_seconds=30, describe="the canary's copy")
         yield plan, clock, figures["dr"], sends
-        duty.close()
+        task.close()
         controller.close()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.identifiers import ClusterAlias
 from replicator.kafka.admin import ClusterAdmin
-from replicator.mm2.adopt import Progress, read_progress
+from replicator.mm2.adopt import ConnectorProgress, read_progress
 from replicator.testing import LocalCluster
 from replicator.testing.checker.history import Seen
 from replicator.testing.cluster.jars import find_java, mirror_jars, package_file
@@ -146,19 +146,19 @@ class AdoptScene:
 
     # -- what MirrorMaker 2 left ------------------------------------------------------------------
 
-    def progress(self) -> Progress:
+    def progress(self) -> ConnectorProgress:
         """What it stored; nothing while that cannot be told."""
         target = self._target_plan()
         topic = f"mm2-offsets.{self.source.name}.internal"
         with ClusterAdmin(target, client_id="scene") as admin:
             if topic not in admin.topic_partitions():
-                return Progress({})
+                return ConnectorProgress({})
             try:
                 return read_progress(target, admin, topic, self.source.name, client_id="scene")
             except ReplicatorError as error:
                 # Its partitions get their leaders just now, or a transaction is open in it.
                 if error.retriable or isinstance(error, RefusedError):
-                    return Progress({})
+                    return ConnectorProgress({})
                 raise
 
     def copied_beyond(self, copies: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from replicator.cli.main import run_command
 from replicator.control.status.collect import collect_status
-from replicator.offsets.lines import crossings
+from replicator.offsets.lines import translation_paths
 from replicator.offsets.translator import Translator
 from replicator.topology.load import require_plan
 
@@ -182,7 +182,7 @@ def translate():
     def positions(plan, here, there, topic, *offsets, partition=0):
         translator = Translator(plan, client_id="test-offsets")
         opened.append(translator)
-        way = crossings(plan, here, there, topic, partition)[0]
+        way = translation_paths(plan, here, there, topic, partition)[0]
         translator.refresh([way])
         return [translator.cross(way, offset) for offset in offsets]
 

@@ -9,7 +9,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from replicator.clock import SystemClock
-from replicator.control.backfill.handover import read_settled_control, take_from_lanes
+from replicator.control.backfill.handover import (
+    read_control_past_open_transactions,
+    take_from_lanes,
+)
 from replicator.control.operator.apply import apply_plan
 from replicator.control.store.read import read_all_checkpoints
 from replicator.control.store.state import ControlState
@@ -84,7 +87,7 @@ class SeedLab:
         assert producer.flush(60) == 0
 
     def control(self) -> ControlState:
-        return read_settled_control(self.plan, self.pair)
+        return read_control_past_open_transactions(self.plan, self.pair)
 
     def positions(self) -> dict[tuple[str, int], int]:
         """Stored progress."""

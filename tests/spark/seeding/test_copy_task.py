@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from seed_lab import SeedLab
 
-from replicator.control.backfill.handover import forget_outlived, hand_back
+from replicator.control.backfill.handover import delete_expired, hand_back
 from replicator.control.backfill.retention import KEEP_MS
 from replicator.control.store.role_records import RoleRecord
 from replicator.dataplane.progress.checkpoint import Checkpoint
@@ -77,7 +77,7 @@ def test_a_finished_seed_is_forgotten_once_its_lane_has_moved_on(lab: SeedLab):
     lab.applied()
     (order,) = lab.taken()
     copy_order(order)
-    assert forget_outlived(lab.plan, lab.pair, clock=lab.clock) == 0
+    assert delete_expired(lab.plan, lab.pair, clock=lab.clock) == 0
     (done,) = lab.control().seeds("east")
     old = done.model_copy(update={"at_ms": done.at_ms - 2 * KEEP_MS})
     moved = Checkpoint(lab.topic, 0, offset=201, at_ms=done.at_ms)
@@ -86,7 +86,7 @@ def test_a_finished_seed_is_forgotten_once_its_lane_has_moved_on(lab: SeedLab):
     name = checkpoints_topic(lab.name, "east")
     with LogWriter(lab.pair.target, name, client_id="test") as writer:
         writer.write([(moved.key(), moved.value())], partition=order.lane)
-    assert forget_outlived(lab.plan, lab.pair, clock=lab.clock) == 1
+    assert delete_expired(lab.plan, lab.pair, clock=lab.clock) == 1
     assert lab.states() == {}
 
 

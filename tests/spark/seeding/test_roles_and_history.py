@@ -9,7 +9,10 @@ from role_changes import Operator
 
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
-from replicator.control.backfill.handover import read_settled_control, take_from_lanes
+from replicator.control.backfill.handover import (
+    read_control_past_open_transactions,
+    take_from_lanes,
+)
 from replicator.control.roles.read import in_force
 from replicator.control.store.read import read_all_checkpoints
 from replicator.errors import ReplicatorError
@@ -33,7 +36,7 @@ def declared(plan, pair):
 
 
 def states(plan, pair):
-    control = read_settled_control(plan, pair)
+    control = read_control_past_open_transactions(plan, pair)
     return {seed.state for seed in control.seeds(pair.source.alias)}
 
 

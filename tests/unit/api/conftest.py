@@ -8,7 +8,7 @@ from replicator.api.address import HttpAddress, bind
 from replicator.api.provider import PauseTarget
 from replicator.api.server import http_in_thread
 from replicator.errors import InputError, NotFoundError
-from replicator.observability.health import Verdict
+from replicator.observability.health import HealthVerdict
 
 STATUS: dict[str, Any] = {
     "topology": "retail",
@@ -18,22 +18,22 @@ STATUS: dict[str, Any] = {
     "flows": [],
 }
 
-YES = Verdict(ok=True)
+YES = HealthVerdict(ok=True)
 
 
 @dataclass
 class FakeWorker:
     """A worker with nothing behind it: knows one flow with one topic of two partitions."""
 
-    live_verdict: Verdict = YES
-    ready_verdict: Verdict = YES
+    live_verdict: HealthVerdict = YES
+    ready_verdict: HealthVerdict = YES
     failure: Exception | None = None
     changes: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def live(self) -> Verdict:
+    def live(self) -> HealthVerdict:
         return self.live_verdict
 
-    def ready(self) -> Verdict:
+    def ready(self) -> HealthVerdict:
         return self.ready_verdict
 
     async def status(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pytest
 
 from replicator.api.provider import PauseTarget
 from replicator.errors import RefusedError, UnreachableError
-from replicator.observability.health import Verdict
+from replicator.observability.health import HealthVerdict
 
 READS = ["/metrics", "/api/v1/status", "/api/v1/topology", "/api/v1/history", "/openapi.json"]
 
@@ -16,8 +16,8 @@ def test_reading_on_loopback_needs_no_token(reader_url, path):
 
 
 def test_probes_say_why_not(reader_url, worker):
-    worker.live_verdict = Verdict(False, ("loop 'discovery' is silent",))
-    worker.ready_verdict = Verdict(False, ("cluster 'east' cannot be reached",))
+    worker.live_verdict = HealthVerdict(False, ("loop 'discovery' is silent",))
+    worker.ready_verdict = HealthVerdict(False, ("cluster 'east' cannot be reached",))
     alive = httpx.get(f"{reader_url}/livez")
     ready = httpx.get(f"{reader_url}/readyz")
     assert (alive.status_code, ready.status_code) == (503, 503)

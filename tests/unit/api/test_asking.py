@@ -6,7 +6,7 @@ import pytest
 
 from replicator.api.asking import watch_release
 from replicator.errors import InputError
-from replicator.observability.health import Verdict
+from replicator.observability.health import HealthVerdict
 from replicator.testing import ManualClock
 
 LABELS = '{link="orders",flow="east->west"'
@@ -45,7 +45,7 @@ def test_it_waits_until_a_canary_of_every_link_came(canaries, reader_url):
 
 
 def test_a_worker_that_is_not_ready_in_time_is_named(canaries, reader_url):
-    canaries.ready_verdict = dataclasses.replace(Verdict(ok=False), reasons=("no brokers",))
+    canaries.ready_verdict = dataclasses.replace(HealthVerdict(ok=False), reasons=("no brokers",))
     health, _ = watch(reader_url)
     assert any("not ready: no brokers" in line for line in health.waiting_for)
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from replicator.drill.execution.execution import Played
-from replicator.drill.execution.settling import Settled
+from replicator.drill.execution.execution import Executed
+from replicator.drill.execution.settling import SettledCopies
 from replicator.drill.execution.steps import Step
 from replicator.drill.file.load import load_drill_text
 from replicator.drill.report.metrics import Seen as SeenRun
@@ -89,11 +89,11 @@ def report_of():
             fenced_by_word=False,
             shared=False,
         )
-        played = Played(
+        played = Executed(
             began_at=1000.0, fault_at=1010.0, in_force_at=1010.1, mended_at=1012.0,
             ended_at=1030.0, trouble=trouble, aborted=aborted, marks=[(1010.0, "network cut")],
         )  # fmt: skip
-        settled = Settled(events, check(events), "")
+        settled = SettledCopies(events, check(events), "")
         seen = SeenRun(drill, scene, played, settled, arrivals, frozenset({0}))
         run = Run(
             id=f"20260101-000000-{name}-{number:04d}",

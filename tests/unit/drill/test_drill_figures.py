@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.drill.file.abort_conditions import Look, look_at, reasons_to_abort
+from replicator.drill.file.abort_conditions import StatusLook, look_at, reasons_to_abort
 from replicator.drill.file.plan import Abort
 from replicator.drill.report.measure import Silence, longest_of, longest_silence, per_bucket
 
@@ -102,5 +102,5 @@ def test_a_drill_on_a_real_link_is_aborted_by_what_its_file_names_and_nothing_el
     assert len(reasons_to_abort(abort, bad, known=known, write_silence_seconds=0)) == 1
     never = Abort(None, None, ())
     assert not reasons_to_abort(
-        never, Look(1e9, known), known=frozenset(), write_silence_seconds=1e9
+        never, StatusLook(1e9, known), known=frozenset(), write_silence_seconds=1e9
     )

@@ -10,10 +10,10 @@ from replicator.dataplane.transport.lane_stats import (
 )
 from replicator.observability.build import Build
 from replicator.observability.figures import (
-    DutyFigures,
-    FlowFigures,
-    LinkFigures,
+    FlowMetrics,
+    LinkMetrics,
     MetricsSnapshot,
+    TaskMetrics,
     lag_records,
     lag_seconds,
 )
@@ -55,13 +55,13 @@ LANE = LaneStats(
     checkpoint_at_ms=55_000,
     pid=10,
 )
-FLOW_NOW = FlowFigures(
+FLOW_NOW = FlowMetrics(
     link="orders-dr",
     flow="east->west",
     state="replicating",
     lanes_missing=2,
     problem_codes=("CONFIG_DRIFT", "CONFIG_DRIFT", "TRUNCATED"),
-    duties=DutyFigures(
+    tasks=TaskMetrics(
         translations={"exact": 6, "bounded": 1},
         groups_synced_at_ms=57_500,
         canary_buckets=[0, 3, 1, *[0] * (len(LATENCY_BOUNDS_SECONDS) - 2)],
@@ -69,7 +69,7 @@ FLOW_NOW = FlowFigures(
         canary_lost=2,
     ),
 )
-LINK_NOW = LinkFigures(
+LINK_NOW = LinkMetrics(
     link="orders-dr",
     epoch=3,
     roles={"east": "passive", "west": "active"},
@@ -150,7 +150,7 @@ def test_round_trips_of_canaries_are_a_histogram_and_lost_ones_are_counted():
 
 
 def test_before_the_first_canary_its_histogram_is_empty():
-    flow = dataclasses.replace(FLOW_NOW, duties=DutyFigures())
+    flow = dataclasses.replace(FLOW_NOW, tasks=TaskMetrics())
     page = metrics().render(snapshot(LANE, flows=(flow,)))
     assert value(page, "canary_roundtrip_seconds_count") == 0
     assert value(page, "canary_lost_total") == 0
@@ -170,14 +170,14 @@ def test_the_partition_of_a_canary_is_none_of_the_flows():
 
 
 def test_before_the_first_sync_of_groups_there_is_no_age():
-    flow = dataclasses.replace(FLOW_NOW, duties=DutyFigures())
+    flow = dataclasses.replace(FLOW_NOW, tasks=TaskMetrics())
     names = {name for name, _ in samples(metrics().render(snapshot(LANE, flows=(flow,))))}
     assert "group_translation_total" in names
     assert "group_sync_age_seconds" not in names
 
 
 def test_only_the_worker_that_controls_a_flow_tells_of_its_groups():
-    flow = dataclasses.replace(FLOW_NOW, duties=None)
+    flow = dataclasses.replace(FLOW_NOW, tasks=None)
     names = {name for name, _ in samples(metrics().render(snapshot(LANE, flows=(flow,))))}
     assert not any(name.startswith(("group_", "canary_")) for name in names)
 
