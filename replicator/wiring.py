@@ -21,9 +21,9 @@ from replicator.control.worker.pair_view import PairView, WorkerIdentity
 from replicator.control.worker.topology_watch import TopologyWatch
 from replicator.dataplane.process.process_pool import LanePool
 from replicator.dataplane.process.spawn import LaneChild
-from replicator.dataplane.transport.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.errors import InputError
+from replicator.formats.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.identifiers import FlowId, worker_client_id
 from replicator.observability.figures import LinkMetrics
 from replicator.observability.health import Liveness

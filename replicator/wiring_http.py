@@ -13,8 +13,8 @@ from replicator.control.status.groups import survey_groups
 from replicator.control.status.unowned_lanes import unowned_lanes
 from replicator.control.store.worker_record import lane_problems
 from replicator.control.worker.pair_view import PairView
-from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.failover.run.history import history
+from replicator.formats.lane_stats import LaneStats
 from replicator.observability.figures import FlowMetrics, MetricsSnapshot
 from replicator.observability.health import (
     CanaryHealth,

@@ -1,80 +1,9 @@
-"""What metrics are made from: the shapes of figures, without knowing who gathers them.
-
-``LaneMetrics`` and ``PartitionMetrics`` are what ``dataplane.events.LaneStats`` and its partitions
-look like from here; layers forbid this room to import them. Pure.
-"""
+"""What metrics are made from: one snapshot of a worker per scrape. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-
-class PartitionMetrics(Protocol):
-    """One partition of a lane; counters count since the lane started; -1 is not yet known."""
-
-    @property
-    def topic(self) -> str: ...  # noqa: D102 - a field, described by the class
-    @property
-    def partition(self) -> int: ...  # noqa: D102
-    @property
-    def state(self) -> str: ...  # noqa: D102
-    @property
-    def position(self) -> int: ...  # noqa: D102
-    @property
-    def source_end(self) -> int: ...  # noqa: D102
-    @property
-    def timestamp_ms(self) -> int: ...  # noqa: D102
-    @property
-    def records(self) -> int: ...  # noqa: D102
-    @property
-    def bytes(self) -> int: ...  # noqa: D102
-
-
-class LaneMetrics(Protocol):
-    """One lane; counters count since its process took it; buckets are plain counts per bucket."""
-
-    @property
-    def pair(self) -> str: ...  # noqa: D102
-    @property
-    def link(self) -> str: ...  # noqa: D102
-    @property
-    def lane(self) -> int: ...  # noqa: D102
-    @property
-    def state(self) -> str: ...  # noqa: D102
-    @property
-    def partitions(self) -> Sequence[PartitionMetrics]: ...  # noqa: D102
-    @property
-    def records(self) -> int: ...  # noqa: D102
-    @property
-    def bytes(self) -> int: ...  # noqa: D102
-    @property
-    def dropped(self) -> Mapping[str, int]: ...  # noqa: D102
-    @property
-    def quarantined(self) -> int: ...  # noqa: D102
-    @property
-    def foreign_headers(self) -> int: ...  # noqa: D102
-    @property
-    def headers_omitted(self) -> int: ...  # noqa: D102
-    @property
-    def commits(self) -> int: ...  # noqa: D102
-    @property
-    def aborts(self) -> int: ...  # noqa: D102
-    @property
-    def unknown_outcomes(self) -> int: ...  # noqa: D102
-    @property
-    def throttle_wait_seconds(self) -> float: ...  # noqa: D102
-    @property
-    def latency_buckets(self) -> Sequence[int]: ...  # noqa: D102
-    @property
-    def latency_sum_seconds(self) -> float: ...  # noqa: D102
-    @property
-    def commit_buckets(self) -> Sequence[int]: ...  # noqa: D102
-    @property
-    def commit_sum_seconds(self) -> float: ...  # noqa: D102
-    @property
-    def checkpoint_at_ms(self) -> int: ...  # noqa: D102
-    @property
-    def pid(self) -> int: ...  # noqa: D102
+from replicator.formats.lane_stats import LaneStats, PartitionStats
 
 
 @dataclass(slots=True)
@@ -131,19 +60,19 @@ class MetricsSnapshot:
 
     now_ms: int
     plan_hash: str
-    lanes: Sequence[LaneMetrics]
+    lanes: Sequence[LaneStats]
     flows: Sequence[FlowMetrics]
     links: Sequence[LinkMetrics] = ()
 
 
-def lag_records(partition: PartitionMetrics) -> int | None:
+def lag_records(partition: PartitionStats) -> int | None:
     """Records left to read; None while position or end is not known."""
     if partition.source_end < 0 or partition.position < 0:
         return None
     return max(0, partition.source_end - partition.position)
 
 
-def lag_seconds(partition: PartitionMetrics, *, now_ms: int) -> float | None:
+def lag_seconds(partition: PartitionStats, *, now_ms: int) -> float | None:
     """Age of the last record read where any is left, 0 where none is; None when not known."""
     left = lag_records(partition)
     if left is None:

@@ -15,9 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample as Line
 
+from replicator.formats.lane_stats import LaneStats
 from replicator.observability.build import Build, current_build
 from replicator.observability.catalogue import CATALOGUE, PREFIX, Metric
-from replicator.observability.figures import LaneMetrics, MetricsSnapshot
+from replicator.observability.figures import MetricsSnapshot
 from replicator.observability.samples import Families, Sample
 from replicator.observability.totals import Totals
 
@@ -41,7 +42,7 @@ class Metrics:
         self._totals = Totals(buckets=len(self._bounds) + 1, detail=detail)
         self._lock = threading.Lock()
 
-    def observe(self, lanes: Iterable[LaneMetrics]) -> None:
+    def observe(self, lanes: Iterable[LaneStats]) -> None:
         """Adds statistics as they arrive from the lanes."""
         with self._lock:
             for lane in lanes:

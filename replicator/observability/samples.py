@@ -7,6 +7,7 @@ a scrape must stay cheap.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import is_canary_topic
 from replicator.observability.build import Build
 from replicator.observability.catalogue import (
@@ -22,7 +23,6 @@ from replicator.observability.catalogue import (
     Metric,
 )
 from replicator.observability.figures import (
-    LaneMetrics,
     MetricsSnapshot,
     TaskMetrics,
     lag_records,
@@ -99,7 +99,7 @@ class Families:
         for entry in CATALOGUE:
             yield entry, list(self._samples(entry.name))
 
-    def _look_at(self, lane: LaneMetrics) -> None:
+    def _look_at(self, lane: LaneStats) -> None:
         now = self._now.setdefault((lane.link, lane.pair), _FlowNow())
         now.lanes[lane.state] = now.lanes.get(lane.state, 0) + 1
         if lane.checkpoint_at_ms > 0:

@@ -11,8 +11,8 @@ observed message and its end is otherwise lost to the sum. Pure.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import is_canary_topic
-from replicator.observability.figures import LaneMetrics
 
 LaneKey = tuple[str, str, int]
 FlowKey = tuple[str, str]
@@ -76,7 +76,7 @@ class Totals:
             self.flows[link, flow] = totals
         return totals
 
-    def observe(self, lane: LaneMetrics) -> None:
+    def observe(self, lane: LaneStats) -> None:
         """Adds what this observation has more than the last one of the same life."""
         key = (lane.pair, lane.link, lane.lane)
         seen = _Life(

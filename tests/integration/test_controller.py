@@ -13,8 +13,8 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.read import read_checkpoints, read_control
 from replicator.control.store.records import Binding
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import AliasConflictError, FencedError, ReplicatorError
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.log_writer import LogWriter

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from replicator.cli.main import run_command
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.read import read_control
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.testing import commit_positions

@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.dataplane.transport.lane_stats import LaneStats
+from replicator.formats.lane_stats import LaneStats
 from replicator.observability.totals import Totals
 
 BUCKETS = 4

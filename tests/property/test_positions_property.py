@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.dataplane.lane.start_position import SourceLog, decide_start
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoint
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoint
 from replicator.policy.values import StartFrom
 
 offsets = st.integers(0, 100)

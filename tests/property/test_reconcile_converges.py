@@ -21,7 +21,7 @@ from replicator.control.reconcile.decide import reconcile
 from replicator.control.reconcile.decision_cache import DecisionCache
 from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
 from replicator.control.store.records import Block, Layout, Pause
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, TopicSync
 from replicator.problem import Problem

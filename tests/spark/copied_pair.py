@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from replicator.cli.main import run_command
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.read import read_control
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.offsets.index import LaneIndex

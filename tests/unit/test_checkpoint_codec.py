@@ -3,12 +3,12 @@
 import orjson
 import pytest
 
-from replicator.dataplane.progress.checkpoint import (
+from replicator.errors import StoredFormatError
+from replicator.formats.checkpoint import (
     Checkpoint,
     decode_checkpoint,
     decode_checkpoints,
 )
-from replicator.errors import StoredFormatError
 
 ONE = Checkpoint("orders", 3, 42, topic_id="A", records=7)
 

@@ -27,8 +27,8 @@ from replicator.control.store.records import (
     decode_record,
 )
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import StoredFormatError
+from replicator.formats.checkpoint import Checkpoint
 from replicator.kafka.wire_json import encode_key, encode_value
 from replicator.policy.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, Throttle, TopicSync

@@ -22,7 +22,6 @@ from replicator.control.store.role_records import (
     TransitionRecord,
 )
 from replicator.control.tasks.last_contact import contact
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import RefusedError
 from replicator.failover.clusters.fencing import lower_fence
 from replicator.failover.clusters.hooks import run_hooks
@@ -34,6 +33,7 @@ from replicator.failover.clusters.witness_client import witness_reaches
 from replicator.failover.rules.client_properties import client_properties
 from replicator.failover.rules.loss import loss_by_contact, loss_by_ends, unknown_loss
 from replicator.failover.rules.report import Loss, TransitionReport
+from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.procedure import Automatic, Fencing, Hook, Procedure
 from replicator.spark.archive.exported_tail import tail_to_parquet
 from replicator.topology.load import load_text

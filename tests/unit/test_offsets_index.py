@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from replicator.dataplane.progress.checkpoint import decode_checkpoint
 from replicator.errors import StoredFormatError
+from replicator.formats.checkpoint import decode_checkpoint
 from replicator.offsets.index import (
     FIRST_SLOT,
     RING,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import StoredFormatError
+from replicator.formats.checkpoint import Checkpoint
 from replicator.offsets.index import OffsetIndex, index_pairs
 from replicator.offsets.runs import Pair
 from replicator.offsets.stored import StoredPartitions

@@ -3,7 +3,7 @@
 import pytest
 
 from replicator.dataplane.lane.start_position import SourceLog, StartDecision, decide_start
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.values import StartFrom
 
 FACTS = SourceLog(topic_id="A", earliest=10, latest=50)

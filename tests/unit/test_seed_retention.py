@@ -5,7 +5,7 @@ import pytest
 from replicator.control.backfill.retention import CLOCKS_MS, KEEP_MS, expired
 from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 
 TOPIC = TopicRecord(
     source="east", link="link", topic="orders", target="orders", topic_id="a", partitions=3,

@@ -27,9 +27,9 @@ from replicator.control.store.records import (
 )
 from replicator.control.store.state import EMPTY
 from replicator.dataplane.lane.bounded_copy import TALLY, LatestPerKeyFilter, RangeTotalsEngine
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.dataplane.progress.partition_state import PartitionState, partition_states
 from replicator.dataplane.transport.spec import PartitionWork, handed_over
+from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.values import BulkSync, LinkPolicy, Selection, StartFrom
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
 

@@ -21,7 +21,7 @@ from replicator.control.store.records import (
     WorkerRecord,
 )
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan

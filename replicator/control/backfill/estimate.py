@@ -8,7 +8,7 @@ from typing import Literal
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.store.read import read_checkpoints
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import ClientPartition, open_consumer

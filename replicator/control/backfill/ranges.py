@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.topology.plan import FlowPlan
 

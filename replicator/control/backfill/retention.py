@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import ControlState
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 
 KEEP_MS = 24 * 3_600_000

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import Layout
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoint
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoint
 from replicator.kafka.wire_json import decode_key
 
 

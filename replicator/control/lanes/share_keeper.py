@@ -6,7 +6,7 @@ from replicator.control.lanes.throttle_shares import decide_shares, is_throttled
 from replicator.control.store.read import read_checkpoints
 from replicator.control.store.records import Share
 from replicator.control.store.state import ControlState
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.topology.plan import PairPlan, Plan

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import LaneShare, Layout, Share
 from replicator.control.store.state import ControlState
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.throttling import LaneNeed, split_budget
 from replicator.policy.values import PRIORITIES, Priority
 from replicator.topology.plan import FlowPlan, PairPlan

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from replicator.control.operator.mm2_adoption_starts import Start, find_starts
 from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
 from replicator.control.store.read import read_checkpoints
-from replicator.dataplane.progress.checkpoint import decode_checkpoints
 from replicator.errors import RefusedError
+from replicator.formats.checkpoint import decode_checkpoints
 from replicator.identifiers import TopicPartition, checkpoints_topic, membership_group
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.connect_groups import describe_worker_group

@@ -12,8 +12,8 @@ from replicator.control.lanes.layout import decide_layout, lane_in
 from replicator.control.operator.mm2_adoption import CLIENT_ID, Survey, own_checkpoints, survey
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.records import Layout
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import RefusedError
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_topic import ensure_compacted_topic

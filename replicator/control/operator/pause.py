@@ -13,8 +13,8 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.store.read import read_checkpoints, require_control
 from replicator.control.store.records import AcceptedGap, Lost, Pause, TopicRecord
 from replicator.control.store.state import ControlState
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.errors import InputError, RefusedError, ReplicatorError
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import JsonObject, checkpoints_topic, control_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.log_writer import LogWriter

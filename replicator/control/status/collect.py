@@ -11,8 +11,8 @@ from replicator.control.status.facts import GroupMember, PairFacts
 from replicator.control.status.report import status_report
 from replicator.control.store.read import read_checkpoints, read_control
 from replicator.control.store.state import ControlState
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.errors import ReplicatorError
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import (
     JsonObject,
     TopicPartition,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.control.store.worker_record import FRESH_SECONDS
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_stream
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from replicator.control.store.state import EMPTY, ControlState
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.errors import (
     InputError,
     NotFoundError,
 )
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import (
     TopicPartition,
     checkpoints_topic,

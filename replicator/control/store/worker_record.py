@@ -6,8 +6,8 @@ from typing import Protocol
 
 from replicator.clock import Clock
 from replicator.control.store.records import CanaryPart, FlowRates, ProblemPart, WorkerRecord
-from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.errors import ReplicatorError
+from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import LinkName, control_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.observability.figures import TaskMetrics

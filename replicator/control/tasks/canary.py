@@ -20,8 +20,8 @@ from replicator.blocking import finished
 from replicator.control.store.state import ControlState
 from replicator.control.tasks.canary_clients import CanaryClients
 from replicator.control.tasks.task import TaskContext
-from replicator.dataplane.transport.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.errors import AlreadyExistsError, NotFoundError, ReplicatorError
+from replicator.formats.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.topics import NewTopicSpec

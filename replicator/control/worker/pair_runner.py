@@ -26,9 +26,9 @@ from replicator.control.worker.pair_problems import PairProblems
 from replicator.control.worker.pair_view import PairView, WorkerIdentity
 from replicator.dataplane.process.membership import Lanes, Membership
 from replicator.dataplane.process.process_pool import LanePool
-from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.dataplane.transport.messages import LaneStopped
 from replicator.errors import FencedError, ReplicatorError
+from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import checkpoints_topic, membership_group, worker_client_id
 from replicator.kafka.admin import ClusterAdmin
 from replicator.topology.plan import PairPlan, Plan

@@ -18,9 +18,9 @@ from replicator.clock import Clock
 from replicator.dataplane.copy.engine_protocol import Engine
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.lane.session import Session
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.dataplane.progress.partition_state import PartitionState, RouteTable
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.formats.checkpoint import Checkpoint
 
 TALLY = "seed"
 """Field of a checkpoint that holds the tally of an unfinished range."""

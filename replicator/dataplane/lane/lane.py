@@ -22,10 +22,10 @@ from replicator.dataplane.lane.slow_range import RetryRange
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.transport.lane_stats import LaneState, LaneStats
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
+from replicator.formats.lane_stats import LaneState, LaneStats
 from replicator.kafka.client import KafkaException
 from replicator.kafka.errors import map_kafka_error
 

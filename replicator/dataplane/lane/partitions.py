@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from replicator.dataplane.lane.seek import read_from
 from replicator.dataplane.lane.session_clients import LaneClients
 from replicator.dataplane.lane.start_position import StartDecision
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.dataplane.progress.partition_state import PartitionState, partition_states
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.client import ClientPartition
 

@@ -6,11 +6,11 @@ from replicator.clock import Clock
 from replicator.dataplane.lane.session import Session
 from replicator.dataplane.lane.start_position import StartDecision
 from replicator.dataplane.lane.takeover import decide_starts, read_lane_records
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, UnreachableError
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import (

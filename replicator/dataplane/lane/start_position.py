@@ -8,7 +8,7 @@ put into words that are stored with the checkpoint (policy ``report``).
 from dataclasses import dataclass
 from typing import Literal
 
-from replicator.dataplane.progress.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.values import OnTruncation, StartFrom
 
 

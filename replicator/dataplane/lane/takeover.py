@@ -7,10 +7,10 @@ back: the checkpoints read here are the whole truth.
 from collections.abc import Iterable, Mapping
 
 from replicator.dataplane.lane.start_position import SourceLog, StartDecision, decide_start
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted

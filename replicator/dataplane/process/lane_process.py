@@ -16,7 +16,6 @@ from replicator.clock import SystemClock
 from replicator.dataplane.lane.idle_poller import IdlePoller
 from replicator.dataplane.lane.lane import Lane, MayStart
 from replicator.dataplane.progress.index_notes import OpenIndex
-from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.dataplane.transport.messages import (
     LaneStopped,
     LogLine,
@@ -29,6 +28,7 @@ from replicator.dataplane.transport.messages import (
     encode,
 )
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.formats.lane_stats import LaneStats
 
 STATS_SECONDS = 0.5
 

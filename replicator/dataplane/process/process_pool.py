@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable
 
 from replicator.dataplane.process.spawn import LaneChild, start_child
-from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.dataplane.transport.messages import (
     LaneStopped,
     LogLine,
@@ -21,6 +20,7 @@ from replicator.dataplane.transport.messages import (
     encode,
 )
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.formats.lane_stats import LaneStats
 
 LaneKey = tuple[str, int]
 """Pair as people write it, and lane number."""

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from replicator.dataplane.transport.delivery import CopyOutcome
-from replicator.dataplane.transport.lane_stats import (
+from replicator.formats.lane_stats import (
     LATENCY_BOUNDS_SECONDS,
     LaneState,
     LaneStats,

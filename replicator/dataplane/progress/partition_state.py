@@ -6,9 +6,9 @@ and Checkpoint. A Route joins the two while the lane runs.
 
 from collections.abc import Sequence
 
-from replicator.dataplane.progress.checkpoint import Checkpoint
-from replicator.dataplane.transport.lane_stats import PartitionStateName, PartitionStats
 from replicator.dataplane.transport.spec import PartitionWork
+from replicator.formats.checkpoint import Checkpoint
+from replicator.formats.lane_stats import PartitionStateName, PartitionStats
 from replicator.identifiers import is_canary_topic
 
 

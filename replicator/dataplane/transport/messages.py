@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import orjson
 from pydantic import Field, TypeAdapter
 
-from replicator.dataplane.transport.lane_stats import LaneStats
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.formats.lane_stats import LaneStats
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from replicator.clock import Clock
 from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.store.read import read_checkpoints
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
 from replicator.offsets.probe import PartitionProbe
 from replicator.topology.plan import ClusterPlan

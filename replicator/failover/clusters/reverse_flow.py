@@ -10,9 +10,9 @@ from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.controller_writer import ControllerWriter, Placed
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.failover.clusters.lag import stored_checkpoints
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.policy.values import BulkSync
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan

@@ -15,8 +15,8 @@ from running_lane import PATIENCE_SECONDS, RunningLane
 
 from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
 from replicator.dataplane.lane.takeover import read_lane_records
-from replicator.dataplane.progress.checkpoint import Checkpoint, decode_checkpoints
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic, quarantine_topic
 from replicator.kafka.wire_json import decode_value
 from replicator.policy.values import StartFrom, Throttle

@@ -6,9 +6,9 @@ from typing import Any
 from replicator.clock import SystemClock
 from replicator.dataplane.lane.idle_poller import IdlePoller
 from replicator.dataplane.lane.lane import Lane
-from replicator.dataplane.transport.lane_stats import PartitionStats
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.formats.lane_stats import PartitionStats
 from replicator.offsets.index import LaneIndex
 from replicator.testing import wait_until
 

@@ -10,8 +10,8 @@ from seed_lab import SeedLab
 from replicator.control.backfill.handover import delete_expired, hand_back
 from replicator.control.backfill.retention import KEEP_MS
 from replicator.control.store.role_records import RoleRecord
-from replicator.dataplane.progress.checkpoint import Checkpoint
 from replicator.errors import RefusedError, ReplicatorError
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.log_writer import LogWriter

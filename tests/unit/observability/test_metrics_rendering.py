@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from replicator.dataplane.transport.lane_stats import (
+from replicator.formats.lane_stats import (
     LATENCY_BOUNDS_SECONDS,
     LaneStats,
     PartitionStats,

@@ -1,4 +1,4 @@
-"""What lanes tell their supervisor: states, statistics, problems. Frozen and JSON-friendly.
+"""What lanes report to their worker: states, statistics, problems. Frozen and JSON-friendly.
 
 A lane process sends these as JSON lines over its socket; the control room, status and metrics read
 them. Nothing here decides anything.
