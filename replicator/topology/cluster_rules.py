@@ -1,7 +1,9 @@
 """What is refused about clusters, beyond the shape of their fields."""
 
+import re
 from collections.abc import Iterator
 
+from replicator.policy.provenance import MARK_PATTERN
 from replicator.topology.availability import MECHANISMS_NOT_YET
 from replicator.topology.cluster_spec import SecuritySpec
 from replicator.topology.draft import Draft
@@ -14,6 +16,10 @@ _SASL_FIELDS: tuple[str, ...] = ("mechanism", "username", "password")
 def cluster_findings(draft: Draft) -> Iterator[Finding]:
     """Security that does not fit together, and one cluster under two names."""
     for alias, cluster in draft.clusters.items():
+        if re.fullmatch(MARK_PATTERN, alias):
+            path = ("spec", "clusters", alias)
+            message = f"'{alias}' has the form of a mark in hop headers"
+            yield Finding(path, message, "choose another alias", at_key=True)
         if cluster.security is not None:
             yield from _security_findings(cluster.security, ("spec", "clusters", alias, "security"))
     yield from _shared_addresses(draft)

@@ -13,6 +13,7 @@ from typing import Literal
 from replicator.errors import InputError
 from replicator.identifiers import ClusterAlias, FlowId, LinkName, flow_id, parse_flow_id
 from replicator.policy.procedure import Procedure
+from replicator.policy.provenance import Arrivals
 from replicator.policy.values import LinkPolicy
 
 Shape = Literal["active-passive", "active-active", "hub-and-spoke"]
@@ -157,6 +158,12 @@ class Plan:
             if link.name == name:
                 return link
         raise KeyError(name)
+
+    def arrivals(self, alias: str) -> Arrivals:
+        """How records arrive on a cluster, over flows that run and flows that rest."""
+        flows = (flow for link in self.links for flow in (*link.flows, *link.standby))
+        namings = {(str(one.source), one.policy.naming) for one in flows if one.target == alias}
+        return Arrivals(tuple(sorted(namings, key=str)))
 
     @property
     def flows(self) -> tuple[FlowPlan, ...]:

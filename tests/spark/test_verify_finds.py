@@ -118,7 +118,7 @@ def test_filtered_returning_and_bare_records_are_not_lost(spark, pair):
     pair.apply()
     records = plain(20)
     records[3] = (b"drop-me", b"x", NOW_MS + 3, None)
-    records[5] = (b"k", b"x", NOW_MS + 5, [("replicator-hops", b"west/other/0/1")])
+    records[5] = (b"k", b"x", NOW_MS + 5, [("replicator-hops", f"west/{pair.topic}/0/1".encode())])
     write(pair.east, pair.topic, records)
     copies = pair.copies_of(records)
     copies[9] = records[9]  # copied without the header, which would have made it too large

@@ -9,6 +9,7 @@ from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.dataplane.copy.rewrite import Rewriter
 from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.identifiers import canary_topic, is_canary_topic
+from replicator.policy.provenance import Arrivals
 from replicator.policy.values import DropRule, LinkPolicy, Naming, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan
 
@@ -74,6 +75,7 @@ def test_users_filters_and_transforms_do_not_see_canaries(topic, passes):
     seen = []
     rewriter = Rewriter(
         blocked=("west",),
+        arrivals=Arrivals(),
         filters=(DropRule(key_prefix="x"),),
         transforms=(seen.append,),
     )

@@ -8,7 +8,7 @@ import pytest
 
 from replicator.errors import InputError, NotFoundError
 from replicator.offsets.runs import Pair
-from replicator.policy.provenance import parse_hops
+from replicator.policy.provenance import Arrivals, parse_hops
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.spark.base.failures import TaskError, as_replicator_error, task_errors
 from replicator.spark.base.ranges import Range, packed, parse_offsets, ranges_between, split
@@ -119,7 +119,7 @@ FACTS = CaseFacts(
     partition=0,
     source=Side(0, 100),
     target=Side(0, 120),
-    rules=Rules("east", "west", "full", ("west",), (), ()),
+    rules=Rules("east", "west", "full", ("west",), Arrivals(), (), ()),
     copied_to=80,
 )
 

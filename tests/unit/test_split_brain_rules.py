@@ -3,7 +3,7 @@
 import pytest
 
 from replicator.control.tasks.split_brain import HEADER_ROOM_BYTES, _goes_on, _is_copy
-from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
+from replicator.policy.provenance import Arrivals, Hop, encode_hop, find_hops, with_hop
 from replicator.topology.load import load_text
 
 LIMIT = 1_000_000
@@ -19,6 +19,12 @@ class Record:
         if not self._readable:
             raise SystemError("a header name that is no text")
         return list(self._headers)
+
+    def topic(self):
+        return "orders"
+
+    def partition(self):
+        return 0
 
     def value(self):
         return self._value
@@ -36,19 +42,24 @@ def come_through(*clusters):
 
 
 def test_a_record_that_came_over_the_flow_is_a_copy_however_long_its_way_was():
-    assert _is_copy(Record(headers=come_through("east")), "east", LIMIT)
-    assert _is_copy(Record(headers=come_through("north", "east")), "east", LIMIT)
+    assert _is_copy(Record(headers=come_through("east")), "east", LIMIT, Arrivals())
+    assert _is_copy(Record(headers=come_through("north", "east")), "east", LIMIT, Arrivals())
 
 
 @pytest.mark.parametrize("headers", [(), (("app", b"1"),), come_through("north")])
 def test_a_record_without_the_source_among_its_hops_was_written_there(headers):
-    assert not _is_copy(Record(headers=headers), "east", LIMIT)
+    assert not _is_copy(Record(headers=headers), "east", LIMIT, Arrivals())
+
+
+def test_a_record_whose_header_was_forwarded_from_another_topic_was_written_there():
+    headers = (("replicator-hops", encode_hop(Hop("east", "inbox", 0, 7))),)
+    assert not _is_copy(Record(headers=headers), "east", LIMIT, Arrivals())
 
 
 def test_a_record_whose_header_found_no_room_or_cannot_be_read_proves_nothing():
-    assert _is_copy(Record(value=b"v" * (LIMIT - HEADER_ROOM_BYTES)), "east", LIMIT)
-    assert not _is_copy(Record(value=None, key=None), "east", LIMIT)
-    assert _is_copy(Record(readable=False), "east", LIMIT)
+    assert _is_copy(Record(value=b"v" * (LIMIT - HEADER_ROOM_BYTES)), "east", LIMIT, Arrivals())
+    assert not _is_copy(Record(value=None, key=None), "east", LIMIT, Arrivals())
+    assert _is_copy(Record(readable=False), "east", LIMIT, Arrivals())
 
 
 def test_links_that_go_on_from_their_passive_side_are_left_out():

@@ -97,6 +97,7 @@ def lane_settings(plan: Plan, flow: FlowPlan) -> LaneSettings:
         commit_interval_seconds=policy.commit_interval_seconds,
         provenance=policy.provenance,
         blocked=tuple(flow.blocked),
+        arrivals=plan.arrivals(flow.source),
         start_from=policy.start_from,
         on_record_error=policy.on_record_error,
         on_truncation=policy.on_truncation,

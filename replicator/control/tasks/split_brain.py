@@ -18,7 +18,7 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import Message
 from replicator.offsets.probe import PartitionProbe
 from replicator.policy.overlap import find_overlap
-from replicator.policy.provenance import Headers, aliases_of, find_hops
+from replicator.policy.provenance import Arrivals, Headers, find_hops
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
@@ -59,6 +59,7 @@ class SplitBrainTask:
 
     def __init__(self, context: TaskContext, flows: tuple[FlowPlan, ...]) -> None:
         self._desk = context
+        self._arrivals = context.plan.arrivals(context.pair.target.alias)
         self._flows = {str(flow.link): flow for flow in flows}
         client_id = f"{context.client_id}-split-brain"
         self._source = ClusterAdmin(
@@ -133,7 +134,7 @@ class SplitBrainTask:
             if message is None:
                 return None
             offset = message.offset() or 0
-            if not _is_copy(message, self._desk.pair.source.alias, limit):
+            if not _is_copy(message, self._desk.pair.source.alias, limit, self._arrivals):
                 return offset
             at = offset + 1
         return None
@@ -165,16 +166,16 @@ class SplitBrainTask:
         return {key: end for key, end in ends.items() if isinstance(end, int)}
 
 
-def _is_copy(message: Message, source: str, limit: int) -> bool:
+def _is_copy(message: Message, source: str, limit: int, arrivals: Arrivals) -> bool:
     """Whether a record came over this flow, or may have: one without room for a header proves nothing."""
     try:
-        found = find_hops(cast("Headers", message.headers() or ()))
+        headers = cast("Headers", message.headers() or ())
     except SystemError:
         return True  # a header name that is no text; the library cannot say
     size = len(message.value() or b"") + len(message.key() or b"")
-    if found.value is None:
+    if find_hops(headers).value is None:
         return size > limit - HEADER_ROOM_BYTES
-    return source in aliases_of(found.value)
+    return source in arrivals.passed(headers, message.topic() or "", message.partition() or 0)
 
 
 def split_brain_task(context: TaskContext) -> SplitBrainTask | None:

@@ -93,7 +93,7 @@ class RecordsEngine:
         produce = self._producer.produce
         full_hops = self._full_hops
         # One dictionary for all records: the client copies headers before it returns.
-        header: dict[str, str | bytes | None] = {HOPS_HEADER: self._alias}
+        header: dict[str, str | bytes | None] = {HOPS_HEADER: run.prefix}
         name = HOPS_HEADER
         topic = run.topic
         partition = run.partition
@@ -168,7 +168,7 @@ class RecordsEngine:
             return Refusal(route, message, "HEADER_NAME", "a header name is not valid UTF-8")
         if message.timestamp()[1] == 0:
             return Refusal(route, message, "TIMESTAMP_ZERO", "create time 0 would become now")
-        hop = f"{run.prefix}{message.offset()}" if self._full_hops else self._alias
+        hop = f"{run.prefix}{message.offset()}" if self._full_hops else run.prefix
         try:
             return self._rewriter.rewrite(message, headers or [], hop, self._outcome)
         except RecordRefusedError as error:

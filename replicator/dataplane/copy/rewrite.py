@@ -6,14 +6,14 @@ then filters, then transforms, then our hop is added last.
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicator.dataplane.copy.source_message import Headers, ProducedHeaders, SourceMessage
 from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.errors import InputError, RecordRefusedError
 from replicator.identifiers import is_canary_topic
 from replicator.policy.filters import drop_reason
-from replicator.policy.provenance import aliases_of, find_hops, with_hop
+from replicator.policy.provenance import Arrivals, aliases_of, find_hops, with_hop
 from replicator.policy.values import DropRule
 
 
@@ -79,10 +79,12 @@ class Rewriter:
         self,
         *,
         blocked: Sequence[str],
+        arrivals: Arrivals,
         filters: Sequence[DropRule],
         transforms: Sequence[Transform],
     ) -> None:
         self._blocked = frozenset(blocked)
+        self._arrivals = arrivals
         self._filters = tuple(filters)
         self._transforms = tuple(transforms)
         self.active = bool(self._filters or self._transforms)
@@ -94,6 +96,11 @@ class Rewriter:
         """The record as it goes to the target, or None when it is dropped (and counted)."""
         found = find_hops(headers)
         outcome.foreign_headers += found.foreign
+        if found.value is not None and not self._arrivals.wrote(
+            found.value, message.topic(), message.partition()
+        ):
+            # An application forwarded it: its record is new, and keeps the header as it is.
+            found = replace(found, index=None, value=None)
         if found.value is not None and not self._blocked.isdisjoint(aliases_of(found.value)):
             _dropped(outcome, "loop")
             return None

@@ -78,6 +78,7 @@ def open_clients(
     client_id = lane_client_id(spec)
     rewriter = Rewriter(
         blocked=spec.settings.blocked,
+        arrivals=spec.settings.arrivals,
         filters=spec.settings.filters,
         transforms=load_transforms(spec.settings.transforms),
     )

@@ -10,6 +10,7 @@ from replicator.dataplane.transport.spec import PartitionWork
 from replicator.formats.checkpoint import Checkpoint
 from replicator.formats.lane_stats import PartitionStateName, PartitionStats
 from replicator.identifiers import is_canary_topic
+from replicator.policy.provenance import path_hop
 
 
 class PartitionState:
@@ -58,8 +59,11 @@ class PartitionState:
         self.target_topic = work.target_topic
         self.topic_id = work.topic_id
         self.hop_prefix = (
-            f"{source_alias}/{work.topic}/{work.partition}/" if provenance == "full" else ""
+            f"{source_alias}/{work.topic}/{work.partition}/"
+            if provenance == "full"
+            else path_hop(source_alias, work.target_topic).decode()
         )
+        """The constant part of its records' hops; the whole hop under `provenance: path`."""
         # A canary goes the way of any record, but is none of the flow's.
         self.counted = not is_canary_topic(work.topic)
         self.position = -1

@@ -7,6 +7,7 @@ in these types depends on a client library. References to secrets travel, secret
 from dataclasses import dataclass
 
 from replicator.identifiers import FlowId, flow_id
+from replicator.policy.provenance import Arrivals
 from replicator.policy.values import (
     Delivery,
     DropRule,
@@ -54,6 +55,7 @@ class LaneSettings:
     on_truncation: OnTruncation
     filters: tuple[DropRule, ...] = ()
     transforms: tuple[str, ...] = ()
+    arrivals: Arrivals = Arrivals()  # noqa: RUF009  frozen, so one instance is safe
     cyclic: bool = False
     """Whether records of this flow can come back: then no record may lose its hop header."""
 

@@ -22,7 +22,7 @@ from replicator.kafka.client import (
 )
 from replicator.kafka.errors import map_kafka_error, may_pass
 from replicator.kafka.settings import consumer_config
-from replicator.policy.provenance import Headers, aliases_of, find_hops
+from replicator.policy.provenance import Arrivals, Headers
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.fetch_one import fetch_record
 
@@ -72,11 +72,13 @@ def read_tail(
     ranges: Mapping[TopicPartition, tuple[int, int]],
     *,
     seen_by: str,
+    arrivals: Arrivals,
     clock: Clock,
 ) -> Iterator[TailRecord]:
     """Committed records of half-open ranges, in order of partition and offset.
 
-    Those whose way led through ``seen_by`` came from there and are left out.
+    Those whose way led through ``seen_by`` came from there and are left out; ``arrivals`` are
+    those of the cluster that is read.
 
     Raises:
         ReplicatorError: the cluster does not answer, or a range is not readable to its end.
@@ -90,8 +92,7 @@ def read_tail(
         try:
             for message in _messages(consumer, key, start, end, subject=subject, clock=clock):
                 record = _record(cluster, message)
-                found = find_hops(record.headers)
-                if found.value is None or seen_by not in aliases_of(found.value):
+                if seen_by not in arrivals.passed(record.headers, *key):
                     yield record
         finally:
             consumer.close()

@@ -76,7 +76,13 @@ class FailbackSteps:
         folder = run.request.export or Path.cwd()
         header = run.journal.header
         file = folder / f"{header.link}-{header.id}-tail.jsonl"
-        records = read_tail(sides.new, ranges, seen_by=sides.old.alias, clock=run.clock)
+        records = read_tail(
+            sides.new,
+            ranges,
+            seen_by=sides.old.alias,
+            arrivals=sides.plan.arrivals(sides.new.alias),
+            clock=run.clock,
+        )
         export = export_tail(records, file, to_parquet=run.request.to_parquet)
         total = sum(export.counts.values())
         span = max(0.0, (export.newest_ms - export.oldest_ms) / 1000) if total else 0.0
@@ -133,7 +139,13 @@ class FailbackSteps:
                 key: (max(low, done[key].next_offset if key in done else low), high)
                 for key, (low, high) in self._ranges().items()
             }
-            records = read_tail(sides.new, ranges, seen_by=sides.old.alias, clock=run.clock)
+            records = read_tail(
+                sides.new,
+                ranges,
+                seen_by=sides.old.alias,
+                arrivals=sides.plan.arrivals(sides.new.alias),
+                clock=run.clock,
+            )
             injector.write((one for one in records if one.injectable), counted=counted)
         finally:
             injector.close()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.offsets.runs import Pair
-from replicator.policy.provenance import Hop
+from replicator.policy.provenance import Arrivals, Hop
 from replicator.policy.values import DropRule, Provenance
 
 Mode = Literal["origin", "content", "latest"]
@@ -30,6 +30,7 @@ class Rules:
     target: str
     provenance: Provenance
     blocked: tuple[str, ...]
+    arrivals: Arrivals
     filters: tuple[DropRule, ...]
     transforms: tuple[str, ...]
 

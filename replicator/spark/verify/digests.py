@@ -10,6 +10,7 @@ from hashlib import blake2b
 
 from replicator.identifiers import HOPS_HEADER
 from replicator.policy.provenance import find_hops
+from replicator.policy.provenance import without_last_hop as split_last_hop
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -62,7 +63,7 @@ def without_last_hop(headers: Headers) -> tuple[Headers, bytes | None]:
     if found.value is None:
         return headers, None
     kept = [header for at, header in enumerate(headers) if at != found.index]
-    before, _, last = found.value.rpartition(b" ")
-    if before:
+    before, last = split_last_hop(found.value)
+    if before is not None:
         kept.append((HOPS_HEADER, before))
     return kept, last

@@ -157,7 +157,7 @@ def _facts(read: _Read, record: TopicRecord, partition: int) -> CaseFacts:
         partition=partition,
         source=_side(read.here, record.topic, partition),
         target=_side(read.there, record.target, partition),
-        rules=_rules(flow),
+        rules=_rules(read.plan, flow),
         copied_to=stored.copied_to,
         pairs=tuple(index_pairs(stored.entries.values())),
         noted=tuple(
@@ -187,12 +187,13 @@ def _flow(pair: PairPlan, record: TopicRecord) -> FlowPlan:
     )
 
 
-def _rules(flow: FlowPlan) -> Rules:
+def _rules(plan: Plan, flow: FlowPlan) -> Rules:
     return Rules(
         source=flow.source,
         target=flow.target,
         provenance=flow.policy.provenance,
         blocked=tuple(flow.blocked),
+        arrivals=plan.arrivals(flow.source),
         filters=flow.policy.filters,
         transforms=flow.policy.transforms,
     )

@@ -95,6 +95,7 @@ class SourceFingerprints:
         rules = case.facts.rules
         self._rewriter = Rewriter(
             blocked=rules.blocked,
+            arrivals=rules.arrivals,
             filters=rules.filters,
             transforms=load_transforms(rules.transforms),
         )

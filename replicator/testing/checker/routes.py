@@ -4,10 +4,14 @@ Kept apart from the product's own naming and provenance on purpose: a judge that
 finds nothing.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from replicator.testing.checker.history import Flow
+
+_TOPIC_MARK = re.compile(r"at--[0-9a-f]{8}")
+"""Follows the last hop under ``provenance: path``: a check sum of the topic it was written to."""
 
 Naming = Callable[[str, str, str], str | None]
 """Takes source alias, topic there, target alias; returns the topic on the target, or ``None`` if
@@ -36,7 +40,10 @@ def prefix(source: str, topic: str, _target: str) -> str | None:
 def parse_hops(text: str) -> tuple[Hop, ...] | None:
     """Reads a hop header, oldest first; ``None`` if it is not well formed."""
     hops = []
-    for part in text.split(" ") if text else ():
+    parts = text.split(" ") if text else []
+    if len(parts) > 1 and _TOPIC_MARK.fullmatch(parts[-1]):
+        parts.pop()
+    for part in parts:
         fields = part.split("/")
         if len(fields) == 4 and fields[2].isdigit() and fields[3].isdigit():
             hops.append(Hop(fields[0], fields[1], int(fields[2]), int(fields[3])))

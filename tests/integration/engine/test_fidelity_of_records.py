@@ -6,6 +6,7 @@ import os
 import pytest
 
 from replicator.identifiers import HOPS_HEADER
+from replicator.policy.provenance import path_hop
 from replicator.wire.fetch_one import record_from_bytes
 from replicator.wire.produce_one import produce_record
 from replicator.wire.record_batch import RawRecord
@@ -80,7 +81,7 @@ def test_the_broker_time_of_an_append_time_source_is_kept_as_the_records_time(la
 
 def test_hops_are_extended_last_and_only_the_last_well_formed_one_counts(lab):
     topic = lab.topic()
-    first = "central/orders/3/17"
+    first = f"central/{topic}/0/17"
     lab.produce(
         topic,
         {"value": b"one", "headers": [(HOPS_HEADER, first), ("after", b"x")]},
@@ -106,7 +107,7 @@ def test_hops_are_extended_last_and_only_the_last_well_formed_one_counts(lab):
     assert running.stats.foreign_headers == 2
 
 
-def test_the_path_form_keeps_aliases_alone(lab):
+def test_the_path_form_keeps_aliases_and_a_mark_of_the_target_topic(lab):
     topic = lab.topic()
     lab.produce(
         topic, {"value": b"new"}, {"value": b"old", "headers": [(HOPS_HEADER, "central north")]}
@@ -114,7 +115,9 @@ def test_the_path_form_keeps_aliases_alone(lab):
 
     lab.copied(topic, provenance="path")
 
-    assert [seen.hops for seen in lab.on_target(topic)] == ["east", "central north east"]
+    assert [seen.hops for seen in lab.on_target(topic)] == [
+        path_hop("east", topic).decode(), f"central north {path_hop('east', topic).decode()}"
+    ]  # fmt: skip
 
 
 def test_records_that_were_on_the_target_before_are_dropped_and_counted(lab):
@@ -122,10 +125,10 @@ def test_records_that_were_on_the_target_before_are_dropped_and_counted(lab):
     lab.produce(
         topic,
         {"value": b"0"},
-        {"value": b"loop", "headers": [(HOPS_HEADER, "west/orders/0/4")]},
-        {"value": b"longer loop", "headers": [(HOPS_HEADER, "west north central/a/0/1")]},
-        {"value": b"of another spoke", "headers": [(HOPS_HEADER, "south/a/0/1")]},
-        {"value": b"western", "headers": [(HOPS_HEADER, "western/a/0/1")]},
+        {"value": b"loop", "headers": [(HOPS_HEADER, f"west/{topic}/0/4")]},
+        {"value": b"longer loop", "headers": [(HOPS_HEADER, f"west north central/{topic}/0/1")]},
+        {"value": b"of another spoke", "headers": [(HOPS_HEADER, f"south/{topic}/0/1")]},
+        {"value": b"western", "headers": [(HOPS_HEADER, f"western/{topic}/0/1")]},
         {"value": b"5"},
         {"value": b"loop at the end", "headers": [(HOPS_HEADER, "west")]},
     )
@@ -179,3 +182,28 @@ def test_a_zero_byte_in_a_header_name_ends_the_name_as_documented(lab):
     lab.copied(topic)
 
     assert [seen.own_headers for seen in lab.on_target(topic)] == [(("a", b"1"),)]
+
+
+@pytest.mark.parametrize("provenance", ["full", "path"])
+def test_records_of_an_application_that_forwards_headers_are_copied_and_copies_are_not(
+    lab, provenance
+):
+    topic, derived = lab.topic(), lab.topic()
+    came = path_hop("west", topic) if provenance == "path" else f"west/{topic}/0/5".encode()
+    # What a consumer of copies in ``topic`` writes to ``derived`` with the headers it was given.
+    forwarded = [("app", b"1"), (HOPS_HEADER, came)]
+    lab.produce(topic, *({"value": b"%d" % n, "headers": forwarded} for n in range(100)))
+    lab.produce(derived, *({"value": b"%d" % n, "headers": forwarded} for n in range(100)))
+
+    running = lab.copied(topic, derived, provenance=provenance)
+
+    assert lab.on_target(topic) == []
+    arrived = lab.on_target(derived)
+    assert [seen.value for seen in arrived] == [b"%d" % n for n in range(100)]
+    assert {seen.own_headers for seen in arrived} == {tuple(forwarded)}
+    ours = path_hop("east", derived).decode()
+    assert [seen.hops for seen in arrived] == [
+        hop(derived, 0, seen.offset) if provenance == "full" else ours
+        for seen in lab.on_source(derived)
+    ]
+    assert running.stats.dropped == {"loop": 100}
