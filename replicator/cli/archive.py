@@ -44,12 +44,14 @@ def archive(
     folder: FolderOption,
     topic: Annotated[
         list[str],
-        typer.Option("--topic", metavar="TOPIC", help="A topic, glob or regex:; may be repeated."),
+        typer.Option(
+            "--topic", metavar="TOPIC", help="A topic, a glob or regex:PATTERN; may be repeated."
+        ),
     ],
     continuous: ContinuousOption = False,
     interval: IntervalOption = 60.0,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Only make few files of the many small ones.")
+        bool, typer.Option("--compact", help="Only merge the many small files into a few.")
     ] = False,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -59,7 +61,8 @@ def archive(
 ) -> None:
     """Write topics to Parquet: every field, every record exactly once.
 
-    Goes on where the archive ends. Run it as often as you like, or once with --continuous.
+    Continues where the archive ends. Run it as often as you like, or once with
+    --continuous.
     """
     from replicator.clock import SystemClock
     from replicator.spark.archive.write import Archiver, Source
@@ -99,10 +102,11 @@ def restore(
     folder: FolderOption,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="An archived topic; all without it."),
+        typer.Option("--topic", metavar="TOPIC", help="An archived topic; default: all of them."),
     ] = None,
     rename: Annotated[
-        str | None, typer.Option("--as", metavar="NAME", help="Under this name; for one topic.")
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Restore under this name; for one topic."),
     ] = None,
     from_time: FromOption = None,
     to_time: ToOption = None,
@@ -110,16 +114,20 @@ def restore(
         int | None, typer.Option("--partition", min=0, help="Only this partition.")
     ] = None,
     from_offset: Annotated[
-        int | None, typer.Option("--from-offset", min=0, help="Archived offsets from here on.")
+        int | None,
+        typer.Option("--from-offset", min=0, help="Only archived offsets from this one on."),
     ] = None,
     to_offset: Annotated[
-        int | None, typer.Option("--to-offset", min=0, help="Archived offsets before this.")
+        int | None, typer.Option("--to-offset", min=0, help="Only archived offsets below this one.")
     ] = None,
     key_prefix: Annotated[
-        str | None, typer.Option("--key-prefix", metavar="TEXT", help="Keys that begin so.")
+        str | None,
+        typer.Option(
+            "--key-prefix", metavar="TEXT", help="Only records whose key begins with this."
+        ),
     ] = None,
     append: Annotated[
-        bool, typer.Option("--append", help="Write behind records that are there already.")
+        bool, typer.Option("--append", help="Append to topics that hold records already.")
     ] = False,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -127,9 +135,10 @@ def restore(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Write archived records back into topics: in order, exactly once, into any cluster or name.
+    """Write archived records back into topics, in order and exactly once.
 
-    The same command given again goes on where it was interrupted.
+    The target may be another cluster or another topic name. An interrupted restore
+    continues when the same command is given again.
     """
     from replicator.spark.archive.restore import RestoreRequest
     from replicator.spark.archive.restore import restore as restore_records
@@ -168,7 +177,7 @@ def _cluster(plan: "Plan", alias: str) -> "ClusterPlan":
 
 def _show_round(result: Any, output: Output) -> bool:  # noqa: ANN401 - plain JSON
     if result["commit"] is None:
-        text = "Nothing new."
+        text = "Nothing new to archive."
     else:
         text = (
             f"Archived {result['records']:,} records in {result['files']} files "

@@ -33,15 +33,18 @@ def audit(
     flow: FlowOption,
     topic: TopicsOption = None,
     bucket: Annotated[
-        int, typer.Option("--bucket", min=1, help="Width of a span of time, in seconds.")
+        int, typer.Option("--bucket", min=1, help="Length of an interval, in seconds.")
     ] = 3600,
     continuous: ContinuousOption = False,
     interval: IntervalOption = 60.0,
     parquet: Annotated[
-        str | None, typer.Option("--parquet", metavar="DIR", help="Add each round's rows here.")
+        str | None,
+        typer.Option(
+            "--parquet", metavar="DIR", help="Also write each round's rows to this directory."
+        ),
     ] = None,
     keep_days: Annotated[
-        int, typer.Option("--keep-days", min=1, help="Days after which a span leaves the books.")
+        int, typer.Option("--keep-days", min=1, help="Days after which an interval is forgotten.")
     ] = 90,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -49,10 +52,10 @@ def audit(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Count both sides by topic and span of time: complete, or which interval is missing.
+    """Count records on both clusters by topic and interval, and show what is missing.
 
-    Each round looks at what is new and adds to the books, which stand in a topic on the target. Ends
-    with 4 when something is missing.
+    Each round counts what is new; the sums are kept in a topic on the target.
+    Exit code 4 when something is missing.
     """
     import contextlib
 
@@ -107,7 +110,7 @@ def _text(result: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON
     parts: list[RenderableType] = [table]
     left = len(result["topics"]) - _SHOWN
     if left > 0:
-        parts.append(Text(f"… and {left} earlier spans; -o json shows all."))
+        parts.append(Text(f"… and {left} earlier intervals; -o json shows all."))
     if result["notAudited"]:
         names = ", ".join(result["notAudited"])
         parts.append(

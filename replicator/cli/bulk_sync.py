@@ -44,15 +44,21 @@ def bulk_sync(
     topic: TopicsOption = None,
     compacted: Annotated[
         Literal["all", "latest"],
-        typer.Option("--compacted", help="Of compacted topics, all records or the last per key."),
+        typer.Option(
+            "--compacted", help="Copy compacted topics in full, or only the latest record per key."
+        ),
     ] = "all",
     manifest: Annotated[
         Path | None,
-        typer.Option("--manifest", metavar="FILE", help="Write the manifest there as JSON."),
+        typer.Option(
+            "--manifest", metavar="FILE", help="Write the manifest to this file, as JSON."
+        ),
     ] = None,
     release: Annotated[
         bool,
-        typer.Option("--release", help="Give unfinished partitions back to the workers instead."),
+        typer.Option(
+            "--release", help="Copy nothing; return unfinished partitions to the workers."
+        ),
     ] = False,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -61,9 +67,9 @@ def bulk_sync(
     output: OutputOption = Output.TEXT,
     yes: YesOption = False,
 ) -> None:
-    """Copy history by Spark; the live flow goes on at the exact record where it ends.
+    """Copy existing records with Spark; workers continue exactly where the copy ends.
 
-    Interrupted at any point, run it again: it goes on where it was.
+    Run it again after an interruption: it continues where it stopped.
     """
     from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging

@@ -32,7 +32,7 @@ def check(
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=1.0, max=3600.0, help="Seconds to wait for it.")
+        float, typer.Option(min=1.0, max=3600.0, help="Seconds to wait until all is well.")
     ] = 60.0,
     http_token_file: Annotated[
         Path | None,
@@ -40,7 +40,7 @@ def check(
     ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Ask running workers: ready, and a canary of every link comes through? Fails on any loss."""
+    """Check that workers are ready and that a canary record crosses every link."""
     from replicator.api.asking import watch_release
     from replicator.clock import SystemClock
 

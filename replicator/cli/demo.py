@@ -15,17 +15,18 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    shape: Annotated[Shape, typer.Option(help="What to show.")] = Shape.ACTIVE_ACTIVE,
+    shape: Annotated[Shape, typer.Option(help="The topology to show.")] = Shape.ACTIVE_ACTIVE,
     seconds: Annotated[
         float,
         typer.Option(
             min=3.0,
             max=86_400.0,
-            help="How long applications write; longer only while killed lanes are taken over.",
+            help="How long applications write; they go on until killed lanes run again.",
         ),
     ] = 20.0,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Leave all running after the verdict, until Ctrl-C.")
+        bool,
+        typer.Option("--keep", help="Keep everything running after the verdict, until Ctrl-C."),
     ] = False,
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Stop after the verdict without waiting for Enter.")
@@ -33,8 +34,9 @@ def demo(
 ) -> int:
     """Show replication on real local clusters: no set-up, nothing left behind.
 
-    Boots Kafka brokers, writes live traffic, runs two workers, kills one, and then proves that
-    every record is on each side exactly once. Exit code 0 only if so. Needs Java 17 and Maven.
+    Starts Kafka brokers, writes live traffic, runs two workers, kills one, and then
+    proves that every record is on each cluster exactly once. Exit code 0 only if
+    so. Needs Java 17 and Maven.
     """
     from replicator.demo.screen import Screen
     from replicator.demo.story import Demo, DemoOptions

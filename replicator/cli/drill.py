@@ -45,7 +45,7 @@ ReportsOption = Annotated[
     typer.Option(
         "--reports",
         metavar="DIR",
-        help=f"Where reports are; else ${DIRECTORY_VARIABLE}, else ./{DEFAULT_DIRECTORY}.",
+        help=f"Directory of reports; else ${DIRECTORY_VARIABLE}, else ./{DEFAULT_DIRECTORY}.",
         show_default=False,
     ),
 ]
@@ -55,7 +55,7 @@ DrillFile = Annotated[Path, typer.Argument(metavar="FILE", help="The drill file.
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     drill = typer.Typer(
-        help="Rehearse failures: measured RTO and RPO, a verdict, a report for auditors.",
+        help="Rehearse failures: measure RTO and RPO, judge them, write an auditable report.",
         no_args_is_help=True,
     )
     drill.command("run")(run)
@@ -72,18 +72,20 @@ def run(
     *,
     sandbox: Annotated[
         bool,
-        typer.Option("--sandbox", help="On local clusters of its own; nothing real is touched."),
+        typer.Option(
+            "--sandbox", help="Run it on temporary local clusters; nothing real is touched."
+        ),
     ] = False,
     yes: YesOption = False,
     reports: ReportsOption = None,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> int:
-    """Run a drill: traffic, the fault or role change, recovery, and the verdict over every record.
+    """Run a drill: traffic, a fault or role change, recovery, a verdict on every record.
 
-    Without --sandbox it happens on the real link, with real consequences, and asks first. Exit code
-    0 only if every limit held. Ctrl-C ends the fault and leaves a report that says so; once more ends it
-    at once.
+    Without --sandbox it runs on the real link, with real consequences, and asks
+    first. Exit code 0 only if every limit held. Ctrl-C clears the fault and writes a
+    report of the aborted drill; a second Ctrl-C ends it at once.
     """
     from replicator.clock import SystemClock
     from replicator.drill.file.load import require_drill
@@ -112,9 +114,10 @@ def run(
 def validate(
     drill_file: DrillFile, *, file: FileOption = None, output: OutputOption = Output.TEXT
 ) -> None:
-    """Check a drill file; with a topology also that its link and flow are there.
+    """Check a drill file, and that the topology has its link and flow.
 
-    Every problem is shown at once, with its place. Exit code 2 when the file is wrong.
+    Every problem is shown at once, with its place in the file. Exit code 2 when the
+    file is wrong.
     """
     from replicator.drill.file.load import load_drill
 
@@ -152,13 +155,13 @@ def list_reports(*, reports: ReportsOption = None, output: OutputOption = Output
 
 def report(
     wanted: Annotated[
-        str, typer.Argument(metavar="ID", help="Its id, the beginning of it, or 'last'.")
+        str, typer.Argument(metavar="ID", help="The report's id, the first part of it, or 'last'.")
     ],
     *,
     reports: ReportsOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show one report; the page for people stands beside it as HTML."""
+    """Show one report; its HTML page lies beside it."""
     from replicator.drill.report.checksum_chain import find
 
     stored = find(_directory(reports), wanted)
@@ -166,7 +169,7 @@ def report(
 
 
 def verify(*, reports: ReportsOption = None, output: OutputOption = Output.TEXT) -> int:
-    """Check that no report was altered, exchanged or taken out of the chain.
+    """Check that no report was altered, replaced or removed.
 
     Exit code 4 when one was.
     """
@@ -186,7 +189,7 @@ def verify(*, reports: ReportsOption = None, output: OutputOption = Output.TEXT)
         "breaches": [asdict(breach) for breach in breaches],
     }
     lines = [f"{breach.file}: {breach.detail}" for breach in breaches]
-    whole = f"{len(chain)} reports, nothing was altered. The last one's checksum:\n{last}"
+    whole = f"{len(chain)} reports, none was altered. Checksum of the last one:\n{last}"
     render(result, output, text="\n".join(lines) if breaches else whole)
     return DIFFERENT if breaches else 0
 

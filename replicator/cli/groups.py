@@ -27,9 +27,9 @@ def groups(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show where each consumer group stands on both sides, and how exact that is.
+    """Show each consumer group's positions on both clusters, and how exact they are.
 
-    Asks the clusters themselves, so it works with no worker running.
+    Reads the clusters directly: no worker needs to run.
     """
     from replicator.clock import SystemClock
     from replicator.control.roles.read import in_force

@@ -27,7 +27,7 @@ def history(
 ) -> None:
     """Show every role change and every drill on a real link, oldest first.
 
-    Reads the control topics themselves, so it works with no worker running.
+    Reads the control topics directly: no worker needs to run.
     """
     from replicator.failover.run.history import history
     from replicator.topology.load import require_plan, topology_path
@@ -41,7 +41,7 @@ def _text(entries: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON
     from rich.text import Text
 
     if not entries:
-        return "No role was changed and no drill was run yet."
+        return "No role change and no drill is on record."
     lines: list[Text] = []
     for entry in entries:
         word = entry.get("outcome") or entry.get("verdict") or ""

@@ -31,22 +31,22 @@ def import_mm2(
     *,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="MirrorMaker 2's properties file.")],
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Go on where a stopped MirrorMaker 2 left off.")
+        bool, typer.Option("--adopt", help="Continue where a stopped MirrorMaker 2 left off.")
     ] = False,
     topology: Annotated[
         Path | None,
         typer.Option(
             "-f", "--file", metavar="TOPOLOGY", show_default=False,
-            help="With --adopt: the topology made from FILE; else what FILE gives as it is.",
+            help="With --adopt: the topology made from FILE; default: FILE converted as it is.",
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option("--name", help="What to call the topology.", metavar="NAME")
+        str, typer.Option("--name", help="Name of the topology.", metavar="NAME")
     ] = "mm2",
     output: OutputOption = Output.TEXT,
     yes: YesOption = False,
 ) -> None:  # fmt: skip
-    """Turn a MirrorMaker 2 properties file into a topology; nothing is written.
+    """Convert a MirrorMaker 2 properties file to a topology; nothing is written.
 
     The topology goes to standard output, a verdict on every key to standard error.
 
@@ -59,7 +59,9 @@ def import_mm2(
         _adopt(file, imported, topology, output=output, yes=yes)
         return
     if topology is not None:
-        raise InputError("-f is the topology to take progress into", remedy="Add --adopt.")
+        raise InputError(
+            "-f names the topology that --adopt writes progress for", remedy="Add --adopt."
+        )
     _show(file, imported, output)
 
 
@@ -89,9 +91,9 @@ def _show(file: Path, imported: "Imported", output: Output) -> None:
         raise InputError(imported.problems[0], subject=str(file))
     if any(problem.severity == "error" for problem in found):
         raise InputError(
-            "the topology made from it is not valid yet, see above",
+            "the topology made from it is not valid yet (see above)",
             subject=str(file),
-            remedy="Mend it by hand, then run 'replicator validate'.",
+            remedy="Correct it by hand, then run 'replicator validate'.",
         )
 
 

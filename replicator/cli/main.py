@@ -54,7 +54,7 @@ _DEBUG = "--debug"
 class CommandLineError(Protocol):
     """What the option parser raises about a command line.
 
-    Told by its form, because releases of typer differ in whose class it is.
+    A protocol, because releases of typer differ in the class that they raise.
     """
 
     exit_code: int
@@ -65,9 +65,9 @@ class CommandLineError(Protocol):
 
 
 def build_app(asked: str = "") -> typer.Typer:
-    """The command with all its verbs, or with those of one file where that is what was asked for.
+    """The command with all its verbs, or only with those of the file named ``asked``.
 
-    To import all of them takes a tenth of a second, which a worker's start can do without.
+    Importing all of them takes a tenth of a second, which would delay a worker's start.
     """
     app = typer.Typer(
         name="replicator",
@@ -104,10 +104,10 @@ def run_command(arguments: Sequence[str]) -> int:
         _report("Interrupted.", debug=debug)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader went away; nothing may be written to it again, not even at exit.
+        # The reader of the pipe is gone; nothing may be written to it again, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except Exception as error:  # noqa: BLE001 # the last line of defence: people get a sentence
+    except Exception as error:  # noqa: BLE001 # the last line of defence: a sentence, not a traceback
         if isinstance(error, CommandLineError):
             _report(_usage(error), debug=debug)
             return InputError.exit_code
@@ -117,7 +117,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """`--debug` may stand anywhere before `--`: whoever needs it adds it at the end of the line."""
+    """`--debug` is accepted anywhere before `--`, because people add it at the end of the line."""
     given = list(arguments)
     end = given.index("--") if "--" in given else len(given)
     if _DEBUG not in given[:end]:
@@ -155,10 +155,12 @@ def _global_options(
         ),
     ] = False,
     _debug: Annotated[
-        bool, typer.Option(_DEBUG, help="Show a traceback with errors; may stand anywhere.")
+        bool,
+        typer.Option(_DEBUG, help="Show a traceback with errors; accepted anywhere on the line."),
     ] = False,
 ) -> None:
-    """Replicate Kafka topics between clusters: exactly once, loop-free, with measured failover.
+    """Replicate Kafka topics between clusters: exactly once, loop-free, with failover.
 
-    One YAML file declares the clusters and the links between them; every command reads it.
+    One YAML file declares the clusters and the links between them; every command
+    reads it.
     """

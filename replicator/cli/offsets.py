@@ -23,7 +23,7 @@ OffsetOption = Annotated[int, typer.Option("--offset", min=0, help="The offset."
 
 def register(app: typer.Typer) -> None:
     """Adds the command group."""
-    group = typer.Typer(help="Find out where a position or a record is on another cluster.")
+    group = typer.Typer(help="Find a position or a record on another cluster.")
     group.command("translate")(translate)
     group.command("trace")(trace)
     app.add_typer(group, name="offsets", rich_help_panel="Offsets")
@@ -37,14 +37,15 @@ def translate(
     offset: OffsetOption,
     reverse: Annotated[
         bool,
-        typer.Option("--reverse", help="The offset is one of the target; answer the source's."),
+        typer.Option("--reverse", help="The offset is one of the target; show the source's."),
     ] = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Translate a position: a consumer that processed everything below it goes on where?
+    """Show where a consumer continues on the other cluster after a given offset.
 
-    With --reverse the topic may be given by its name on either side.
+    The consumer has processed everything below the offset. With --reverse the topic
+    may be given by its name on either cluster.
     """
     from replicator.control.roles.read import in_force
     from replicator.control.status.translator import open_translator
@@ -76,7 +77,7 @@ def translate(
 def trace(
     *,
     cluster: Annotated[
-        str, typer.Option("--cluster", metavar="ALIAS", help="Where the record is.")
+        str, typer.Option("--cluster", metavar="ALIAS", help="The cluster that holds the record.")
     ],
     topic: TopicOption,
     partition: PartitionOption,
@@ -84,7 +85,7 @@ def trace(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show the whole path of one record over all clusters."""
+    """Show the path of one record through all clusters."""
     from replicator.control.roles.read import in_force
     from replicator.control.status.translator import open_translator
     from replicator.offsets.trace import Tracer

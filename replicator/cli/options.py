@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they are spelled and explained alike."""
+"""Options that several commands share, spelled and explained alike."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -36,7 +36,7 @@ OneFlowOption = Annotated[
 
 OutputOption = Annotated[
     Output,
-    typer.Option("-o", "--output", help="How to print the result.", show_default=True),
+    typer.Option("-o", "--output", help="Output format.", show_default=True),
 ]
 
-YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]

@@ -63,8 +63,8 @@ def say(line: str, *, style: str | None = None) -> None:
 
 
 def say_trouble(error: ReplicatorError) -> None:
-    """A failure that ends nothing: the next round tries again."""
-    say(f"{error.paragraph()} It is tried again.", style="yellow")
+    """A failure after which the next round tries again."""
+    say(f"{error.paragraph()} The next round tries again.", style="yellow")
 
 
 def confirm(question: str, *, yes: bool) -> bool:
@@ -76,6 +76,8 @@ def confirm(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError(f"{question} There is nobody to ask", remedy="Add --yes to go ahead.")
+        raise InputError(
+            f"{question} There is no terminal to ask on", remedy="Add --yes to go ahead."
+        )
     err().print(f"{question} [y/N] ", markup=False, end="")
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

@@ -10,7 +10,7 @@ from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
 from replicator.cli.output import render
 
 TopicOption = Annotated[
-    str | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic of the source.")
+    str | None, typer.Option("--topic", metavar="TOPIC", help="Only this source topic.")
 ]
 PartitionOption = Annotated[
     int | None, typer.Option("--partition", min=0, help="Only this partition of the topic.")
@@ -48,12 +48,14 @@ def resume(
     partition: PartitionOption = None,
     accept_gap: Annotated[
         bool,
-        typer.Option("--accept-gap", help="Let partitions go on that stopped on lost source data."),
+        typer.Option(
+            "--accept-gap", help="Also resume partitions that stopped on lost source data."
+        ),
     ] = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Go on copying what was paused, or what stopped on lost source data."""
+    """Resume what was paused, or what stopped on lost source data."""
     from replicator.control.operator.pause import resume_flow
     from replicator.control.roles.read import in_force
     from replicator.topology.load import require_plan, topology_path

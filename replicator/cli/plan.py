@@ -52,7 +52,7 @@ def plan(
 def apply(
     *, file: FileOption = None, output: OutputOption = Output.TEXT, yes: YesOption = False
 ) -> None:
-    """Do what `plan` showed: topics, partitions, settings, control topics."""
+    """Make the changes that `plan` shows: topics, partitions, settings."""
     from replicator.clock import SystemClock
     from replicator.control.operator.apply import apply_plan, refuse_blocked
     from replicator.control.operator.plan import forecast
@@ -72,7 +72,11 @@ def apply(
         say("Nothing was changed.")
         return
     done = apply_plan(wanted, clock=clock, progress=lambda line: say(f"  {line}"))
-    text = "Applied in part." if done.problems else f"Applied: {len(found.changes)} changes."
+    text = (
+        "Applied in part: see the problems."
+        if done.problems
+        else f"Applied: {len(found.changes)} changes."
+    )
     render(done.as_json(), output, text=text)
     for problem in done.problems:
         say(f"{problem.code} {problem.subject}: {problem.detail}. {problem.remedy}", style="red")

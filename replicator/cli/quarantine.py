@@ -24,12 +24,12 @@ Ids = Annotated[
     list[str] | None,
     typer.Argument(metavar="[ID]...", help="Ids, as `quarantine list` shows them."),
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="Every record that waits.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Every record in quarantine.")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the command group."""
-    group = typer.Typer(help="Look at records that could not be copied, and deal with them.")
+    group = typer.Typer(help="Inspect, replay or discard records that could not be copied.")
     group.command("list")(list_records)
     group.command("show")(show)
     group.command("replay")(replay)
@@ -41,12 +41,12 @@ def list_records(
     *,
     flow: FlowFilter = None,
     settled: Annotated[
-        bool, typer.Option("--settled", help="Also those that were replayed or discarded.")
+        bool, typer.Option("--settled", help="Include records that were replayed or discarded.")
     ] = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """List the records that wait in quarantine."""
+    """List the records in quarantine."""
     from replicator.control.operator.quarantine_actions import list_quarantine
 
     plan, pairs = _pairs(file, flow)
@@ -77,7 +77,7 @@ def replay(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Write records to their target topics, with their origin; they come after newer ones."""
+    """Write records to their target topics, at the end of the log."""
     from replicator.control.operator import quarantine_actions
 
     def act(plan: "Plan", pair: "PairPlan", entries: "list[Quarantined]") -> dict[str, object]:
@@ -95,7 +95,7 @@ def discard(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Give records up; the decision is kept on record."""
+    """Discard records for good; the decision is recorded."""
     from replicator.control.operator import quarantine_actions
 
     def act(plan: "Plan", pair: "PairPlan", entries: "list[Quarantined]") -> dict[str, object]:
@@ -118,7 +118,9 @@ def _deal(
     from replicator.control.operator.quarantine import find_quarantined, read_quarantine
 
     if bool(ids) == every:
-        raise InputError("say which records", remedy="Give ids, or --all for every one that waits.")
+        raise InputError(
+            "say which records", remedy="Give ids, or --all for every record in quarantine."
+        )
     plan, pairs = _pairs(file, flow)
     waiting = {pair.id: read_quarantine(plan, pair) for pair in pairs}
     everything = [entry for entries in waiting.values() for entry in entries]

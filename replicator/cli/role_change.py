@@ -1,4 +1,4 @@
-"""What `switchover`, `failover` and `failback` share: asking, progress, and printing the report."""
+"""What `switchover`, `failover` and `failback` share: the question, progress and the report."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -7,7 +7,6 @@ import typer
 
 from replicator.cli.options import Output
 from replicator.cli.output import confirm, render, say
-from replicator.errors import ReplicatorError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +22,13 @@ REFUSED = 3
 def carry_out(
     request: "TransitionRequest", *, file: "Path | None", output: Output, yes: bool
 ) -> None:
-    """Runs a transition and prints its report; exits with 3 where it was refused or taken back."""
+    """Runs a transition and prints its report; exits with 3 where it was refused or rolled back.
+
+    A run that ends early (exit code 1, 3 or 130) says that its transition is still open, with the
+    commands that resume it and roll it back.
+    """
     from replicator.clock import SystemClock
+    from replicator.failover.rules.commands import still_open
     from replicator.failover.run.runner import run_transition
     from replicator.failover.steps.journal import TakenOverError
     from replicator.observability.logging import configure_logging
@@ -32,7 +36,7 @@ def carry_out(
 
     configure_logging()
     for room in ("replicator", "failover", "control"):
-        logging.getLogger(room).setLevel(logging.ERROR)  # progress is told line by line
+        logging.getLogger(room).setLevel(logging.ERROR)  # progress is printed line by line
     begun = False
 
     def progress(event: "StepEvent") -> None:
@@ -48,17 +52,19 @@ def carry_out(
             on_step=progress,
             answer=lambda question: _answer(question, yes=yes),
         )
-    except TakenOverError:
-        raise  # whoever took it over goes on with it
-    except (KeyboardInterrupt, ReplicatorError):
-        if begun:
-            again = f"replicator {request.kind} --link {request.link}"
-            back = "" if request.kind == "failover" else ", or --rollback takes it back"
-            say(f"It stays open: '{again} --resume' goes on with it{back}.")
+    except BaseException as error:
+        if begun and not isinstance(error, TakenOverError):  # then another operator has it
+            say(still_open(request.kind, request.link, _repeated(request, file)), style="yellow")
         raise
     render(report.as_json(), output, text=_text(report))
     if report.outcome != "done":
         raise typer.Exit(REFUSED)
+
+
+def _repeated(request: "TransitionRequest", file: "Path | None") -> list[str]:
+    """Options of this run that its journal does not keep."""
+    given = {"--file": file, "--export": request.export}
+    return [word for name, path in given.items() if path for word in (name, str(path))]
 
 
 def _progress(event: "StepEvent") -> None:
@@ -78,9 +84,16 @@ def _answer(question: "Question", *, yes: bool) -> bool:
 
 def _loss(loss: "Loss") -> str:
     if not loss.known:
-        return "not known: the old side was never in contact"
+        return "not known: the old cluster was never in contact"
     stated = "exactly" if loss.exact else "at most"
     return f"{stated} {loss.records} records, {loss.seconds:.1f} s"
+
+
+def _outcome(report: "TransitionReport") -> str:
+    if not report.dry_run:
+        return report.outcome
+    would = "would be refused" if report.outcome == "refused" else "would begin"
+    return f"dry run, nothing was changed; a real run {would}"
 
 
 def _text(report: "TransitionReport") -> "RenderableType":
@@ -90,7 +103,7 @@ def _text(report: "TransitionReport") -> "RenderableType":
 
     head = (
         f"{report.kind} of '{report.link}' {report.from_cluster} -> {report.to_cluster}: "
-        f"{'dry run, nothing changed' if report.dry_run else report.outcome}"
+        f"{_outcome(report)}"
     )
     parts: list[RenderableType] = [Text(head, style="green" if report.outcome == "done" else "red")]
     if report.reason:

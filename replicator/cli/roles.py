@@ -1,4 +1,4 @@
-"""`switchover`, `failover` and `failback`: who is active on a link, changed as planned or in need."""
+"""`switchover`, `failover` and `failback`: change which cluster of a link is active."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,58 +10,75 @@ from replicator.cli.options import FileOption, Output, OutputOption, YesOption
 from replicator.cli.pause import operator
 from replicator.cli.role_change import carry_out
 
-LinkOption = Annotated[str, typer.Option("--link", metavar="LINK", help="The link to turn.")]
+LinkOption = Annotated[str, typer.Option("--link", metavar="LINK", help="The link.")]
 ToOption = Annotated[
-    str | None, typer.Option("--to", metavar="CLUSTER", help="The side to be active.")
-]
+    str | None,
+    typer.Option(
+        "--to", metavar="CLUSTER",
+        help="The cluster to become active; default: the one that is not.",
+    ),
+]  # fmt: skip
 ReturningOption = Annotated[
     str | None,
-    typer.Option("--to", metavar="CLUSTER", help="The side that returns; default the other."),
+    typer.Option(
+        "--to", metavar="CLUSTER", help="The cluster that returns; default: the passive one."
+    ),
 ]
 FromOption = Annotated[
     str | None,
     typer.Option(
         "--from", metavar="CLUSTER",
-        help="The side that is left; only on links of several sides without an active one.",
+        help="The cluster to leave; only on links without an active cluster.",
     ),
 ]  # fmt: skip
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show every check and step; nothing is changed.")
+    bool, typer.Option("--dry-run", help="Show every check and step; change nothing.")
 ]
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with an open one; fences whoever runs it.")
+    bool,
+    typer.Option(
+        "--resume", help="Resume an unfinished role change; whoever is running it is stopped."
+    ),
 ]
 RollbackOption = Annotated[
-    bool, typer.Option("--rollback", help="Take an open one back; fences whoever runs it.")
+    bool,
+    typer.Option(
+        "--rollback", help="Roll back an unfinished role change; whoever is running it is stopped."
+    ),
 ]
 ManualFenceOption = Annotated[
     bool,
-    typer.Option("--manual-fence", help="State that writers are off the side that gives up."),
+    typer.Option(
+        "--manual-fence", help="Confirm that no application writes to the old active cluster."
+    ),
 ]
 DrainOption = Annotated[
     float,
     typer.Option(
-        "--drain-timeout", min=1.0, metavar="SECONDS", help="Wait so long for lag 0, then undo."
+        "--drain-timeout",
+        min=1.0,
+        metavar="SECONDS",
+        help="How long to wait for lag 0 before rolling back.",
     ),
 ]
 GroupsOption = Annotated[
     float,
     typer.Option(
         "--groups-timeout", min=0.0, metavar="SECONDS",
-        help="Wait so long for groups to read to the end.",
+        help="How long to wait for consumer groups to read to the end.",
     ),
 ]  # fmt: skip
 UnreachableOption = Annotated[
     float,
     typer.Option(
         "--unreachable-after", min=0.5, max=60.0, metavar="SECONDS",
-        help="How long a side may take to answer before it counts as gone.",
+        help="How long a cluster may take to answer before it counts as down.",
     ),
 ]  # fmt: skip
 
 
 class TailChoice(StrEnum):
-    """What becomes of records that never reached the active side."""
+    """What becomes of records that never reached the active cluster."""
 
     KEEP = "keep"
     INJECT = "inject"
@@ -80,7 +97,10 @@ def switchover(
     source: FromOption = None,
     manual_fence: ManualFenceOption = False,
     live_groups: Annotated[
-        bool, typer.Option("--live-groups", help="Go on although groups work on the new side.")
+        bool,
+        typer.Option(
+            "--live-groups", help="Proceed although groups have members on the new cluster."
+        ),
     ] = False,
     drain_timeout: DrainOption = 60.0,
     groups_timeout: GroupsOption = 10.0,
@@ -92,7 +112,11 @@ def switchover(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Turn a link around as planned: fence, drain, verify, promote. No record is lost."""
+    """Make the other cluster active, as planned. No record is lost.
+
+    Fences writers, drains the lag, verifies group positions, promotes the new
+    cluster and reverses the flow. A check that fails refuses it or rolls it back.
+    """
     from replicator.failover.rules.request import TransitionRequest
 
     request = TransitionRequest(
@@ -110,10 +134,10 @@ def failover(
     to: ToOption = None,
     source: FromOption = None,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Go on although records will be missing.")
+        bool, typer.Option("--accept-loss", help="Proceed although records will be lost.")
     ] = False,
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="End another open transition of the link.")
+        bool, typer.Option("--take-over", help="End another unfinished transition of the link.")
     ] = False,
     unreachable_after: UnreachableOption = 5.0,
     dry_run: DryRunOption = False,
@@ -122,7 +146,10 @@ def failover(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Promote the passive side while the active one may be lost; says what is lost first."""
+    """Promote the passive cluster while the active one may be down.
+
+    States the loss, in records and seconds per topic, before anything changes.
+    """
     from replicator.failover.rules.request import TransitionRequest
 
     request = TransitionRequest(
@@ -140,14 +167,21 @@ def failback(
     source: FromOption = None,
     tail: Annotated[
         TailChoice,
-        typer.Option(help="Keep the tail aside in its file, or put it on the active side."),
+        typer.Option(
+            help="Keep the unreplicated tail in its file, or write it to the active cluster too."
+        ),
     ] = TailChoice.KEEP,
     export: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the tail is exported to; default here."),
+        typer.Option(
+            metavar="DIR", help="Directory for the exported tail; default: the current one."
+        ),
     ] = None,
     switch: Annotated[
-        bool, typer.Option("--switch/--no-switch", help="End with a switchover to that side.")
+        bool,
+        typer.Option(
+            "--switch/--no-switch", help="End with a switchover to the returning cluster."
+        ),
     ] = True,
     manual_fence: ManualFenceOption = False,
     drain_timeout: DrainOption = 60.0,
@@ -160,7 +194,7 @@ def failback(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Bring the lost side back: salvage its tail, mirror to it, and switch over to it."""
+    """Bring a failed cluster back: export its tail, mirror to it, switch over to it."""
     from replicator.failover.rules.request import TransitionRequest
     from replicator.spark.archive.exported_tail import tail_to_parquet
 

@@ -73,17 +73,19 @@ def run(
         ),
     ] = None,
     processes: Annotated[
-        int, typer.Option(min=0, max=64, help="Most lane processes; 0 is one per core.")
+        int, typer.Option(min=0, max=64, help="Lane processes at most; 0 means one per core.")
     ] = 0,
     http: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST:PORT", help="Where to answer; default 127.0.0.1:8080.", show_default=False
+            metavar="HOST:PORT",
+            help="Address of the HTTP API; default 127.0.0.1:8080.",
+            show_default=False,
         ),
     ] = None,
     http_token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Bearer token that allows changes over HTTP."),
+        typer.Option(metavar="FILE", help="File with the bearer token for changes over HTTP."),
     ] = None,
     grace: Annotated[
         float, typer.Option(min=1.0, max=3600.0, help="Seconds to drain after SIGTERM.")
@@ -93,11 +95,11 @@ def run(
         typer.Option(
             metavar="NAME",
             envvar="REPLICATOR_WORKER_ID",
-            help="Stable name: after a restart the worker gets its lanes back.",
+            help="Stable name: the worker keeps its lanes over a restart.",
         ),
     ] = None,
     metrics_detail: Annotated[
-        bool, typer.Option("--metrics-detail", help="Metrics per topic and partition.")
+        bool, typer.Option("--metrics-detail", help="Export metrics per topic and partition.")
     ] = False,
     log_format: Annotated[
         LogFormat | None,
@@ -106,7 +108,8 @@ def run(
 ) -> int:
     """Run a worker: replicate until SIGTERM or Ctrl-C, then drain and stop.
 
-    Workers find each other through their target cluster: start as many as you like, anywhere.
+    Workers find each other through their target cluster: start as many as you like,
+    on any machine.
     """  # fmt: skip
     from replicator.dataplane.process.spawn import early_processes, lane_processes, start_child
 

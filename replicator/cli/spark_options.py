@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MasterOption = Annotated[
     str | None,
     typer.Option(
-        "--master", metavar="URL", help="Where Spark runs; all cores of this machine by default."
+        "--master", metavar="URL", help="Spark master; default: all cores of this machine."
     ),
 ]
 ConfOption = Annotated[
@@ -29,25 +29,23 @@ TopicsOption = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="TOPIC", help="Only this source topic; may be repeated."),
 ]
-ContinuousOption = Annotated[
-    bool, typer.Option("--continuous", help="Go on round after round until stopped.")
-]
+ContinuousOption = Annotated[bool, typer.Option("--continuous", help="Repeat until stopped.")]
 IntervalOption = Annotated[
     float, typer.Option("--interval", min=1.0, help="Seconds between two rounds.")
 ]
 FromOption = Annotated[
     str | None,
-    typer.Option("--from", metavar="TIME", help="Records of this time (ISO 8601) and later."),
+    typer.Option("--from", metavar="TIME", help="Only records of this time (ISO 8601) and later."),
 ]
 ToOption = Annotated[
-    str | None, typer.Option("--to", metavar="TIME", help="Records before this time.")
+    str | None, typer.Option("--to", metavar="TIME", help="Only records before this time.")
 ]
 
 
 def spark_settings(
     master: str | None, conf: list[str] | None, properties_file: Path | None
 ) -> "SparkSettings":
-    """What these options ask for; ``--debug`` may stand anywhere on the command line.
+    """What these options ask for; ``--debug`` is accepted anywhere on the command line.
 
     Raises:
         InputError: a ``--conf`` is no setting.

@@ -34,16 +34,17 @@ def status(
     *,
     flow: OneFlowOption = None,
     detail: Annotated[bool, typer.Option("--detail", help="Show every partition.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[
-        float, typer.Option("--interval", min=0.5, help="Seconds between two looks at --watch.")
+        float,
+        typer.Option("--interval", min=0.5, help="Seconds between two refreshes with --watch."),
     ] = 2.0,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Show lag in records and seconds, rates, states and problems.
 
-    Reads the clusters and control topics themselves, so it works with no worker running.
+    Reads the clusters and control topics directly: no worker needs to run.
     """
     from replicator.control.roles.read import in_force
     from replicator.control.status.collect import collect_status
@@ -102,7 +103,7 @@ def _text(result: Any, *, detail: bool) -> "RenderableType":  # noqa: ANN401 - p
 
 
 def _role(link: Any) -> str:  # noqa: ANN401
-    """A link that has turned, or is about to."""
+    """A link whose roles have changed, or are about to."""
     return (
         f"link {link['link']}: {link['active']} is active in epoch {link['epoch']}, {link['state']}"
     )

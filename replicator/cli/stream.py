@@ -24,11 +24,13 @@ def stream(
     flow: FlowOption,
     interval: Annotated[
         float,
-        typer.Option("--interval", metavar="SECONDS", min=0.1, help="From batch to batch."),
+        typer.Option(
+            "--interval", metavar="SECONDS", min=0.1, help="Seconds from one batch to the next."
+        ),
     ] = 5.0,
     release: Annotated[
         bool,
-        typer.Option("--release", help="Give back what a stream that died still holds, and end."),
+        typer.Option("--release", help="Return what a crashed stream still holds, and end."),
     ] = False,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -37,7 +39,7 @@ def stream(
 ) -> None:
     """Run a flow on Spark instead of workers (`runtime: spark` on its link), until Ctrl-C.
 
-    It gives its partitions back when it ends: workers or another stream go on at the same record.
+    When it ends, workers or another stream continue at the same record.
     """
     import threading
 
@@ -56,7 +58,7 @@ def stream(
         from replicator.spark.copy.stream import release_streams
 
         held = release_streams(plan, pair, clock=SystemClock())
-        say(f"Given back: {len(held)} partitions." if held else "No stream holds anything.")
+        say(f"Returned: {len(held)} partitions." if held else "No stream holds anything.")
         return
     from replicator.spark.session.java import require_spark
     from replicator.spark.session.session import spark_session

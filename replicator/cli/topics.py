@@ -24,7 +24,7 @@ def topics(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """List the replicated topics with their names on both sides."""
+    """List the replicated topics with their names on both clusters."""
     from replicator.control.roles.read import in_force
     from replicator.control.status.topics import list_topics
     from replicator.topology.load import require_plan, topology_path

@@ -38,7 +38,11 @@ def verify(
     to_time: ToOption = None,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="DIR", help="Write a report page and the records here."),
+        typer.Option(
+            "--report",
+            metavar="DIR",
+            help="Write an HTML report and the records to this directory.",
+        ),
     ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
@@ -46,10 +50,11 @@ def verify(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Compare both sides of a flow record by record: lost, duplicated, reordered, changed, foreign.
+    """Compare the source and target of a flow record by record.
 
-    Lag is no difference: only what the checkpoints account for is compared. Ends with 4 when the
-    sides differ.
+    Finds records that are lost, duplicated, reordered, changed or foreign. Lag is no
+    difference: only what the checkpoints cover is compared. Exit code 4 when the
+    clusters differ.
     """
     from replicator.control.roles.read import in_force
     from replicator.spark.session.session import spark_session
@@ -88,15 +93,15 @@ def _text(result: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON
     told = [f"{number:,} {reason}" for reason, number in total["excused"].items()]
     parts: list[RenderableType] = [table]
     if told:
-        parts.append(Text(f"Not on the target, and rightly so: {', '.join(told)}."))
+        parts.append(Text(f"Not on the target, as intended: {', '.join(told)}."))
     if result["clean"]:
         parts.append(
-            Text(f"Both sides agree: {total['compared']:,} records, in {result['seconds']} s.",
+            Text(f"Both clusters agree: {total['compared']:,} records, in {result['seconds']} s.",
                  style="green")
         )  # fmt: skip
     else:
         wrong = ", ".join(f"{total[name]:,} {name}" for name in ANOMALIES if total[name])
-        parts.append(Text(f"The sides differ: {wrong}.", style="red"))
+        parts.append(Text(f"The clusters differ: {wrong}.", style="red"))
     if result["report"]:
         parts.append(Text(f"The report is {result['report']}/report.html."))
     return Group(*parts)

@@ -32,9 +32,9 @@ def test_bad_requests_are_refused_and_change_nothing(east, west, scene, mirrorin
     operator, group = mirroring, f"{scene.name}-billing"
     with pytest.raises(InputError, match="no link 'nothing'"):
         Operator(scene).run_link("nothing", "switchover", to="west")
-    with pytest.raises(InputError, match="'south' is not a side"):
+    with pytest.raises(InputError, match="'south' is not a cluster of link"):
         operator.run("switchover", to="south")
-    with pytest.raises(RefusedError, match="east is the active side already"):
+    with pytest.raises(RefusedError, match="east is the active cluster already"):
         operator.run("switchover", to="east")
     with pytest.raises(RefusedError, match="no transition of the link is open"):
         operator.run("switchover", resume=True)

@@ -86,7 +86,7 @@ def test_each_kind_is_found_and_counted(spark, pair, tmp_path, capsys):
     assert run_command(["verify", "-f", str(pair.file), "--flow", "east->west"]) == 4
     text = capsys.readouterr().out
     assert max(len(line) for line in text.splitlines()) <= 80
-    assert "The sides differ: 1 lost, 1 duplicated, 1 reordered, 1 changed, 1 foreign." in text
+    assert "The clusters differ: 1 lost, 1 duplicated, 1 reordered, 1 changed, 1 foreign." in text
 
 
 @pytest.mark.parametrize(

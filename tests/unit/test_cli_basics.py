@@ -255,5 +255,5 @@ def test_a_reader_that_goes_away_is_no_traceback():
 def test_a_question_needs_somebody_to_answer_or_yes(monkeypatch):
     assert confirm("Go on?", yes=True)
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    with pytest.raises(InputError, match="nobody to ask"):
+    with pytest.raises(InputError, match="no terminal to ask on"):
         confirm("Go on?", yes=False)

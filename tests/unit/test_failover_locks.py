@@ -107,14 +107,14 @@ def asked(kind, to=None):
 MIRRORING = Role("dr", 0, 0, "east", "mirroring")
 
 
-def test_a_link_turns_to_its_other_side():
-    for kind in ("switchover", "failover"):
-        assert directions(LINK, MIRRORING, asked(kind, "west"), silent=frozenset()) == (
-            "east", "west",
-        )  # fmt: skip
-    with pytest.raises(InputError, match="not said where to"):
-        directions(LINK, MIRRORING, asked("switchover"), silent=frozenset())
-    with pytest.raises(RefusedError, match="east is the active side already"):
+def test_a_link_of_two_clusters_turns_to_the_other_one_named_or_not():
+    for kind in ("switchover", "failover", "failback"):
+        for to in ("west", None):
+            found = directions(LINK, MIRRORING, asked(kind, to), silent=frozenset())
+            assert found == ("east", "west")
+    with pytest.raises(InputError, match="'south' is not a cluster of link 'dr'"):
+        directions(LINK, MIRRORING, asked("switchover", "south"), silent=frozenset())
+    with pytest.raises(RefusedError, match="east is the active cluster already"):
         directions(LINK, MIRRORING, asked("failover", "east"), silent=frozenset())
 
 
@@ -137,3 +137,16 @@ def test_a_conflict_is_decided_by_a_failover_to_either_side():
         assert directions(LINK, conflict, asked("failover", to), silent=frozenset()) == (left, to)
     with pytest.raises(RefusedError, match="ROLE_CONFLICT"):
         directions(LINK, conflict, asked("switchover", "west"), silent=frozenset())
+    with pytest.raises(RefusedError, match="east and west both claim epoch 0"):
+        directions(LINK, conflict, asked("failover"), silent=frozenset())
+
+
+def test_where_no_cluster_is_active_the_flows_are_named_to_choose_from():
+    mesh = replace(LINK, flows=(*LINK.flows, replace(LINK.flows[0], source="west", target="east")),
+                   standby=(), shape="active-active", active=None)  # fmt: skip
+    with pytest.raises(InputError, match="has several flows") as refused:
+        directions(mesh, MIRRORING, asked("switchover"), silent=frozenset())
+    assert "--from and --to of one of them" in refused.value.remedy
+    assert directions(mesh, MIRRORING, asked("switchover", "west"), silent=frozenset()) == (
+        "east", "west",
+    )  # fmt: skip

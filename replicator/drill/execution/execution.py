@@ -16,6 +16,7 @@ from replicator.drill.execution.traffic import Traffic
 from replicator.drill.file.errors import AbortedError
 from replicator.drill.file.plan import ROLE_KINDS, Drill
 from replicator.errors import ReplicatorError
+from replicator.failover.rules.commands import resume_command
 from replicator.failover.rules.report import TransitionReport
 from replicator.failover.rules.request import StepEvent
 from replicator.testing.checker.history import Role
@@ -124,10 +125,7 @@ class Execution:
         """What a person who ended the drill has to know."""
         kind, link = self._drill.kind, self._drill.link
         if self._changing and self._scene.real:
-            return (
-                f"aborted by hand; the {kind} stays open: 'replicator {kind} --link {link} --resume' "
-                "goes on with it."
-            )
+            return f"aborted by hand; the {kind} is still open: '{resume_command(kind, link)}' resumes it."
         return "aborted by hand."
 
     # -- parts of every play --------------------------------------------------------------------

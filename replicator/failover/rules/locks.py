@@ -11,26 +11,27 @@ from dataclasses import dataclass
 from replicator.control.store.role_records import RoleRecord, TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import RefusedError
+from replicator.failover.rules.commands import resume_command, rollback_command
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Who holds a link, in words."""
+    """The transition that holds a link."""
 
     record: TransitionRecord
 
     def refusal(self, now_ms: int) -> RefusedError:
-        """What the second operator is told."""
+        """The error that a second operator gets."""
         one = self.record
         minutes = max(0, now_ms - one.at_ms) / 60_000
-        again = f"replicator {one.kind} --link {one.link}"
-        back = "" if one.kind == "failover" else f"; or take it back: '{again} --rollback'"
+        back = rollback_command(one.kind, one.link)
+        either = f"; or roll it back: '{back}'" if back else ""
         return RefusedError(
             f"a {one.kind} of link '{one.link}' from {one.source} to {one.target} is open: begun by "
             f"{one.by} {minutes:.1f} min ago (id {one.id})",
             subject=one.link,
-            remedy=f"Wait for it; or go on with it: '{again} --resume'{back}. That fences whoever runs "
-            "it now.",
+            remedy=f"Wait for it; or resume it: '{resume_command(one.kind, one.link)}'{either}. "
+            "Whoever is running it is stopped then.",
         )
 
 

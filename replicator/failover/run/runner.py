@@ -15,6 +15,7 @@ from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.fencing import method_in_force
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters, find_link
 from replicator.failover.rules.client_properties import client_properties
+from replicator.failover.rules.commands import resume_command, rollback_command
 from replicator.failover.rules.directions import directions
 from replicator.failover.rules.locks import (
     Lock,
@@ -126,8 +127,9 @@ def _new(
                 request.kind, and_switch=request.and_switch, with_roles=has_roles(link)
             )
             shown = tuple(StepResult(step.value, 0.0, "would be done") for step in steps)
+            reason = "dry run: nothing was changed" if checked.ok else _first_reason(checked)
             return replace(draft, dry_run=request.dry_run, outcome=outcome,
-                           reason=_first_reason(checked), steps=shown if checked.ok else ())  # fmt: skip
+                           reason=reason, steps=shown if checked.ok else ())  # fmt: skip
         if not answer(_question(header, loss, old_side_answers=sides.answers(sides.old))):
             return replace(draft, outcome="refused", reason="not confirmed")
         with_lock = _journal(sides, header, clock)
@@ -159,9 +161,9 @@ def _go_on(
     """Resumes or takes back an open transition; whoever ran it is fenced."""
     if held.kind != request.kind:
         raise RefusedError(
-            f"what is open is a {held.kind}, begun by {held.by}", subject=link.name,
-            remedy=f"replicator {held.kind} --link {link.name} "
-            f"{'--resume' if request.resume else '--rollback'}",
+            f"the open transition is a {held.kind}, begun by {held.by}", subject=link.name,
+            remedy=(rollback_command(held.kind, link.name) if request.roll_back else "")
+            or resume_command(held.kind, link.name),
         )  # fmt: skip
     with LinkClusters(plan, link, plan.cluster(held.source), plan.cluster(held.target)) as sides:
         sides.look(request.unreachable_after_seconds)

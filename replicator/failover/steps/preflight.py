@@ -14,6 +14,7 @@ from replicator.failover.clusters.lag import (
     stored_checkpoints,
 )
 from replicator.failover.clusters.link_clusters import LinkClusters
+from replicator.failover.rules.directions import UNFINISHED
 from replicator.failover.rules.loss import loss_by_contact, loss_by_ends, unknown_loss
 from replicator.failover.rules.report import Check, Loss
 from replicator.failover.rules.request import TransitionRequest
@@ -235,6 +236,9 @@ class Preflight:
 
 def _unreachable_remedy(preflight: Preflight, cluster: ClusterPlan) -> str:
     link = preflight.sides.link.name
+    lost = f"If it is lost: replicator failover --link {link} --to"
     if preflight.request.kind == "switchover" and cluster == preflight.sides.old:
-        return f"If it is lost: replicator failover --link {link} --to {preflight.sides.new.alias}"
+        return f"{lost} {preflight.sides.new.alias}"
+    if preflight.request.kind == "failover" and preflight.role.state in UNFINISHED:
+        return f"{lost} {preflight.sides.old.alias}"  # its writers are fenced, the journal is gone
     return "Bring it back; nothing was changed."
