@@ -77,13 +77,15 @@ def consumer_config(
     fetch_bytes: int = 50 * 1024 * 1024,
     partition_fetch_bytes: int = 4 * 1024 * 1024,
     queue_bytes: int = 64 * 1024 * 1024,
+    follower_reads: bool = False,
     on_error: Callable[[KafkaError], None] | None = None,
 ) -> Config:
     """Settings of a consumer that keeps its own positions.
 
     It never commits by itself, reports the end of each partition, checks checksums, and reports an
     offset that no longer exists instead of jumping. ``queue_bytes`` bounds the memory of what was
-    fetched ahead.
+    fetched ahead. Only with ``follower_reads`` does the cluster's ``client.rack`` hold: a follower may
+    be behind its leader, and who reads checkpoints or control records there reads the past.
     """
     tuned: Config = {
         "fetch.wait.max.ms": _milliseconds(fetch_wait_seconds),
@@ -106,7 +108,10 @@ def consumer_config(
         "check.crcs": True,
     }
     base = client_config(cluster, client_id=client_id, on_error=on_error)
-    return base | tuned | user_settings(cluster, "consumer") | owned
+    wanted = user_settings(cluster, "consumer")
+    if not follower_reads:
+        wanted.pop("client.rack", None)
+    return base | tuned | wanted | owned
 
 
 def producer_config(

@@ -35,6 +35,13 @@ def secured(tmp_path, monkeypatch) -> ClusterPlan:
     )
 
 
+def test_only_lanes_read_from_the_nearest_replica_because_a_follower_may_show_the_past():
+    near = plain(client_rack="rack-a")
+    assert "client.rack" not in consumer_config(near, client_id="c", group_id="g")
+    lane = consumer_config(near, client_id="c", group_id="g", follower_reads=True)
+    assert lane["client.rack"] == "rack-a"
+
+
 def test_a_consumer_never_moves_by_itself():
     config = consumer_config(plain(), client_id="c", group_id="g")
 

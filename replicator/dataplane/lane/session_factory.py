@@ -96,6 +96,7 @@ def open_clients(
     consumer_settings = {
         **consumer_config(
             spec.source,
+            follower_reads=True,
             client_id=client_id,
             group_id=progress_group(spec.topology, spec.target.alias),
             partition_fetch_bytes=FETCH_BYTES,
