@@ -10,7 +10,7 @@ from replicator.clock import SystemClock
 from replicator.errors import AlreadyExistsError, RefusedError
 from replicator.spark.archive.manifest import Commit, manifest_name
 from replicator.spark.archive.parquet import read_files, with_folders, write_files
-from replicator.spark.archive.restore import VerifyRequest, restore
+from replicator.spark.archive.restore import RestoreRequest, restore
 from replicator.spark.archive.restoring import Selection
 from replicator.spark.archive.store import commit, load_archive, sum_up, sweep
 from replicator.spark.archive.write import Archiver, Source
@@ -62,7 +62,7 @@ def test_archive_wipe_restore_and_verify_is_clean(spark, pair, tmp_path):
     assert first.round()["records"] == 300
     assert first.round()["commit"] is None
     wipe(pair.west, pair.topic, partitions=2)
-    wanted = VerifyRequest(pair.name, pair.plan.cluster("west"), Selection((pair.topic,)))
+    wanted = RestoreRequest(pair.name, pair.plan.cluster("west"), Selection((pair.topic,)))
     done = restore(spark, str(folder), wanted)
     assert (done["records"], done["skipped"]) == (300, 0)
     result = verify_flow(spark, pair.plan, Compared("east->west"))
@@ -97,7 +97,7 @@ def test_more_records_of_a_megabyte_than_memory_are_archived_and_restored(spark,
         producer.flush(30)
     folder = tmp_path / "archive"
     assert archiver(spark, pair, folder).round()["records"] == count
-    wanted = VerifyRequest(pair.name, pair.plan.cluster("west"), Selection((pair.topic,)))
+    wanted = RestoreRequest(pair.name, pair.plan.cluster("west"), Selection((pair.topic,)))
     assert restore(spark, str(folder), wanted)["records"] == count
     frame = (
         spark.read.format("replicator-kafka")
@@ -258,7 +258,7 @@ def test_an_interrupted_restore_goes_on_where_it_was(spark, pair, tmp_path):
     wipe(pair.west, pair.topic, partitions=1)
     west = pair.plan.cluster("west")
     selection = Selection((pair.topic,), to_offset=40)
-    done = restore(spark, str(folder), VerifyRequest(pair.name, west, selection))
+    done = restore(spark, str(folder), RestoreRequest(pair.name, west, selection))
     assert done["records"] == 40
     root = Files(spark, str(folder)).root
     order = RestoreOrder(

@@ -10,7 +10,7 @@ from copied_pair import NOW_MS, CopiedPair, plain, write
 from replicator.clock import SystemClock
 from replicator.control.status.collect import collect_status
 from replicator.spark.audit.run import Auditor
-from replicator.spark.audit.run import VerifyRequest as Audited
+from replicator.spark.audit.run import AuditRequest as Audited
 from replicator.spark.verify.run import VerifyRequest, verify_flow
 from replicator.testing import wait_until
 
