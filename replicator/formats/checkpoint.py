@@ -1,8 +1,12 @@
 """Checkpoints: how far each source partition was copied, stored on the target beside the data.
 
 One record per source partition in the checkpoints topic, in the partition of the lane that owns it,
-written in the same transaction as the records it accounts for. A reader of the newest checkpoint
+written in the same transaction as the records it accounts for. A reader of the checkpoint that holds
 therefore knows exactly which records are on the target.
+
+Which one holds: in one partition of the checkpoints topic the later record, whatever its time says
+(the clocks of two owners may differ); between partitions, which are read one after the other while
+lanes change, ``replaces`` decides.
 """
 
 import builtins
@@ -13,8 +17,12 @@ from typing import Any
 import orjson
 
 from replicator.errors import StoredFormatError
+from replicator.identifiers import TopicPartition
 
 VERSION = 1
+
+ADOPTED = "adopted"
+"""Extra field of a checkpoint: the source offset at which we began to copy after another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +141,35 @@ def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
         ) from error
 
 
-def decode_checkpoints(records: Mapping[bytes, bytes]) -> dict[tuple[str, int], Checkpoint]:
+def decode_checkpoints(records: Mapping[bytes, bytes]) -> dict[TopicPartition, Checkpoint]:
     """Reads the last value of each key, as a compacted read gives them."""
-    found: dict[tuple[str, int], Checkpoint] = {}
+    found: dict[TopicPartition, Checkpoint] = {}
     for key, value in records.items():
         checkpoint = decode_checkpoint(key, value)
         if checkpoint is not None:
             found[checkpoint.topic, checkpoint.partition] = checkpoint
     return found
+
+
+def replaces(found: Checkpoint, held: Checkpoint | None) -> bool:
+    """Whether a checkpoint holds over one from another partition of the checkpoints topic.
+
+    The one made later holds, and of two made in the same millisecond the one that is further.
+    """
+    return held is None or (found.at_ms, found.offset) >= (held.at_ms, held.offset)
+
+
+def merge_checkpoints(
+    stored: Mapping[int, Mapping[bytes, bytes]],
+) -> dict[TopicPartition, Checkpoint]:
+    """The checkpoint that holds for each source partition, from the last values of each lane.
+
+    Raises:
+        StoredFormatError: see ``decode_checkpoint``.
+    """
+    merged: dict[TopicPartition, Checkpoint] = {}
+    for records in stored.values():
+        for key, checkpoint in decode_checkpoints(records).items():
+            if replaces(checkpoint, merged.get(key)):
+                merged[key] = checkpoint
+    return merged

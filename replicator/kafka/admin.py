@@ -102,6 +102,30 @@ class ClusterAdmin:
         """Offsets at one point of many partitions; see ``offsets.list_offsets``."""
         return offsets.list_offsets(self._session, partitions, at, isolation=isolation)
 
+    def known_offsets(
+        self,
+        partitions: Iterable[TopicPartition],
+        at: OffsetPoint,
+        isolation: Isolation = "read_committed",
+    ) -> dict[TopicPartition, int]:
+        """The same without the partitions that were not answered."""
+        answers = self.offsets(partitions, at, isolation)
+        return {key: answer for key, answer in answers.items() if isinstance(answer, int)}
+
+    def every_offset(
+        self,
+        partitions: Iterable[TopicPartition],
+        at: OffsetPoint,
+        isolation: Isolation = "read_committed",
+    ) -> dict[TopicPartition, int]:
+        """The same; raises the error of the first partition that was not answered."""
+        found: dict[TopicPartition, int] = {}
+        for key, answer in self.offsets(partitions, at, isolation).items():
+            if isinstance(answer, ReplicatorError):
+                raise answer
+            found[key] = answer
+        return found
+
     def list_groups(self) -> tuple[str, ...]:
         """Names of all consumer groups."""
         return groups.list_groups(self._session)

@@ -43,11 +43,11 @@ def read_compacted(
     *,
     client_id: str,
     timeout_seconds: float = 10.0,
-    settled: bool = False,
+    past_open_transactions: bool = False,
 ) -> dict[int, dict[bytes, bytes]]:
     """The last value of every key, for each partition, up to its end at the time of the call.
 
-    ``settled`` waits for transactions that are open there: what was committed behind the first
+    ``past_open_transactions`` waits for transactions that are open there: what was committed behind the first
     record of an open one is hidden from readers until it ends.
 
     Raises:
@@ -55,7 +55,9 @@ def read_compacted(
         ReplicatorError: the topic cannot be read, see its class.
     """
     with LogTail(cluster, topic, partitions, client_id=client_id) as tail:
-        return tail.load(timeout_seconds=timeout_seconds, settled=settled)
+        return tail.load(
+            timeout_seconds=timeout_seconds, past_open_transactions=past_open_transactions
+        )
 
 
 class LogTail:
@@ -92,15 +94,15 @@ class LogTail:
         self._ended: set[int] = set()
         self.position = 0
         """Where the last partition that was heard of goes on; meant for topics of one partition."""
-        self._settled = False
+        self._past_open_transactions = False
         self._ends: dict[int, int] = {}
 
     def load(
-        self, *, timeout_seconds: float, settled: bool = False
+        self, *, timeout_seconds: float, past_open_transactions: bool = False
     ) -> dict[int, dict[bytes, bytes]]:
         """Reads from the start to the end of every partition; call it once, before ``poll``.
 
-        Without ``settled`` the end is where the oldest open transaction begins, with it where the
+        Without ``past_open_transactions`` the end is where the oldest open transaction begins, with it where the
         log ended when that place was first reached.
 
         Returns:
@@ -112,7 +114,7 @@ class LogTail:
         """
         state: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
         deadline = time.monotonic() + timeout_seconds
-        self._settled = settled
+        self._past_open_transactions = past_open_transactions
         self._open(min(self._fetch_wait_seconds, AWAKE_WAIT_SECONDS))
         self._start(timeout_seconds)
         while len(self._ended) < len(self._partitions):
@@ -141,14 +143,18 @@ class LogTail:
             ReplicatorError: the topic cannot be read; retriable ones go away by themselves, and the
                 tail is still at its place.
         """
+        return [entry for part in self.poll_partitions(timeout_seconds).values() for entry in part]
+
+    def poll_partitions(self, timeout_seconds: float) -> dict[int, list[Entry]]:
+        """The same by partition."""
         if self._opened is None or time.monotonic() >= self._awake_until:
             self._open(self._fetch_wait_seconds)
         self._start(max(timeout_seconds, _CONNECT_SECONDS))
-        return [
-            (key, message.value())
-            for message in self._take(timeout_seconds)
-            if (key := message.key()) is not None
-        ]
+        found: dict[int, list[Entry]] = {}
+        for message in self._take(timeout_seconds):
+            if (key := message.key()) is not None:
+                found.setdefault(message.partition() or 0, []).append((key, message.value()))
+        return found
 
     def close(self) -> None:
         """Gives the connections back; closing twice is closing once."""
@@ -170,7 +176,7 @@ class LogTail:
         return self._opened[1]
 
     def _open(self, wait_seconds: float) -> None:
-        """Has a consumer that waits so long, which is settled when it is opened."""
+        """Has a consumer that waits so long, which is decided when it is opened."""
         if self._opened is not None and self._opened[0] == wait_seconds:
             return
         self.close()
@@ -236,7 +242,7 @@ class LogTail:
 
     def _reached_end(self, number: int, stable: int) -> None:
         """The last stable offset was reached; the log itself may go on behind it."""
-        if self._settled and number not in self._ends:
+        if self._past_open_transactions and number not in self._ends:
             place = TopicPartition(self.topic, number)
             self._ends[number] = self._consumer.get_watermark_offsets(place, cached=True)[1]
         if stable >= self._ends.get(number, 0):

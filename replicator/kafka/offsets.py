@@ -25,7 +25,7 @@ def list_offsets(
 ) -> dict[TopicPartition, int | ReplicatorError]:
     """The offset at one point of each partition, or why it is not known.
 
-    ``earliest`` is the oldest record that still exists; ``latest`` the next one to be read
+    No partitions ask nothing. ``earliest`` is the oldest record that still exists; ``latest`` the next one to be read
     (``read_committed``: before the oldest open transaction). A number is a timestamp in
     milliseconds: the first record at or after it, -1 where there is none.
     """
@@ -70,10 +70,3 @@ def _spec(at: OffsetPoint) -> OffsetSpec:
         make: Any = OffsetSpec.earliest if at == "earliest" else OffsetSpec.latest
         spec = make()
     return spec
-
-
-def known_offsets(
-    answers: "dict[TopicPartition, int | ReplicatorError]",
-) -> dict[TopicPartition, int]:
-    """Those that were answered."""
-    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}

@@ -4,89 +4,93 @@ Followed, not read again and again: the topic grows with every commit until it i
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-import orjson
-
-from replicator.errors import StoredFormatError
-from replicator.identifiers import ClusterAlias, checkpoints_topic
+from replicator.formats.checkpoint import (
+    ADOPTED,
+    Checkpoint,
+    decode_checkpoint,
+    encode_key,
+    replaces,
+)
+from replicator.identifiers import ClusterAlias, TopicPartition, checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import LogTail
 from replicator.offsets.index import IndexEntry, decode_index
 from replicator.topology.plan import ClusterPlan
 
-VERSION = 1
+DELETED_MS = -1
+"""The time of a checkpoint that was deleted: older than any other."""
 
 FETCH_WAIT_SECONDS = 1.0
 """What is written meanwhile ends the wait at the broker."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class StoredPartition:
-    """One source partition: the checkpoint (None before the first) and the entries of its index.
+    """One source partition: the checkpoint (None before the first) and the entries of its index."""
 
-    ``adopted``: another program had copied before; its copies say nothing of their place.
-    """
+    checkpoint: Checkpoint | None = None
+    entries: Mapping[int, IndexEntry] = field(default_factory=dict)
 
-    copied_to: int | None = None
-    topic_id: str = ""
-    at_ms: int = -1
-    adopted: bool = False
-    entries: dict[int, IndexEntry] = field(default_factory=dict)
+    @property
+    def copied_to(self) -> int | None:
+        """Every source record below is on the target or was dropped; None before the first."""
+        return None if self.checkpoint is None else self.checkpoint.offset
+
+    @property
+    def topic_id(self) -> str:
+        """The source topic's id that the checkpoint counts in; empty before the first."""
+        return "" if self.checkpoint is None else self.checkpoint.topic_id
+
+    @property
+    def adopted(self) -> bool:
+        """Whether another program had copied before: its copies say nothing of their place."""
+        return self.checkpoint is not None and ADOPTED in self.checkpoint.extra
 
 
 class StoredPartitions:
     """Everything the checkpoints topic says, folded record by record. Pure."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, int], StoredPartition] = {}
+        self._lanes: dict[int, dict[bytes, Checkpoint]] = {}
+        self._entries: dict[TopicPartition, dict[int, IndexEntry]] = {}
 
     def of(self, topic: str, partition: int) -> StoredPartition:
         """What is stored of a source partition."""
-        return self._lines.get((topic, partition)) or StoredPartition()
+        key = encode_key(topic, partition)
+        held: Checkpoint | None = None
+        for lane in self._lanes.values():
+            if (found := lane.get(key)) is not None and replaces(found, held):
+                held = found
+        return StoredPartition(held, self._entries.get((topic, partition), {}))
 
-    def fold(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Takes records in, in any order over the partitions of the topic.
+    def fold(self, lane: int, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Takes in records of one partition of the topic, in its order; partitions in any order.
 
-        Tombstones are passed over: they only take away what stands elsewhere by now (a lane change)
-        or what a newer entry outdates, and the readers of the index see to that.
+        A lane change moves a checkpoint and deletes it where it stood, and which of the two is read
+        first is not known: a deleted one stands until another lane's was read. Deleted index entries
+        are passed over: the readers of the index see to those that a newer entry outdates.
 
         Raises:
             StoredFormatError: for an unknown version, or text that is not ours.
         """
-        for key, value in records:
+        checkpoints = self._lanes.setdefault(lane, {})
+        for record_key, value in records:
             if value is None:
+                if record_key in checkpoints:
+                    checkpoints[record_key] = replace(checkpoints[record_key], at_ms=DELETED_MS)
                 continue
-            for where, entries in decode_index({key: value}).items():
-                held = self._lines.setdefault(where, StoredPartition()).entries
+            checkpoint = decode_checkpoint(record_key, value)
+            if checkpoint is not None:
+                checkpoints[record_key] = checkpoint
+                continue
+            for key, entries in decode_index({record_key: value}).items():
+                held = self._entries.setdefault(key, {})
                 for entry in entries:
                     old = held.get(entry.slot)
                     if old is None or entry.number >= old.number:
                         held[entry.slot] = entry
-            self._checkpoint(key, value)
-
-    def _checkpoint(self, key: bytes, value: bytes) -> None:
-        try:
-            where: Mapping[str, Any] = orjson.loads(key)
-            if where["kind"] != "checkpoint":
-                return
-            what: Mapping[str, Any] = orjson.loads(value)
-            if what["v"] != VERSION:
-                raise StoredFormatError(
-                    f"a checkpoint has version {what['v']}, this release reads {VERSION}",
-                    remedy="Run the release that wrote it, or a newer one.",
-                )
-            line = self._lines.setdefault((where["topic"], where["partition"]), StoredPartition())
-            if what["at"] >= line.at_ms:
-                line.copied_to, line.topic_id = int(what["offset"]), str(what["topicId"])
-                line.at_ms = int(what["at"])
-                line.adopted = "adopted" in what
-        except (KeyError, TypeError, ValueError) as error:
-            raise StoredFormatError(
-                f"a checkpoint record cannot be read ({error})",
-                remedy="Something else wrote into the checkpoints topic; nothing was guessed.",
-            ) from error
 
 
 class CheckpointsView:
@@ -109,7 +113,7 @@ class CheckpointsView:
         self._timeout_seconds = timeout_seconds
         self._tail: LogTail | None = None
         self._partitions = 0
-        self._lines = StoredPartitions()
+        self._stored = StoredPartitions()
 
     def refresh(self) -> StoredPartitions:
         """What is stored now; empty where the pair was never used.
@@ -119,7 +123,7 @@ class CheckpointsView:
         """
         count = self._count()
         if count == 0:
-            return self._lines
+            return self._stored
         if self._tail is None or count != self._partitions:
             self.close()
             self._partitions = count
@@ -131,12 +135,13 @@ class CheckpointsView:
                 fetch_wait_seconds=FETCH_WAIT_SECONDS,
             )
             loaded = self._tail.load(timeout_seconds=self._timeout_seconds)
-            self._lines = StoredPartitions()
-            for records in loaded.values():
-                self._lines.fold(records.items())
-        while entries := self._tail.poll(0.0):
-            self._lines.fold(entries)
-        return self._lines
+            self._stored = StoredPartitions()
+            for lane, records in loaded.items():
+                self._stored.fold(lane, records.items())
+        while grown := self._tail.poll_partitions(0.0):
+            for lane, entries in grown.items():
+                self._stored.fold(lane, entries)
+        return self._stored
 
     def close(self) -> None:
         """Gives the connections back."""

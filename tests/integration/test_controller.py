@@ -1,6 +1,7 @@
 """The controller against real brokers: topics appear, grow, follow settings, end, and lanes move."""
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
@@ -11,12 +12,13 @@ from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.controller_writer import ControllerWriter, Placed
-from replicator.control.store.read import read_checkpoints, read_control
+from replicator.control.store.read import read_control
 from replicator.control.store.records import Binding
 from replicator.errors import AliasConflictError, FencedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoint_records
 from replicator.kafka.log_writer import LogWriter
 from replicator.policy.values import LinkPolicy, Selection, Throttle, TopicSync
 from replicator.testing import ManualClock, wait_until
@@ -69,12 +71,16 @@ class Desk:
         return asyncio.run(self.controller.run_once(all_settings=True))
 
     def control(self):
-        return read_control(self.plan.topology, self.pair.target, client_id="test", settled=True)
+        return read_control(
+            self.plan.topology, self.pair.target, client_id="test", past_open_transactions=True
+        )
 
     def checkpoints(self):
         name = checkpoints_topic(self.plan.topology, "east")
         size = self.target.describe_topics([name])[name].partitions
-        return read_checkpoints(self.pair, name, range(size), client_id="test")
+        return read_checkpoint_records(
+            self.plan.topology, "east", self.pair.target, range(size), client_id="test"
+        )
 
     def retention(self, admin, topic):
         return admin.topic_configs([topic])[topic]["retention.ms"].value
@@ -380,6 +386,36 @@ def test_a_change_of_lanes_moves_checkpoints_wherever_it_was_interrupted(
     assert after.control().layout("east").epoch == 2
     assert_in_place(after, stored, topic, 8)
     assert desks(edited).once().settled
+
+
+def test_a_change_of_lanes_waits_for_a_bulk_copy_that_hides_later_checkpoints(
+    east, west, unique, desks
+):
+    topic = f"{unique}.a"
+    east.create_topic(topic, partitions=4)
+    before = desks(make_plan(unique, east, west, orders=policy(topic, lanes=2)))
+    before.bootstrap()
+    before.once()
+    bulk = Producer(
+        {
+            "bootstrap.servers": ",".join(west.bootstrap_servers),
+            "transactional.id": f"{unique}.bulk",
+        }
+    )
+    bulk.init_transactions(10)
+    bulk.begin_transaction()
+    for lane in range(2):
+        bulk.produce(checkpoints_topic(unique, "east"), b"{}", Checkpoint("x", lane, 0).key(), lane)
+    assert bulk.flush(10) == 0
+    stored = store_checkpoints(before, topic, 4)  # behind the open transaction
+
+    def step(name):
+        if name == "read":
+            threading.Timer(1.0, bulk.abort_transaction, [10]).start()
+
+    after = desks(make_plan(unique, east, west, orders=policy(topic, lanes=3)), step=step)
+    after.once()
+    assert_in_place(after, stored, topic, 4)
 
 
 def test_a_renamed_link_keeps_its_progress(east, west, unique, desks):

@@ -72,7 +72,9 @@ def test_reading_ends_though_the_last_offset_is_a_marker(cluster, log):
         for number in range(5):
             writer.write([(b"a", b"%d" % number)])
 
-    assert read_compacted(cluster, log, client_id="test", settled=True) == {0: {b"a": b"4"}}
+    assert read_compacted(cluster, log, client_id="test", past_open_transactions=True) == {
+        0: {b"a": b"4"}
+    }
 
 
 def test_what_was_not_committed_is_not_read(cluster, log):
@@ -98,7 +100,9 @@ def test_a_replaced_owner_is_fenced_and_writes_nothing(cluster, log):
             old.write([(b"owner", b"zombie")])
     new.write([(b"owner", b"new")])
 
-    assert read_compacted(cluster, log, client_id="test", settled=True) == {0: {b"owner": b"new"}}
+    assert read_compacted(cluster, log, client_id="test", past_open_transactions=True) == {
+        0: {b"owner": b"new"}
+    }
     old.close()
     new.close()
 
@@ -195,7 +199,10 @@ def test_a_write_without_an_answer_is_unknown_and_the_writer_goes_on(clusters, t
         assert transactional_id is not None
     assert state in possible
     writer.write([(b"a", b"after")])
-    assert read_compacted(cluster, "log", client_id="test", settled=True)[0][b"a"] == b"after"
+    assert (
+        read_compacted(cluster, "log", client_id="test", past_open_transactions=True)[0][b"a"]
+        == b"after"
+    )
     writer.close()
 
 

@@ -69,7 +69,7 @@ def checkpoint(file, *stored):
     plan = require_plan(file)
     pair = plan.pairs[0]
     block = (
-        read_control(plan.topology, pair.target, client_id="test", settled=True)
+        read_control(plan.topology, pair.target, client_id="test", past_open_transactions=True)
         .layout("east")
         .block("orders")
     )

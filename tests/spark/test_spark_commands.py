@@ -9,7 +9,7 @@ import pytest
 from copied_pair import CopiedPair, plain, write
 
 from replicator.cli.main import run_command
-from replicator.control.store.read import read_all_checkpoints
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.testing import wait_until
 
 
@@ -102,7 +102,7 @@ def test_an_interrupted_copy_ends_its_tasks_and_can_be_given_back(pair, command,
     running = command("bulk-sync", "-f", pair.file, "--flow", "east->west", "--yes")
 
     def copied():
-        found = read_all_checkpoints(pair.plan, pair.plan.pairs[0])
+        found = read_checkpoints(pair.plan.topology, pair.plan.pairs[0], client_id="test")
         return max((each.offset for each in found.values()), default=0)
 
     wait_until(copied, timeout_seconds=240, describe=lambda: f"the copy to begin\n{running.said()}")

@@ -6,6 +6,7 @@ import pytest
 
 from replicator.control.operator.mm2_adoption import matching_pairs, reverse_flow
 from replicator.errors import RefusedError, StoredFormatError
+from replicator.formats.checkpoint import ADOPTED, Checkpoint
 from replicator.mm2.adopt import decode_progress
 from replicator.mm2.import_map import import_properties
 from replicator.mm2.properties import parse_properties
@@ -160,9 +161,10 @@ def test_before_we_copied_anything_only_the_place_of_adoption_is_known(direction
 
 
 def test_a_checkpoint_says_that_another_program_copied_before():
-    key = b'{"kind":"checkpoint","partition":0,"topic":"t","v":1}'
-    lines = StoredPartitions()
-    lines.fold([(key, b'{"v":1,"offset":5,"topicId":"x","at":1,"adopted":5}')])
-    assert lines.of("t", 0).adopted
-    lines.fold([(key, b'{"v":1,"offset":9,"topicId":"x","at":2}')])
-    assert not lines.of("t", 0).adopted
+    stored = StoredPartitions()
+    ours = Checkpoint("t", 0, 9, at_ms=2)
+    theirs = Checkpoint("t", 0, 5, at_ms=1, extra={ADOPTED: 5})
+    stored.fold(0, [(theirs.key(), theirs.value())])
+    assert stored.of("t", 0).adopted
+    stored.fold(0, [(ours.key(), ours.value())])
+    assert not stored.of("t", 0).adopted

@@ -128,7 +128,7 @@ def test_positions_of_a_survey_become_checkpoints_where_they_could_be_translated
 def test_the_index_of_a_partition_is_read_as_offset_syncs():
     index, stored = OffsetIndex("t", 0), StoredPartitions()
     for number in range(3):
-        stored.fold(index.note(number * 10, number * 11, now=number * 2.0, at_ms=number))
+        stored.fold(0, index.note(number * 10, number * 11, now=number * 2.0, at_ms=number))
     assert syncs_of(stored, "t", 0) == syncs((0, 0), (10, 11), (20, 22))
     assert syncs_of(stored, "t", 1) == []
 

@@ -15,25 +15,36 @@ def checkpoint(offset, at_ms, *, topic_id="one"):
 
 
 def test_the_newest_checkpoint_counts_whatever_partition_is_read_last():
-    lines = StoredPartitions()
-    lines.fold([checkpoint(20, 200, topic_id="two"), checkpoint(10, 100)])
-    assert (lines.of("orders", 0).copied_to, lines.of("orders", 0).topic_id) == (20, "two")
-    assert lines.of("orders", 1).copied_to is None
+    stored = StoredPartitions()
+    stored.fold(1, [checkpoint(20, 200, topic_id="two")])
+    stored.fold(0, [checkpoint(10, 100)])
+    assert (stored.of("orders", 0).copied_to, stored.of("orders", 0).topic_id) == (20, "two")
+    assert stored.of("orders", 1).copied_to is None
 
 
 def test_a_tombstone_after_a_lane_change_takes_nothing_away():
-    lines = StoredPartitions()
+    stored = StoredPartitions()
     key, value = checkpoint(10, 100)
-    lines.fold([(key, value), (key, None)])
-    assert lines.of("orders", 0).copied_to == 10
+    stored.fold(0, [(key, value), (key, None)])
+    assert stored.of("orders", 0).copied_to == 10
+
+
+def test_after_a_lane_change_an_owner_whose_clock_is_behind_is_believed():
+    stored = StoredPartitions()
+    key, value = checkpoint(10, 500)
+    stored.fold(0, [(key, value)])
+    stored.fold(1, [(key, value)])
+    stored.fold(0, [(key, None)])
+    stored.fold(1, [checkpoint(30, 300)])
+    assert stored.of("orders", 0).copied_to == 30
 
 
 def test_index_entries_are_folded_and_outdated_ones_passed_over():
-    lines, index = StoredPartitions(), OffsetIndex("orders", 0)
+    stored, index = StoredPartitions(), OffsetIndex("orders", 0)
     for number in range(40):
-        lines.fold(index.note(number * 10, number * 10, now=float(number), at_ms=0))
-    lines.fold(index.note(200, 1_000, now=100.0, at_ms=0))
-    pairs = index_pairs(lines.of("orders", 0).entries.values())
+        stored.fold(0, index.note(number * 10, number * 10, now=float(number), at_ms=0))
+    stored.fold(0, index.note(200, 1_000, now=100.0, at_ms=0))
+    pairs = index_pairs(stored.of("orders", 0).entries.values())
     assert pairs[-1] == Pair(200, 1_000)
     assert all(pair.source < 200 for pair in pairs[:-1])
 
@@ -41,4 +52,4 @@ def test_index_entries_are_folded_and_outdated_ones_passed_over():
 @pytest.mark.parametrize("value", [b"nonsense", b'{"v":9}', b"{}"])
 def test_a_checkpoint_that_cannot_be_read_is_refused(value):
     with pytest.raises(StoredFormatError):
-        StoredPartitions().fold([(checkpoint(1, 1)[0], value)])
+        StoredPartitions().fold(0, [(checkpoint(1, 1)[0], value)])

@@ -3,14 +3,13 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import selected_topics
-from replicator.control.store.read import read_checkpoints
-from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.kafka.client import ClientPartition, open_consumer
 from replicator.kafka.settings import consumer_config
 from replicator.policy.values import Throttle
@@ -53,10 +52,7 @@ def estimate_backfill(
     name = checkpoints_topic(plan.topology, pair.source.alias)
     checkpoints: dict[TopicPartition, Checkpoint] = {}
     if name in snapshot.target_names:
-        size = _size(pair, name)
-        stored = read_checkpoints(pair, name, range(size), client_id=CLIENT_ID)
-        for records in stored.values():
-            checkpoints.update(decode_checkpoints(records))
+        checkpoints = read_checkpoints(plan.topology, pair, client_id=CLIENT_ID)
     wanted = [
         one
         for one in selected_topics(pair, snapshot.source_names, snapshot.aliases)
@@ -69,8 +65,8 @@ def estimate_backfill(
         for one in wanted
         for number in range(snapshot.source_topics[one.topic].partitions)
     ]
-    starts = _known(source, keys, at="earliest")
-    ends = _known(source, keys, at="latest")
+    starts = source.known_offsets(keys, "earliest")
+    ends = source.known_offsets(keys, "latest")
     left: dict[str, int] = {}
     behind: list[TopicPartition] = []
     for one in wanted:
@@ -118,21 +114,6 @@ def _backlog(
     if checkpoint is not None:
         return max(0, end - max(checkpoint.offset, start))
     return 0 if start_from == "latest" else max(0, end - start)
-
-
-def _size(pair: PairPlan, name: str) -> int:
-    with ClusterAdmin(pair.target, client_id=CLIENT_ID) as admin:
-        described = admin.describe_topics([name]).get(name)
-    return 0 if described is None else described.partitions
-
-
-def _known(
-    admin: ClusterAdmin, keys: list[TopicPartition], *, at: Literal["earliest", "latest"]
-) -> dict[TopicPartition, int]:
-    if not keys:
-        return {}
-    answers = admin.offsets(keys, at)
-    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}
 
 
 def _record_sizes_on_disk(

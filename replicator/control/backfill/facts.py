@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 from replicator.control.backfill.ranges import BackfillFacts
-from replicator.control.store.read import read_all_checkpoints
 from replicator.control.store.state import ControlState
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.offsets import known_offsets
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 from replicator.wire.log_dirs import sizes_on_disk
 
@@ -31,14 +30,14 @@ def read_backfill_facts(
     }
     every = [key for one in keys.values() for key in one]
     with ClusterAdmin(pair.source, client_id=CLIENT_ID) as source:
-        log_starts = known_offsets(source.offsets(every, "earliest") if every else {})
-        ends = known_offsets(source.offsets(every, "latest") if every else {})
+        log_starts = source.known_offsets(every, "earliest")
+        ends = source.known_offsets(every, "latest")
         starts = dict(log_starts)
         for flow in flows:
             wanted = keys[str(flow.link)]
             since_ms = flow.policy.start_from.timestamp_ms
             if flow.policy.start_from.kind == "timestamp" and since_ms is not None and wanted:
-                timed = known_offsets(source.offsets(wanted, since_ms))
+                timed = source.known_offsets(wanted, since_ms)
                 starts.update(
                     (key, timed[key] if timed.get(key, -1) >= 0 else ends[key])
                     for key in wanted
@@ -49,5 +48,5 @@ def read_backfill_facts(
         log_starts=log_starts,
         ends=ends,
         sizes=sizes_on_disk(pair.source, {topic for topic, _ in every}),
-        checkpoints=read_all_checkpoints(plan, pair, client_id=CLIENT_ID),
+        checkpoints=read_checkpoints(plan.topology, pair, client_id=CLIENT_ID),
     )

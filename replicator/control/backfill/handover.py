@@ -18,11 +18,12 @@ from replicator.control.backfill.retention import expired
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
-from replicator.control.store.read import read_all_checkpoints, read_control
+from replicator.control.store.read import read_control
 from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, RefusedError
 from replicator.identifiers import control_topic, seed_transactional_id
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.kafka.log_writer import LogWriter
 from replicator.topology.plan import PairPlan, Plan
 
@@ -84,7 +85,7 @@ def delete_expired(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
     def old() -> tuple[BackfillRecord, ...]:
         control, checkpoints = (
             read_control_past_open_transactions(plan, pair),
-            read_all_checkpoints(plan, pair, client_id=CLIENT_ID),
+            read_checkpoints(plan.topology, pair, client_id=CLIENT_ID),
         )
         now_ms = round(clock.now() * 1000)
         return expired(control, pair.source.alias, checkpoints, now_ms=now_ms)
@@ -110,7 +111,11 @@ def read_control_past_open_transactions(plan: Plan, pair: PairPlan) -> ControlSt
         ClusterError: the target does not answer, or has no control topic (``NotFoundError``).
     """
     return read_control(
-        plan.topology, pair.target, client_id=CLIENT_ID, timeout_seconds=30.0, settled=True
+        plan.topology,
+        pair.target,
+        client_id=CLIENT_ID,
+        timeout_seconds=30.0,
+        past_open_transactions=True,
     )
 
 

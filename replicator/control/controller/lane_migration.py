@@ -16,10 +16,10 @@ from replicator.control.lanes.checkpoint_moves import plan_moves
 from replicator.control.reconcile.actions import ArrangeLanes
 from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
-from replicator.control.store.read import read_checkpoints
 from replicator.control.store.records import Layout
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoint_records
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.topology.plan import PairPlan
 
@@ -41,6 +41,7 @@ class LaneMigration:
     ) -> None:
         """``step`` hears the name of each step before it is done."""
         self._pair = pair
+        self._topology = topology
         self._admin = admin
         self._writer = writer
         self._client_id = client_id
@@ -69,9 +70,11 @@ class LaneMigration:
         self._step("fence")
         self._writer.fence_lanes(range(max(partitions, layout.total)))
         self._step("read")
-        stored = read_checkpoints(
-            self._pair, self._checkpoints, range(partitions), client_id=self._client_id
-        )
+        # Bulk copies write there too: what a lane stored may stand behind a transaction of theirs.
+        stored = read_checkpoint_records(
+            self._topology, self._pair.source.alias, self._pair.target, range(partitions),
+            client_id=self._client_id, timeout_seconds=READ_SECONDS, past_open_transactions=True,
+        )  # fmt: skip
         moves = plan_moves(stored, layout, dict(action.links))
         self._step("move")
         self._writer.write(

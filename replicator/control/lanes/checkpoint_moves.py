@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import Layout
-from replicator.formats.checkpoint import Checkpoint, decode_checkpoint
+from replicator.formats.checkpoint import decode_checkpoint, replaces
 from replicator.kafka.wire_json import decode_key
 
 
@@ -40,7 +40,7 @@ def plan_moves(
     for number, records in sorted(stored.items()):
         for key, value in records.items():
             held = newest.get(key)
-            if held is None or _age(key, value) > _age(key, held[1]):
+            if held is None or _replaces(key, value, held[1]):
                 newest[key] = (number, value)
     moves: list[Move] = []
     for key, (number, value) in newest.items():
@@ -70,6 +70,6 @@ def _lane(key: bytes, layout: Layout, links: Mapping[str, str]) -> int | None:
     return lane_of_link(layout, links[topic], topic, partition)
 
 
-def _age(key: bytes, value: bytes) -> tuple[int, int]:
-    checkpoint: Checkpoint | None = decode_checkpoint(key, value)
-    return (0, 0) if checkpoint is None else (checkpoint.at_ms, checkpoint.offset)
+def _replaces(key: bytes, value: bytes, held: bytes) -> bool:
+    found = decode_checkpoint(key, value)
+    return found is not None and replaces(found, decode_checkpoint(key, held))

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 from replicator.control.lanes.throttle_shares import decide_shares, is_throttled
-from replicator.control.store.read import read_checkpoints
 from replicator.control.store.records import Share
 from replicator.control.store.state import ControlState
-from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
-from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.topology.plan import PairPlan, Plan
 
 SHARE_SECONDS = 2.0
@@ -38,20 +36,13 @@ class ShareKeeper:
         layout = control.layout(self.pair.source.alias)
         if layout is None or layout.state != "stable":
             return ()
-        stored = read_checkpoints(
-            self.pair,
-            checkpoints_topic(self.plan.topology, self.pair.source.alias),
-            range(layout.total),
-            client_id=self.client_id,
+        checkpoints = read_checkpoints(
+            self.plan.topology, self.pair, client_id=self.client_id, partitions=layout.total
         )
-        checkpoints: dict[tuple[str, int], Checkpoint] = {}
-        for records in stored.values():
-            checkpoints.update(decode_checkpoints(records))
         keys = [
             (record.topic, number)
             for record in control.topics(self.pair.source.alias)
             for number in range(record.working_partitions)
         ]
-        answers = self.source_admin.offsets(keys, "latest") if keys else {}
-        ends = {key: answer for key, answer in answers.items() if isinstance(answer, int)}
+        ends = self.source_admin.known_offsets(keys, "latest")
         return decide_shares(self.pair, control, checkpoints=checkpoints, ends=ends)

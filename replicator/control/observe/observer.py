@@ -18,10 +18,10 @@ from replicator.control.observe.topic_sizes import TopicSizes
 from replicator.control.reconcile.initial_backfill import initial_backfill_topics
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
-from replicator.control.store.read import read_checkpoints
 from replicator.control.store.state import ControlState
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoint_records
 from replicator.kafka.wire_json import decode_key
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
@@ -146,7 +146,10 @@ class Observer:
         """
         name = checkpoints_topic(self.plan.topology, self.pair.source.alias)
         partitions = target_sizes.get(name, 0)
-        stored = read_checkpoints(self.pair, name, range(partitions), client_id=self.client_id)
+        stored = read_checkpoint_records(
+            self.plan.topology, self.pair.source.alias, self.pair.target, range(partitions),
+            client_id=self.client_id,
+        )  # fmt: skip
         if not any(stored.values()):
             return snapshot
         links = {one.topic: str(one.flow.link) for one in wanted}

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from replicator.control.operator.mm2_adoption_starts import Start, find_starts
 from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
-from replicator.control.store.read import read_checkpoints
 from replicator.errors import RefusedError
-from replicator.formats.checkpoint import decode_checkpoints
 from replicator.identifiers import TopicPartition, checkpoints_topic, membership_group
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.kafka.connect_groups import describe_worker_group
 from replicator.mm2.adopt import ConnectorProgress, read_progress
 from replicator.mm2.import_map import MirroredFlow
@@ -126,9 +125,7 @@ def _refuse_own(plan: Plan, pair: PairPlan, target: ClusterAdmin) -> None:
 
 def own_checkpoints(plan: Plan, pair: PairPlan, partitions: int) -> bool:
     """Whether any checkpoint of the pair is stored."""
-    name = checkpoints_topic(plan.topology, pair.source.alias)
-    stored = read_checkpoints(pair, name, range(partitions), client_id=CLIENT_ID)
-    return any(decode_checkpoints(records) for records in stored.values())
+    return bool(read_checkpoints(plan.topology, pair, client_id=CLIENT_ID, partitions=partitions))
 
 
 def _refuse_reverse_flows(plan: Plan, wanted: Sequence[SelectedTopic]) -> None:

@@ -13,14 +13,11 @@ from replicator.control.operator.mm2_adoption import CLIENT_ID, Survey, own_chec
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.records import Layout
 from replicator.errors import RefusedError
-from replicator.formats.checkpoint import Checkpoint
+from replicator.formats.checkpoint import ADOPTED, Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.topology.plan import Plan
-
-ADOPTED = "adopted"
-"""Field of a checkpoint: the source offset at which we began to copy after somebody else."""
 
 
 def adopt(plan: Plan, shown: Survey, *, clock: Clock) -> None:

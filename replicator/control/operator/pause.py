@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.clock import Clock, SystemClock
-from replicator.control.store.read import read_checkpoints, require_control
+from replicator.control.store.read import require_control
 from replicator.control.store.records import AcceptedGap, Lost, Pause, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import InputError, RefusedError, ReplicatorError
-from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
-from replicator.identifiers import JsonObject, checkpoints_topic, control_topic
+from replicator.formats.checkpoint import Checkpoint
+from replicator.identifiers import JsonObject, control_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.kafka.log_writer import LogWriter
 from replicator.topology.plan import PairPlan, Plan, find_pair
 
@@ -173,7 +174,7 @@ def _gaps(
     names = {record.topic for record in topics}
     stopped = [
         checkpoint
-        for checkpoint in _checkpoints(plan, scope.pair)
+        for checkpoint in read_checkpoints(plan.topology, scope.pair, client_id=CLIENT_ID).values()
         if checkpoint.problem
         and checkpoint.topic in names
         and scope.covers(checkpoint.topic, checkpoint.partition)
@@ -198,36 +199,18 @@ def _gaps(
     )
 
 
-def _checkpoints(plan: Plan, pair: PairPlan) -> list[Checkpoint]:
-    name = checkpoints_topic(plan.topology, pair.source.alias)
-    with ClusterAdmin(pair.target, client_id=CLIENT_ID) as admin:
-        described = admin.describe_topics([name]).get(name)
-    if described is None:
-        return []
-    stored = read_checkpoints(pair, name, range(described.partitions), client_id=CLIENT_ID)
-    return [
-        checkpoint
-        for records in stored.values()
-        for checkpoint in decode_checkpoints(records).values()
-    ]
-
-
 def _source_starts(pair: PairPlan, stopped: Sequence[Checkpoint]) -> dict[tuple[str, int], int]:
     """Where the source's logs begin now; empty when it does not answer: the gap stands anyway."""
     keys = [(checkpoint.topic, checkpoint.partition) for checkpoint in stopped]
     try:
         with ClusterAdmin(pair.source, client_id=CLIENT_ID, timeout_seconds=5.0) as admin:
-            answers = admin.offsets(keys, "earliest") if keys else {}
+            starts = admin.known_offsets(keys, "earliest")
     except ReplicatorError:
         return {}
     offsets = {
         (checkpoint.topic, checkpoint.partition): checkpoint.offset for checkpoint in stopped
     }
-    return {
-        key: answer
-        for key, answer in answers.items()
-        if isinstance(answer, int) and answer >= offsets[key]
-    }
+    return {key: start for key, start in starts.items() if start >= offsets[key]}
 
 
 def _write(plan: Plan, pair: PairPlan, entries: Sequence[tuple[bytes, bytes | None]]) -> None:

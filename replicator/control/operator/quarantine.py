@@ -181,16 +181,14 @@ def _read_all(pair: PairPlan, topic: str) -> list[Message]:
         if described is None:
             return []
         keys = [(topic, number) for number in range(described.partitions)]
-        starts = admin.offsets(keys, "earliest")
+        starts = admin.known_offsets(keys, "earliest")
     consumer = open_consumer(
         consumer_config(
             pair.target, client_id=CLIENT_ID, group_id=CLIENT_ID, fetch_wait_seconds=0.05
         )
     )
     try:
-        places = [
-            ClientPartition(*key, start) for key, start in starts.items() if isinstance(start, int)
-        ]
+        places = [ClientPartition(*key, start) for key, start in starts.items()]
         consumer.assign(places)
         return _to_the_end(consumer, len(places), subject=f"cluster:{pair.target.alias}")
     finally:

@@ -12,7 +12,6 @@ from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.offsets import known_offsets
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.log_dirs import sizes_on_disk
 
@@ -37,8 +36,8 @@ def initial_backfill_topics(
     keys = [(one.topic, n) for one in asked for n in range(topics[one.topic].partitions)]
     if not keys:
         return {}
-    starts = known_offsets(admin.offsets(keys, "earliest"))
-    ends = known_offsets(admin.offsets(keys, "latest"))
+    starts = admin.known_offsets(keys, "earliest")
+    ends = admin.known_offsets(keys, "latest")
     sizes = sizes_on_disk(source, {topic for topic, _ in keys})
     return {
         key: sizes.get(key, 0) for key in keys if ends.get(key, 0) > starts.get(key, ends.get(key, 0))

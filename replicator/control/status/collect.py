@@ -1,7 +1,7 @@
 """Reading both sides of every pair for ``status``; clusters that do not answer are said to be so."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.roles.read import RolesRead, read_roles
 from replicator.control.status.facts import GroupMember, PairFacts
 from replicator.control.status.report import status_report
-from replicator.control.store.read import read_checkpoints, read_control
+from replicator.control.store.read import read_control
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
-from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import (
     JsonObject,
     TopicPartition,
@@ -22,6 +22,7 @@ from replicator.identifiers import (
     worker_client_id,
 )
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.kafka.client import ClientPartition, open_consumer
 from replicator.kafka.errors import kafka_errors
 from replicator.kafka.settings import consumer_config
@@ -131,10 +132,12 @@ def _read(
             plan.topology, pair.target, client_id=CLIENT_ID, timeout_seconds=CLUSTER_SECONDS
         )
         members = _members(plan, pair, target.admin)
-        checkpoints = _checkpoints(pair, name, target.topics.get(name, 0))
+        checkpoints = read_checkpoints(
+            plan.topology, pair, client_id=CLIENT_ID, partitions=target.topics.get(name, 0)
+        )
         copied = _copied(control, pair)
-        target_ends = _ends(
-            target.admin, {(one, number) for _, one, number in copied if one in target.topics}
+        target_ends = target.admin.known_offsets(
+            {(one, number) for _, one, number in copied if one in target.topics}, "latest"
         )
     except ReplicatorError as error:
         problem = problem_of(error, subject=f"cluster:{pair.target.alias}")
@@ -150,8 +153,8 @@ def _read(
                 for topic, _, number in copied
                 if number < source.topics.get(topic, 0)
             }
-            starts = _ends(source.admin, keys, latest=False)
-            ends = _ends(source.admin, keys)
+            starts = source.admin.known_offsets(keys, "earliest")
+            ends = source.admin.known_offsets(keys, "latest")
             waiting = _oldest_waiting(pair.source, checkpoints, starts, ends)
         except ReplicatorError as error:
             source_problem = problem_of(error, subject=f"cluster:{pair.source.alias}")
@@ -188,30 +191,6 @@ def _members(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> tuple[GroupMemb
         )
         for member in group.members
     )
-
-
-def _checkpoints(pair: PairPlan, topic: str, partitions: int) -> dict[TopicPartition, Checkpoint]:
-    if partitions == 0:
-        return {}
-    merged: dict[TopicPartition, Checkpoint] = {}
-    stored = read_checkpoints(pair, topic, range(partitions), client_id=CLIENT_ID)
-    for records in stored.values():
-        for key, checkpoint in decode_checkpoints(records).items():
-            held = merged.get(key)
-            if held is None or checkpoint.at_ms >= held.at_ms:
-                merged[key] = checkpoint
-    return merged
-
-
-def _ends(
-    admin: ClusterAdmin, keys: Iterable[TopicPartition], *, latest: bool = True
-) -> dict[TopicPartition, int]:
-    """Offsets of those partitions that answered."""
-    wanted = sorted(keys)
-    if not wanted:
-        return {}
-    answers = admin.offsets(wanted, "latest" if latest else "earliest")
-    return {key: answer for key, answer in answers.items() if isinstance(answer, int)}
 
 
 def _oldest_waiting(

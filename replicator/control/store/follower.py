@@ -57,7 +57,9 @@ class WholeControl:
     def read(self, admin: ClusterAdmin) -> ControlState:  # noqa: ARG002 # a part of the protocol
         """See ``ControlLog``."""
         # Seeding tasks write there too: nothing committed may be missed for one that is open.
-        return read_control(self._topology, self._cluster, client_id=self._client_id, settled=True)
+        return read_control(
+            self._topology, self._cluster, client_id=self._client_id, past_open_transactions=True
+        )
 
 
 class ControlFollower(threading.Thread):

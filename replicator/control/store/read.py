@@ -1,19 +1,13 @@
-"""Reading the control topic and the checkpoints topic of a pair, to their ends."""
-
-from collections.abc import Mapping
+"""Reading the control topic of a cluster to its end."""
 
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import (
     InputError,
     NotFoundError,
 )
-from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import (
-    TopicPartition,
-    checkpoints_topic,
     control_topic,
 )
-from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
@@ -26,9 +20,9 @@ def read_control(
     *,
     client_id: str,
     timeout_seconds: float = READ_SECONDS,
-    settled: bool = False,
+    past_open_transactions: bool = False,
 ) -> ControlState:
-    """The control topic of a cluster, read to its end; ``settled`` as ``read_compacted`` has it.
+    """The control topic of a cluster, read to its end; ``past_open_transactions`` as ``read_compacted`` has it.
 
     Raises:
         ClusterError: the cluster does not answer, or has no control topic (``NotFoundError``).
@@ -38,7 +32,7 @@ def read_control(
         control_topic(topology),
         client_id=client_id,
         timeout_seconds=timeout_seconds,
-        settled=settled,
+        past_open_transactions=past_open_transactions,
     )
     return EMPTY.fold(read[0].items())
 
@@ -58,39 +52,3 @@ def require_control(plan: Plan, pair: PairPlan, *, client_id: str) -> ControlSta
             subject=pair.id,
             remedy="Run 'replicator apply', or start a worker.",
         ) from error
-
-
-def read_checkpoints(
-    pair: PairPlan, topic: str, partitions: range, *, client_id: str
-) -> dict[int, Mapping[bytes, bytes]]:
-    """The last value of each key, per checkpoints partition."""
-    if not partitions:
-        return {}
-    return dict(
-        read_compacted(
-            pair.target, topic, partitions, client_id=client_id, timeout_seconds=READ_SECONDS
-        )
-    )
-
-
-def read_all_checkpoints(
-    plan: Plan, pair: PairPlan, *, client_id: str
-) -> dict[TopicPartition, Checkpoint]:
-    """The newest checkpoint of every source partition; empty before the first.
-
-    Raises:
-        ClusterError: the target does not answer.
-    """
-    name = checkpoints_topic(plan.topology, pair.source.alias)
-    with ClusterAdmin(pair.target, client_id=client_id) as target:
-        described = target.describe_topics([name]).get(name)
-    if described is None:
-        return {}
-    found: dict[TopicPartition, Checkpoint] = {}
-    stored = read_checkpoints(pair, name, range(described.partitions), client_id=client_id)
-    for records in stored.values():
-        for key, checkpoint in decode_checkpoints(records).items():
-            held = found.get(key)
-            if held is None or checkpoint.at_ms >= held.at_ms:
-                found[key] = checkpoint
-    return found

@@ -11,9 +11,8 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
-from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.checkpoint_log import read_checkpoint_records
 
 
 def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
@@ -22,11 +21,10 @@ def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
     Seeding tasks write there too: what the last owner stored may stand behind a transaction of one
     of them that is open now, and must not be missed.
     """
-    topic = checkpoints_topic(spec.topology, spec.source.alias)
-    records = read_compacted(
-        spec.target, topic, [spec.lane], client_id=client_id, timeout_seconds=30.0, settled=True
-    )
-    return records[spec.lane]
+    return read_checkpoint_records(
+        spec.topology, spec.source.alias, spec.target, [spec.lane],
+        client_id=client_id, timeout_seconds=30.0, past_open_transactions=True,
+    )[spec.lane]  # fmt: skip
 
 
 def decide_starts(

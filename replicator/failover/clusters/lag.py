@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.control.reconcile.topic_selection import selected_topics
-from replicator.control.store.read import read_checkpoints
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
-from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
-from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
+from replicator.formats.checkpoint import Checkpoint
+from replicator.identifiers import TopicPartition, is_canary_topic
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.offsets.probe import PartitionProbe
 from replicator.topology.plan import ClusterPlan
 
@@ -59,17 +59,7 @@ def stored_checkpoints(
     Raises:
         ReplicatorError: the other side does not answer.
     """
-    pair = sides.pair(source)
-    name = checkpoints_topic(sides.topology, source.alias)
-    partitions = sides.admin(pair.target).topic_partitions().get(name, 0)
-    found: dict[TopicPartition, Checkpoint] = {}
-    stored = read_checkpoints(pair, name, range(partitions), client_id=CLIENT_ID)
-    for records in stored.values():
-        for key, checkpoint in decode_checkpoints(records).items():
-            held = found.get(key)
-            if held is None or checkpoint.at_ms >= held.at_ms:
-                found[key] = checkpoint
-    return found
+    return read_checkpoints(sides.topology, sides.pair(source), client_id=CLIENT_ID)
 
 
 def lag_of(

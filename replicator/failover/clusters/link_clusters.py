@@ -137,15 +137,7 @@ class LinkClusters:
         Raises:
             ReplicatorError: one of them is not known.
         """
-        wanted = sorted(set(keys))
-        if not wanted:
-            return {}
-        found: dict[TopicPartition, int] = {}
-        for key, answer in self.admin(cluster).offsets(wanted, at, isolation).items():
-            if isinstance(answer, ReplicatorError):
-                raise answer
-            found[key] = answer
-        return found
+        return self.admin(cluster).every_offset(keys, at, isolation)
 
 
 def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, list[int]]:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from replicator.clock import SystemClock
-from replicator.errors import InputError, RefusedError, ReplicatorError, UnreachableError
+from replicator.errors import InputError, RefusedError, UnreachableError
 from replicator.identifiers import JsonObject, restores_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
@@ -187,7 +187,7 @@ def _claim(
     topic = restores_topic(order.topology)
     stored = read_compacted(
         order.target, topic, range(PROGRESS_PARTITIONS), client_id=CLIENT_ID,
-        timeout_seconds=TIMEOUT_SECONDS, settled=True,
+        timeout_seconds=TIMEOUT_SECONDS, past_open_transactions=True,
     )  # fmt: skip
     begun: list[tuple[str, int]] = []
     for key in partitions:
@@ -228,10 +228,7 @@ def _topic_ids(admin: ClusterAdmin, names: Mapping[str, str]) -> dict[str, str]:
 
 def _refuse_held(admin: ClusterAdmin, order: RestoreOrder, new: list[tuple[str, int]]) -> None:
     keys = [(order.names[topic], number) for topic, number in new]
-    starts, ends = admin.offsets(keys, "earliest"), admin.offsets(keys, "latest")
-    for answer in (*starts.values(), *ends.values()):
-        if isinstance(answer, ReplicatorError):
-            raise answer
+    starts, ends = admin.every_offset(keys, "earliest"), admin.every_offset(keys, "latest")
     held = [f"{topic}/{number}" for topic, number in keys
             if starts[topic, number] != ends[topic, number]]  # fmt: skip
     if held:

@@ -215,7 +215,7 @@ class PartitionWriter:
             (number,),
             client_id=CLIENT_ID,
             timeout_seconds=TIMEOUT_SECONDS,
-            settled=True,
+            past_open_transactions=True,
         )[number]
         where = self._order.restore, self._topic, self._partition
         return decode_progress(*where, stored.get(progress_key(*where)))

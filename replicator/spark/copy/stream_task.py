@@ -17,12 +17,11 @@ from replicator.control.backfill.stream_partitions import copied_by_streams
 from replicator.control.lanes.desired import lane_settings
 from replicator.control.lanes.layout import lane_in
 from replicator.control.roles.read import in_force
-from replicator.control.store.read import read_all_checkpoints
 from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.offsets import known_offsets
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.ranges import keyed_offsets, offsets_json
 from replicator.spark.copy.bulk_plan import throttle_part, work_of
@@ -91,7 +90,7 @@ class CopyReader(DataSourceStreamReader):
         """Where the checkpoints stand."""
         with task_errors():
             plan, pair = self._wanted()
-            checkpoints = read_all_checkpoints(plan, pair, client_id=CLIENT_ID)
+            checkpoints = read_checkpoints(plan.topology, pair, client_id=CLIENT_ID)
             held = self._held(pair, read_control_past_open_transactions(plan, pair))
             return offsets_json(
                 {key: checkpoints[key].offset for key in held if key in checkpoints}
@@ -118,7 +117,7 @@ class CopyReader(DataSourceStreamReader):
             with ClusterAdmin(
                 pair.source, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS
             ) as source:
-                ends = known_offsets(source.offsets(moving, "latest") if moving else {})
+                ends = source.known_offsets(moving, "latest")
             return offsets_json({**keyed_offsets(start), **ends})
 
     def partitions(

@@ -145,7 +145,7 @@ class _Permit:
         log = read_compacted(
             order.target, control_topic(order.topology), [0],
             client_id=f"replicator-{order.topology}-seed", timeout_seconds=_READ_SECONDS,
-            settled=True,
+            past_open_transactions=True,
         )  # fmt: skip
         control = EMPTY.fold(log[0].items())
         source, work = order.source.alias, order.work

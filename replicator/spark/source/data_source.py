@@ -35,7 +35,6 @@ from replicator.spark.source.planning import (
     partitions_of,
     plan_ranges,
     read_bounds,
-    read_offsets,
     require_reached,
     resolved_starts,
 )
@@ -117,7 +116,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         """Where the next micro-batch ends; new partitions join with it."""
         with task_errors(), self._admin() as admin:
             keys = partitions_of(admin, self._options)
-            ends = read_offsets(admin, keys, "latest", self._options.isolation)
+            ends = admin.every_offset(keys, "latest", self._options.isolation)
             if self._options.lost_is_error:
                 require_reached(keyed_offsets(start), ends, self._options)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -142,7 +141,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         if not keys:
             return {}
         with self._admin() as admin:
-            return read_offsets(admin, keys, "earliest", self._options.isolation)
+            return admin.every_offset(keys, "earliest", self._options.isolation)
 
     def _admin(self) -> ClusterAdmin:
         return ClusterAdmin(

@@ -4,10 +4,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from replicator.errors import NotFoundError, ReplicatorError, SourceDataLostError
+from replicator.errors import NotFoundError, SourceDataLostError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.offsets import OffsetPoint
 from replicator.kafka.settings import Isolation
 from replicator.spark.base.ranges import EARLIEST, LATEST, Range, ranges_between, split
 from replicator.spark.source.options import End, SourceOptions
@@ -72,8 +71,8 @@ class Bounds:
 def read_bounds(admin: ClusterAdmin, keys: list[TopicPartition], isolation: Isolation) -> Bounds:
     """Asks for both ends of every partition."""
     return Bounds(
-        read_offsets(admin, keys, "earliest", isolation),
-        read_offsets(admin, keys, "latest", isolation),
+        admin.every_offset(keys, "earliest", isolation),
+        admin.every_offset(keys, "latest", isolation),
     )
 
 
@@ -128,25 +127,9 @@ def _resolved(
     admin: ClusterAdmin, keys: list[TopicPartition], wanted: End, bounds: Bounds, default: int
 ) -> dict[TopicPartition, int]:
     if isinstance(wanted, int):
-        found = read_offsets(admin, keys, wanted, "read_committed")
+        found = admin.every_offset(keys, wanted, "read_committed")
         # -1: nothing that young.
         return {key: bounds.latest[key] if found[key] < 0 else found[key] for key in keys}
     asked = {key: (wanted or {}).get(key, default) for key in keys}
     ends = {EARLIEST: bounds.earliest, LATEST: bounds.latest}
     return {key: ends[asked[key]][key] if asked[key] in ends else asked[key] for key in keys}
-
-
-def read_offsets(
-    admin: ClusterAdmin, keys: list[TopicPartition], at: OffsetPoint, isolation: Isolation
-) -> dict[TopicPartition, int]:
-    """Offsets of all partitions at one point.
-
-    Raises:
-        ReplicatorError: one of them is not known.
-    """
-    found: dict[TopicPartition, int] = {}
-    for key, answer in admin.offsets(keys, at, isolation).items():
-        if isinstance(answer, ReplicatorError):
-            raise answer
-        found[key] = answer
-    return found

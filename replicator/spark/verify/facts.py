@@ -13,10 +13,9 @@ from replicator.control.operator.quarantine import Quarantined, read_quarantine
 from replicator.control.store.read import read_control
 from replicator.control.store.records import GapTaken, TopicRecord
 from replicator.control.store.state import ControlState
-from replicator.errors import InputError, NotFoundError, ReplicatorError
+from replicator.errors import InputError, NotFoundError
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.offsets import OffsetPoint
 from replicator.offsets.index import index_pairs
 from replicator.offsets.stored import CheckpointsView, StoredPartitions
 from replicator.policy.naming import carries_source
@@ -125,25 +124,15 @@ def _stored(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> StoredPartitions
 def _bounds(admin: ClusterAdmin, topics: Iterable[tuple[str, int]], from_ms: int | None) -> _Bounds:
     """Ends and settings; with a time, the logs begin at the first record that is not older."""
     keys = [(topic, number) for topic, partitions in topics for number in range(partitions)]
-    starts, ends = _known(admin, keys, "earliest"), _known(admin, keys, "latest")
+    # None may be left out in silence: it would look compared.
+    starts, ends = admin.every_offset(keys, "earliest"), admin.every_offset(keys, "latest")
     if from_ms is not None:
-        timed = _known(admin, keys, from_ms)
+        timed = admin.every_offset(keys, from_ms)
         starts = {
             key: ends[key] if timed[key] < 0 else max(start, timed[key])
             for key, start in starts.items()
         }
     return _Bounds(starts, ends, admin.topic_configs({topic for topic, _ in keys}))
-
-
-def _known(
-    admin: ClusterAdmin, keys: list[TopicPartition], at: OffsetPoint
-) -> dict[TopicPartition, int]:
-    found: dict[TopicPartition, int] = {}
-    for key, answer in admin.offsets(keys, at).items():
-        if isinstance(answer, ReplicatorError):
-            raise answer  # left out in silence, a partition would look compared
-        found[key] = answer
-    return found
 
 
 def _facts(read: _Read, record: TopicRecord, partition: int) -> CaseFacts:

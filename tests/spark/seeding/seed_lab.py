@@ -14,9 +14,9 @@ from replicator.control.backfill.handover import (
     take_from_lanes,
 )
 from replicator.control.operator.apply import apply_plan
-from replicator.control.store.read import read_all_checkpoints
 from replicator.control.store.state import ControlState
 from replicator.identifiers import HOPS_HEADER
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders, survey
 from replicator.spark.copy.task import CopyOrder
 from replicator.testing import LocalCluster, wait_until
@@ -91,7 +91,7 @@ class SeedLab:
 
     def positions(self) -> dict[tuple[str, int], int]:
         """Stored progress."""
-        found = read_all_checkpoints(self.plan, self.pair)
+        found = read_checkpoints(self.plan.topology, self.pair, client_id="test")
         return {key: checkpoint.offset for key, checkpoint in found.items()}
 
     def survey(self, **options: Any) -> BulkPlan:

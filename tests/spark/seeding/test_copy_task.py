@@ -197,7 +197,9 @@ def test_what_is_committed_behind_an_open_transaction_is_not_missed(lab: SeedLab
     assert read_compacted(cluster, name, client_id="test")[0] == {}
     timer = threading.Timer(1.0, open_one.abort_transaction, [30])
     timer.start()
-    found = read_compacted(cluster, name, client_id="test", timeout_seconds=30, settled=True)
+    found = read_compacted(
+        cluster, name, client_id="test", timeout_seconds=30, past_open_transactions=True
+    )
     timer.join()
     assert found[0] == {b"behind": b"{}"}
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from replicator.control.backfill.handover import read_control_past_open_transactions
-from replicator.control.store.read import read_all_checkpoints
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.testing import wait_until
 from replicator.testing.kit.child_processes import start_child
 from replicator.topology.load import require_plan
@@ -55,7 +55,9 @@ def test_a_copy_whose_driver_is_killed_twice_is_finished_exactly_once(
     pair = plan.pairs[0]
 
     def copied() -> int:
-        return sum(each.offset for each in read_all_checkpoints(plan, pair).values())
+        return sum(
+            each.offset for each in read_checkpoints(plan.topology, pair, client_id="test").values()
+        )
 
     before = 0
     for number in (1, 2):

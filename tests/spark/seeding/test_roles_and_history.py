@@ -14,8 +14,8 @@ from replicator.control.backfill.handover import (
     take_from_lanes,
 )
 from replicator.control.roles.read import in_force
-from replicator.control.store.read import read_all_checkpoints
 from replicator.errors import ReplicatorError
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.spark.copy.bulk_plan import declarations, orders, survey
 from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.spark.copy.task import copy_order
@@ -123,7 +123,7 @@ def test_a_failover_fences_the_tasks_of_a_copy(spark, east, west, scene):
     for each in tasks:
         each.start()
     wait_until(
-        lambda: len(read_all_checkpoints(plan, pair)) == len(wanted),
+        lambda: len(read_checkpoints(plan.topology, pair, client_id="test")) == len(wanted),
         timeout_seconds=60,
         describe="tasks that copy",
     )
