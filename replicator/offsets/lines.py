@@ -161,23 +161,9 @@ def _line(
         link=flow.link,
         marked=flow.policy.provenance == "full",
         from_earliest=flow.policy.start_from.kind == "earliest",
-        cyclic=assumed or _leads_back(plan, flow),
+        cyclic=assumed or plan.in_cycle(flow),
         assumed=assumed,
     )
-
-
-def _leads_back(plan: Plan, flow: FlowPlan) -> bool:
-    """Whether records could come back to the flow's source: then every copy keeps its header."""
-    seen: set[str] = set()
-    ahead = [str(flow.target)]
-    while ahead:
-        cluster = ahead.pop()
-        if cluster == flow.source:
-            return True
-        if cluster not in seen:
-            seen.add(cluster)
-            ahead.extend(other.target for other in plan.flows if other.source == cluster)
-    return False
 
 
 def reversed_path(plan: Plan, crossing: TranslationPath) -> TranslationPath | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from replicator.identifiers import ClusterAlias, LinkName
 from replicator.policy.naming import carries_source
 from replicator.policy.overlap import find_overlap
+from replicator.policy.routes import leads_to
 from replicator.policy.values import NamingKind
 from replicator.topology.document import ActiveActive, ActivePassive, HubAndSpoke
 from replicator.topology.draft import DraftLink
@@ -99,18 +100,13 @@ def _comes_back(flow: FlowPlan, flows: tuple[FlowPlan, ...]) -> bool:
     """True when flows that may carry the same topic names lead from the target to the source."""
     if carries_source(flow.policy.naming):
         return False
-    onward = [
-        other
+    onward = (
+        (other.source, other.target)
         for other in flows
         if other.policy.naming == flow.policy.naming
         and find_overlap(flow.policy.topics, other.policy.topics) is not None
-    ]
-    reached, grew = {flow.target}, True
-    while grew:
-        found = {other.target for other in onward if other.source in reached} - reached
-        reached |= found
-        grew = bool(found)
-    return flow.source in reached
+    )
+    return leads_to(onward, flow.target, flow.source)
 
 
 def _without_configs(flow: FlowPlan) -> FlowPlan:

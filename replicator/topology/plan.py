@@ -14,6 +14,7 @@ from replicator.errors import InputError
 from replicator.identifiers import ClusterAlias, FlowId, LinkName, flow_id, parse_flow_id
 from replicator.policy.procedure import Procedure
 from replicator.policy.provenance import Arrivals
+from replicator.policy.routes import leads_to
 from replicator.policy.values import LinkPolicy
 
 Shape = Literal["active-passive", "active-active", "hub-and-spoke"]
@@ -169,6 +170,15 @@ class Plan:
     def flows(self) -> tuple[FlowPlan, ...]:
         """All flows of all links that run, in file order."""
         return tuple(flow for link in self.links for flow in link.flows)
+
+    def in_cycle(self, flow: FlowPlan) -> bool:
+        """Whether records of this flow could come back to its source over other flows.
+
+        Names are not looked at: a record that keeps its header can never loop, so the only price of
+        saying yes too often is that no record of the flow may lose its header.
+        """
+        arrows = ((other.source, other.target) for other in self.flows)
+        return leads_to(arrows, flow.target, flow.source)
 
     @property
     def pairs(self) -> tuple[PairPlan, ...]:

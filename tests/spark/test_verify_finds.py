@@ -79,7 +79,7 @@ def test_each_kind_is_found_and_counted(spark, pair, tmp_path, capsys):
     assert rows[0]["copy"] is None
     assert rows[4].source is None
     page = (folder / "report.html").read_text()
-    assert "The sides differ" in page
+    assert "The clusters differ" in page
     assert "<svg" in page
     assert "http" not in page.replace("http-equiv", "")
     capsys.readouterr()

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.control.backfill.estimate import backfill_estimate
-from replicator.control.lanes.desired import in_cycle, lane_may_start, lane_specs
+from replicator.control.lanes.desired import lane_may_start, lane_specs
 from replicator.control.lanes.layout import decide_layout
 from replicator.control.lanes.throttle_shares import decide_shares
 from replicator.control.reconcile.actions import AlterConfigs, CreateTopic, DeleteTopic, GrowTopic
@@ -321,10 +321,10 @@ def test_lanes_get_exactly_the_active_partitions_that_are_not_paused():
 def test_a_flow_is_in_a_cycle_when_records_could_come_back():
     there, back = flow("a", policy("*")), flow("b", policy("*"), "west", "east")
     onward = flow("c", policy("*"), "west", "north")
-    assert in_cycle(plan_of(there, back), there)
-    assert not in_cycle(plan_of(there, onward), there)
+    assert plan_of(there, back).in_cycle(there)
+    assert not plan_of(there, onward).in_cycle(there)
     home = flow("d", policy("*"), "north", "east")
-    assert in_cycle(plan_of(there, onward, home), there)
+    assert plan_of(there, onward, home).in_cycle(there)
 
 
 def test_shares_follow_need_and_are_written_only_when_they_moved():

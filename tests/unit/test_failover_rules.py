@@ -177,7 +177,7 @@ def test_a_program_gets_the_context_and_its_output_and_failure_are_kept():
 def test_a_webhook_that_does_not_answer_is_a_failure_and_its_path_is_not_shown():
     ran = call_webhook("http://127.0.0.1:9/secret-token", {}, timeout_seconds=1)
     assert not ran.ok
-    assert "secret-token" not in f"{ran.what} {ran.output}"
+    assert "secret-token" not in f"{ran.name} {ran.output}"
 
 
 def test_hooks_of_a_moment_run_in_order_and_end_at_the_first_that_fails():

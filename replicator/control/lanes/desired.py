@@ -103,29 +103,8 @@ def lane_settings(plan: Plan, flow: FlowPlan) -> LaneSettings:
         on_truncation=policy.on_truncation,
         filters=policy.filters,
         transforms=policy.transforms,
-        cyclic=in_cycle(plan, flow),
+        cyclic=plan.in_cycle(flow),
     )
-
-
-def in_cycle(plan: Plan, flow: FlowPlan) -> bool:
-    """Whether records of this flow could come back to its source over other flows.
-
-    Names are not looked at: a record that keeps its header can never loop, so the only price of
-    saying yes too often is that no record of the flow may lose its header.
-    """
-    onward: dict[str, set[str]] = {}
-    for other in plan.flows:
-        onward.setdefault(other.source, set()).add(other.target)
-    seen: set[str] = set()
-    ahead = [str(flow.target)]
-    while ahead:
-        cluster = ahead.pop()
-        if cluster == flow.source:
-            return True
-        if cluster not in seen:
-            seen.add(cluster)
-            ahead.extend(onward.get(cluster, ()))
-    return False
 
 
 def lane_throttle(flow: FlowPlan, block: Block, control: ControlState, lane: int) -> Throttle:

@@ -6,7 +6,6 @@ Whatever was begun is ended: the program that ends a fault runs also when the dr
 import contextlib
 import functools
 import secrets
-import subprocess
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -26,6 +25,7 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.settings import CLUSTER, client_config, user_settings
 from replicator.kafka.topics import NewTopicSpec
 from replicator.policy.selection import matcher
+from replicator.programs import run_program
 from replicator.testing.kit.endpoints import RemoteCluster
 from replicator.testing.kit.waiting import wait_until
 from replicator.topology.plan import ClusterPlan, Plan
@@ -125,11 +125,11 @@ class LinkEnvironment:
 
     def inject_fault(self) -> str:
         """Runs the operator's program that begins the fault."""
-        return run_program(self._drill.fault.begin)
+        return run_fault_command(self._drill.fault.begin)
 
     def clear_fault(self) -> str:
         """Runs the operator's program that ends it."""
-        return run_program(self._drill.fault.end)
+        return run_fault_command(self._drill.fault.end)
 
     def change_roles(self, *, on_step: OnStep) -> TransitionReport:
         """The role change, by the same code as the command, with the link's own fencing."""
@@ -256,21 +256,14 @@ def endpoint(cluster: ClusterPlan) -> RemoteCluster:
     return RemoteCluster(str(cluster.alias), settings)
 
 
-def run_program(command: tuple[str, ...]) -> str:
+def run_fault_command(command: tuple[str, ...]) -> str:
     """Runs a program of the operator to its end; returns its last line.
 
     Raises:
         AbortedError: it failed, could not be started, or took longer than five minutes.
     """
     shown = " ".join(command)
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise AbortedError(f"'{shown}' could not be run to its end: {error}") from error
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    last = lines[-1] if lines else "no output"
-    if done.returncode != 0:
-        raise AbortedError(f"'{shown}' ended with exit code {done.returncode}: {last}")
-    return f"{shown}: {last}"
+    done = run_program(command, timeout_seconds=COMMAND_SECONDS)
+    if done.problem:
+        raise AbortedError(f"'{shown}' failed ({done.problem}): {done.last_line}")
+    return f"{shown}: {done.last_line}"

@@ -17,7 +17,7 @@ from replicator.errors import (
     ReplicatorError,
 )
 from replicator.failover.clusters.link_clusters import LinkClusters
-from replicator.failover.clusters.programs import Ran, run_command
+from replicator.failover.clusters.programs import ProgramCall, run_command
 from replicator.failover.rules.report import Check
 from replicator.policy.acl_rules import TOPIC, AclBinding
 from replicator.policy.procedure import Fencing
@@ -120,7 +120,7 @@ def plan_fence(
     return FencePlan(fencing, record)
 
 
-def raise_fence(sides: LinkClusters, cluster: ClusterPlan, plan: FencePlan) -> Ran | None:
+def raise_fence(sides: LinkClusters, cluster: ClusterPlan, plan: FencePlan) -> ProgramCall | None:
     """Keeps writers off; doing it twice equals doing it once. Returns what a command said.
 
     Raises:
@@ -144,7 +144,7 @@ def raise_fence(sides: LinkClusters, cluster: ClusterPlan, plan: FencePlan) -> R
 
 def lower_fence(
     sides: LinkClusters, cluster: ClusterPlan, fencing: Fencing, record: FenceRecord
-) -> Ran | None:
+) -> ProgramCall | None:
     """Lets writers on: takes away exactly what the record names.
 
     Raises:
@@ -191,7 +191,7 @@ def _command(
     sides: LinkClusters,
     cluster: ClusterPlan,
     doing: Literal["fence", "unfence"],
-) -> Ran:
+) -> ProgramCall:
     if not command:
         raise RefusedError(
             f"writers were kept off by a command, and the file names none to {doing} any more",

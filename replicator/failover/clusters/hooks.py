@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping
 
-from replicator.failover.clusters.programs import Ran, call_webhook, run_command
+from replicator.failover.clusters.programs import ProgramCall, call_webhook, run_command
 from replicator.policy.procedure import Moment, Procedure
 
 
-def run_hooks(procedure: Procedure, moment: Moment, context: Mapping[str, str]) -> tuple[Ran, ...]:
+def run_hooks(
+    procedure: Procedure, moment: Moment, context: Mapping[str, str]
+) -> tuple[ProgramCall, ...]:
     """Runs all hooks of a moment in the order of the file; the first that fails ends it.
 
     Blocking, each within its own time limit. The context names link, from, to, epoch and transition.
     """
     told = {**context, "moment": moment}
-    done: list[Ran] = []
+    done: list[ProgramCall] = []
     for hook in procedure.hooks:
         if hook.moment != moment:
             continue
@@ -26,6 +28,6 @@ def run_hooks(procedure: Procedure, moment: Moment, context: Mapping[str, str]) 
     return tuple(done)
 
 
-def hook_evidence(ran: tuple[Ran, ...]) -> list[dict[str, object]]:
+def hook_evidence(ran: tuple[ProgramCall, ...]) -> list[dict[str, object]]:
     """What hooks said, for the journal."""
     return [one.as_json() for one in ran]

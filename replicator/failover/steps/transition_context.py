@@ -164,10 +164,10 @@ class TransitionContext:
         ran = run_hooks(self.sides.link.procedure, moment, context)
         for one in ran:
             self.say(
-                step, f"hook {one.what}: {'done' if one.ok else 'failed'} {one.output}".strip()
+                step, f"hook {one.name}: {'done' if one.ok else 'failed'} {one.output}".strip()
             )
         if moment != "after-promote" and header.kind != "failover":
             for one in ran:
                 if not one.ok:
-                    raise RollBackError(f"the {moment} hook {one.what} failed: {one.output}")
+                    raise RollBackError(f"the {moment} hook {one.name} failed: {one.output}")
         return hook_evidence(ran)

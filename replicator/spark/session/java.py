@@ -4,10 +4,10 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from replicator.errors import ReplicatorError
+from replicator.programs import run_program
 
 MINIMUM_JAVA = 17
 _ASK_SECONDS = 20.0
@@ -49,17 +49,11 @@ def require_java() -> None:
     java = _java()
     if java is None:
         raise SparkUnavailableError("Spark needs Java, and there is none", remedy=_JAVA_REMEDY)
-    try:
-        answer = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=_ASK_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SparkUnavailableError(
-            f"{java} does not run ({error})", remedy=_JAVA_REMEDY
-        ) from error
-    found = _VERSION.search(answer.stderr + answer.stdout)
+    answer = run_program([java, "-version"], timeout_seconds=_ASK_SECONDS)
+    found = _VERSION.search(answer.output)
     if found is None:
-        raise SparkUnavailableError(f"{java} does not tell its version", remedy=_JAVA_REMEDY)
+        why = answer.problem or "it does not print its version"
+        raise SparkUnavailableError(f"{java} does not run ({why})", remedy=_JAVA_REMEDY)
     if int(found.group(1)) < MINIMUM_JAVA:
         raise SparkUnavailableError(
             f"Spark needs Java {MINIMUM_JAVA} or newer, and {java} is {found.group(1)}",
