@@ -71,6 +71,22 @@ def mixed() -> Json:
     return status([*first["flows"], there, back], [*first["links"], dr, both])
 
 
+def three_regions() -> Json:
+    """An active-passive and an active-active link over three clusters: the documentation's picture."""
+    names = ("east", "west", "north")
+    dr = link("orders-dr", "active-passive", names[:2], active="east", epoch=3)
+    both = link("profiles", "active-active", (names[0], names[2]))
+    flows = [
+        flow("east", "west", "orders-dr"),
+        flow("east", "north", "profiles", recordsPerSecond=310.0, bytesPerSecond=124_000.0),
+        flow(
+            "north", "east", "profiles", state="paused", reason="paused by alice", canary=None,
+            recordsPerSecond=0.0, bytesPerSecond=0.0, lagRecords=840, lagSeconds=6.4,
+        ),
+    ]  # fmt: skip
+    return status(flows, [dr, both])
+
+
 SHAPES = {
     "pair": pair(), "mixed": mixed(), "star-2": star(2), "star-3": star(3),
     "star-3-both": star(3, both=True), "star-7": star(7), "star-7-both": star(7, both=True),

@@ -2,10 +2,13 @@
 
 import copy
 import itertools
+import os
+import re
+from pathlib import Path
 
 import pytest
 from acceptance_browser import MISSING, Chromium, find_browser
-from acceptance_pages import SHAPES, PageWorker, flow, mesh, pair, status
+from acceptance_pages import SHAPES, PageWorker, flow, mesh, pair, status, three_regions
 
 from replicator.api.address import HttpAddress, bind
 from replicator.api.server import http_in_thread
@@ -19,6 +22,7 @@ BOXES = """[...document.querySelectorAll('#map .cluster rect, #map .label')]
     return [node.parentElement.querySelector('text')?.textContent ?? '', b.left, b.top, b.right, b.bottom]; })"""
 # The page asks at once when somebody comes back to it.
 ANEW = "document.dispatchEvent(new Event('visibilitychange'))"
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
 EVIL = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 
 
@@ -267,3 +271,26 @@ def test_an_empty_topology_and_one_that_was_never_applied_are_said(page, worker,
         page.until(
             f"document.body.innerText.includes({said!r})"
         )  # each part is asked for by itself
+
+
+def test_the_picture_in_the_documentation_shows_the_page_as_it_is(page, worker, url):
+    """REPLICATOR_UPDATE_PICTURES=1 takes the picture anew, together with the words that are on it."""
+    worker.shown = three_regions()
+    page.look(width=1200, height=900, still=True)
+    page.open(url)
+    page.until(LIVE)
+    page.until("document.querySelectorAll('.history > li').length === 2")
+    page.until("document.querySelectorAll('.groups > li').length === 1")
+    words = page.ask(
+        "[...document.querySelectorAll('header, main')].map((n) => n.innerText).join('\\n')"
+    )
+    lines = (re.sub(r"\d+([.,]\d+)*", "0", line).strip() for line in words.splitlines())
+    outline = "\n".join(filter(None, lines)) + "\n"
+    if os.environ.get("REPLICATOR_UPDATE_PICTURES"):
+        IMAGES.mkdir(exist_ok=True)
+        page.shot(IMAGES / "console.png")
+        (IMAGES / "console.txt").write_text(outline, encoding="utf-8")
+    taken_with = (IMAGES / "console.txt").read_text(encoding="utf-8")
+    assert outline == taken_with, (
+        "the page changed: run this test with REPLICATOR_UPDATE_PICTURES=1"
+    )

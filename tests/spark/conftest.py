@@ -1,17 +1,12 @@
 """One Spark session for all tests of a process: it takes ten seconds to start."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from replicator.spark.session.session import spark_session
 from replicator.spark.session.settings import SparkSettings
-
-# Tests are imported one by one, without packages: what stands beside them has to be made known.
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

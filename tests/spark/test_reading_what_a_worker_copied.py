@@ -1,9 +1,7 @@
 """verify and audit over copies that a real worker made: transactions, filters, every odd record."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from acceptance_worker import WorkerProcess
 from confluent_kafka import Producer
 from copied_pair import NOW_MS, CopiedPair, plain, write
 
@@ -13,10 +11,6 @@ from replicator.spark.audit.run import Auditor
 from replicator.spark.audit.run import AuditRequest as Audited
 from replicator.spark.verify.run import VerifyRequest, verify_flow
 from replicator.testing import wait_until
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))
-
-from acceptance_worker import WorkerProcess
 
 
 @pytest.fixture

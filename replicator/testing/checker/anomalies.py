@@ -38,7 +38,7 @@ MEANINGS: Mapping[Anomaly, str] = {
     Anomaly.DIVERGENT: "key, value, headers, timestamp or stated origin differ from the original",
     Anomaly.PHANTOM: "a record nobody wrote, or whose write had failed",
     Anomaly.ABORTED: "a record of an aborted source transaction is visible",
-    Anomaly.TORN: "a look at the target showed part of a committed source transaction",
+    Anomaly.TORN: "a read of the target showed part of a committed source transaction",
     Anomaly.LOOP: "a record came back to its origin, or passed a cluster twice",
     Anomaly.MISROUTED: "a copy in a topic, partition or cluster the topology does not send it to",
     Anomaly.GROUP_SKIP: "a record was never delivered to a group that went on past it",

@@ -1,14 +1,9 @@
 """One lane at a time between two real clusters, in this process: quick to start, easy to look into."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-# Tests are imported one by one, without packages: the harness beside them has to be made known.
-sys.path.insert(0, str(Path(__file__).parent))
-
 from lane_lab import LaneLab
 from worker_lab import WorkerLab
 

@@ -1,15 +1,8 @@
 """Three clusters of their own in a row, because MirrorMaker 2's topics are shared by a whole cluster."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-# Tests are imported one by one, without packages: harnesses have to be made known.
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1] / "engine"))
-
 from mm2_chain import Chain
 
 from replicator.testing import LocalCluster, start_all

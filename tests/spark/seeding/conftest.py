@@ -1,15 +1,9 @@
 """A flow whose history is copied by tasks, between the shared clusters."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-# Tests are imported one by one, without packages: the harness beside them has to be made known.
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[2] / "acceptance"))
-
 from scene_fixture import pytest_runtest_makereport, scene
 from seed_lab import SeedLab
 
