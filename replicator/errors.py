@@ -6,7 +6,11 @@ again, nothing was decided), ``fatal`` (this client or process must stop) and ``
 
 Each error a person may see carries ``code`` (a problem code of ``status``), ``subject`` (what it is
 about), and ``remedy`` (what to do). Foreign errors are mapped once, in the room of their library.
+Secrets that this process has read are taken out of the texts when the error is made, because it may
+travel to where they are not known: another process, a control topic, a report.
 """
+
+from replicator.redaction import redact_known
 
 
 class ReplicatorError(Exception):
@@ -19,10 +23,10 @@ class ReplicatorError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, subject: str = "", remedy: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = redact_known(message)
         self.subject = subject
-        self.remedy = remedy
+        self.remedy = redact_known(remedy)
+        super().__init__(self.message)
 
     def paragraph(self) -> str:
         """One paragraph for a person: what, where, what to do."""

@@ -1,12 +1,14 @@
 """HTML reports from templates that a package carries in its ``templates`` directory.
 
-Every value is escaped: names of links, topics and people are input. Nothing else in the product builds HTML.
+Every value is escaped, because names of links, topics and people are input, and secrets are hidden. Nothing else in the product builds HTML.
 """
 
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from replicator.redaction import redact_known
 
 
 def render_html(package: str, template: str, /, **values: Any) -> str:  # noqa: ANN401  a template's own
@@ -17,7 +19,7 @@ def render_html(package: str, template: str, /, **values: Any) -> str:  # noqa: 
         template: file name of the template.
         values: what the template shows; a name that it uses and that is missing is an error.
     """
-    return _environment(package).get_template(template).render(values)
+    return redact_known(_environment(package).get_template(template).render(values))
 
 
 @cache

@@ -9,6 +9,7 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.identifiers import control_topic
 from replicator.kafka.compacted_log import read_compacted
 from replicator.offsets.index import LaneIndex
+from replicator.redaction import redact_tracebacks
 
 
 def layout_still_holds(spec: LaneSpec) -> bool:
@@ -25,4 +26,5 @@ def layout_still_holds(spec: LaneSpec) -> bool:
 
 
 if __name__ == "__main__":
+    redact_tracebacks()
     run_lane_process(int(sys.argv[1]), may_start=layout_still_holds, open_index=LaneIndex)

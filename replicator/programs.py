@@ -5,13 +5,15 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from replicator.redaction import redact_text
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
     """What became of a program.
 
     Attributes:
-        output: standard output and standard error as they were written.
+        output: standard output and standard error as they were written, without secrets.
         problem: why it failed, in words; empty when it ended with exit code 0.
     """
 
@@ -44,9 +46,13 @@ def run_program(
             check=False,
         )
     except subprocess.TimeoutExpired as late:
-        output = (late.stdout or b"").decode(errors="replace")
+        output = _text(late.stdout or b"")
         return ProgramResult(output, f"not done in {timeout_seconds:g} s")
     except OSError as error:
         return ProgramResult("", f"cannot be run: {error.strerror or error}")
-    output = done.stdout.decode(errors="replace")
+    output = _text(done.stdout)
     return ProgramResult(output, f"exit code {done.returncode}" if done.returncode else "")
+
+
+def _text(output: bytes) -> str:
+    return redact_text(output.decode(errors="replace"))

@@ -8,17 +8,28 @@ on loopback the Host header must name this machine, so none can read through DNS
 
 import hmac
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass
 
+Token = str | Callable[[], str]
+"""A bearer token, or what gives the one that is right at this moment; empty, none is."""
+
 MAX_BODY_BYTES = 16 * 1024
-OPEN_PATHS = frozenset({"/", "/livez", "/readyz"})
+MAX_TARGET_LENGTH = 4096
+"""Characters of a path and its query."""
+
+MAX_REQUESTS = 64
+"""Answered at once, probes aside: they are always answered."""
+
+PROBES = frozenset({"/livez", "/readyz"})
+OPEN_PATHS = PROBES | {"/"}
 OPEN_FOLDER = "/console/"
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """Who may do what. ``token`` None: nothing can be changed over HTTP."""
+    """Who may do what. ``token`` None: nothing can be changed over HTTP; empty: no token is right."""
 
     token: str | None
     read_token_required: bool
@@ -35,6 +46,9 @@ class RequestFacts:
     authorization: str | None = None
     content_type: str | None = None
     content_length: str | None = None
+    target_length: int = 0
+    answering: int = 0
+    """Requests other than probes that are being answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +84,20 @@ def access_policy(*, host: str, token: str | None) -> AccessPolicy:
 
 def admit(request: RequestFacts, policy: AccessPolicy) -> Refusal | None:
     """None lets the request in."""
+    if request.target_length > MAX_TARGET_LENGTH:
+        return Refusal(
+            414,
+            "TOO_LONG",
+            f"the path is longer than {MAX_TARGET_LENGTH} characters",
+            "See /openapi.json for what there is.",
+        )
+    if request.answering >= MAX_REQUESTS and request.path not in PROBES:
+        return Refusal(
+            503,
+            "BUSY",
+            f"{MAX_REQUESTS} requests are being answered already",
+            "Ask again in a moment.",
+        )
     if policy.loopback_only and not _names_this_machine(request.host):
         return Refusal(
             421,
@@ -104,7 +132,7 @@ def _check_token(request: RequestFacts, policy: AccessPolicy, *, purpose: str) -
     scheme, _, given = request.authorization.partition(" ")
     # Bytes, because compare_digest refuses text that is not ASCII.
     same = hmac.compare_digest(given.strip().encode(), policy.token.encode())
-    if scheme.lower() != "bearer" or not same:
+    if not policy.token or scheme.lower() != "bearer" or not same:
         return Refusal(
             403,
             "TOKEN_WRONG",

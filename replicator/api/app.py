@@ -15,14 +15,14 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from replicator import __version__
-from replicator.api.admission import AccessPolicy
-from replicator.api.guard import Guard
+from replicator.api.admission import AccessPolicy, Token
+from replicator.api.guard import Guard, shown_path
 from replicator.api.provider import JsonObject, StatusProvider
 from replicator.api.schemas import ErrorAnswer, HealthAnswer, PauseRequest, ResumeRequest
 from replicator.errors import InputError, NotFoundError, RefusedError, ReplicatorError
 from replicator.observability.health import HealthVerdict
 from replicator.observability.logging import get_logger
-from replicator.observability.redaction import redact_fields
+from replicator.redaction import redact_answer, redact_fields, redact_known
 
 _LOG = get_logger("api")
 _MEDIA_TYPES = {
@@ -53,14 +53,19 @@ class JsonAnswer(JSONResponse):
     """JSON by orjson; the server's only kind of data."""
 
     def render(self, content: object) -> bytes:
-        """The body."""
-        return orjson.dumps(content, default=str)
+        """The body, without the secrets that this process has read."""
+        body = orjson.dumps(content, default=str)
+        text = body.decode()
+        # Seldom anything is found, so the whole is looked through at once.
+        if redact_known(text) == text:
+            return body
+        return orjson.dumps(redact_answer(orjson.loads(body)))
 
 
 def create_app(
     provider: StatusProvider,
     *,
-    token: str | None,
+    token: Token | None,
     read_token_required: bool,
     loopback_only: bool = False,
 ) -> FastAPI:
@@ -68,7 +73,7 @@ def create_app(
 
     Args:
         provider: the worker behind it.
-        token: the bearer token; None switches every change off.
+        token: the bearer token, or what gives the present one; None switches every change off.
         read_token_required: reading needs the token as well (probes and static files never do).
         loopback_only: the server is bound to loopback: other host names are refused.
     """
@@ -82,8 +87,8 @@ def create_app(
         default_response_class=JsonAnswer,
         redirect_slashes=False,
     )
-    policy = AccessPolicy(token, read_token_required, loopback_only)
-    app.add_middleware(Guard, policy=policy)
+    policy = AccessPolicy(None, read_token_required, loopback_only)
+    app.add_middleware(Guard, policy=policy, token=token)
     _add_probes(app, provider)
     _add_reads(app, provider)
     _add_changes(app, provider)
@@ -196,7 +201,11 @@ def _add_errors(app: FastAPI) -> None:
             for each in error.errors()
         )
         return _error(
-            422, "INPUT", request.url.path, details, "See /openapi.json for what it takes."
+            422,
+            "INPUT",
+            shown_path(request.scope["path"]),
+            details,
+            "See /openapi.json for what it takes.",
         )
 
     @app.exception_handler(HTTPException)
@@ -204,7 +213,7 @@ def _add_errors(app: FastAPI) -> None:
         answer = _error(
             error.status_code,
             "NOT_FOUND" if error.status_code == 404 else "REQUEST",
-            request.url.path,
+            shown_path(request.scope["path"]),
             str(error.detail),
             "See /openapi.json for what there is.",
         )

@@ -3,14 +3,16 @@
 It is also the last net: what nobody foresaw is logged here and answered without its internals.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from replicator.api.admission import AccessPolicy, Refusal, RequestFacts, admit
+from replicator.api.admission import PROBES, AccessPolicy, Refusal, RequestFacts, Token, admit
 from replicator.observability.logging import get_logger
+from replicator.redaction import redact_text
 
 SECURITY_HEADERS = {
     # The console is the only page and loads from here alone.
@@ -26,16 +28,20 @@ SECURITY_HEADERS = {
     "x-frame-options": "DENY",
 }
 
+SHOWN_CHARACTERS = 200
+
 _LOG = get_logger("api")
 _FAILED = Refusal(500, "FAILED", "the worker failed to answer", "See the worker's log.")
 
 
 class Guard:
-    """Wraps the app; ``policy`` decides who gets through."""
+    """Wraps the app; ``policy`` decides who gets through, with the token of the moment."""
 
-    def __init__(self, app: ASGIApp, *, policy: AccessPolicy) -> None:
+    def __init__(self, app: ASGIApp, *, policy: AccessPolicy, token: Token | None) -> None:
         self._app = app
         self._policy = policy
+        self._token = token
+        self._answering = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Lets the request through, or answers it."""
@@ -63,19 +69,34 @@ class Guard:
                 authorization=headers.get("authorization"),
                 content_type=headers.get("content-type"),
                 content_length=headers.get("content-length"),
+                target_length=len(scope["path"]) + len(scope["query_string"]),
+                answering=self._answering,
             ),
-            self._policy,
+            self._policy_now(),
         )
         if refusal is None:
+            counted = scope["path"] not in PROBES
+            self._answering += counted
             try:
                 await self._app(scope, receive, send_guarded)
             except Exception:
                 if started:
                     raise  # half an answer is out: the server cuts the connection
-                _LOG.exception("request failed", path=scope["path"])
+                _LOG.exception("request failed", path=shown_path(scope["path"]))
                 refusal = _FAILED
+            finally:
+                self._answering -= counted
         if refusal is not None:
             await _refuse(refusal, scope, send_guarded)
+
+    def _policy_now(self) -> AccessPolicy:
+        token = self._token() if callable(self._token) else self._token
+        return replace(self._policy, token=token)
+
+
+def shown_path(path: str) -> str:
+    """A path as an answer or a log line repeats it: its beginning, without secrets."""
+    return redact_text(path)[:SHOWN_CHARACTERS]
 
 
 async def _refuse(refusal: Refusal, scope: Scope, send: Send) -> None:
@@ -83,7 +104,7 @@ async def _refuse(refusal: Refusal, scope: Scope, send: Send) -> None:
         {
             "error": {
                 "code": refusal.code,
-                "subject": scope["path"],
+                "subject": shown_path(scope["path"]),
                 "detail": refusal.detail,
                 "remedy": refusal.remedy,
             }

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from replicator.api.address import BoundPort
+from replicator.api.admission import Token
 from replicator.api.provider import StatusProvider
 from replicator.observability.logging import get_logger
 
@@ -38,7 +39,7 @@ class HttpServer:
 
 
 async def start_http(
-    provider: StatusProvider, *, bound: BoundPort, token: str | None
+    provider: StatusProvider, *, bound: BoundPort, token: Token | None
 ) -> HttpServer:
     """Serves the provider at a bound port, in the running loop; returns once it answers.
 
@@ -60,7 +61,7 @@ async def start_http(
 
 @contextmanager
 def http_in_thread(
-    provider: StatusProvider, *, bound: BoundPort, token: str | None
+    provider: StatusProvider, *, bound: BoundPort, token: Token | None
 ) -> Iterator[str]:
     """Serves from a thread with its own loop until the block ends; gives the URL."""
     loop = asyncio.new_event_loop()

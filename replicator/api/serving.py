@@ -9,15 +9,16 @@ from contextlib import contextmanager
 import uvicorn
 
 from replicator.api.address import BoundPort
-from replicator.api.admission import access_policy
+from replicator.api.admission import Token, access_policy
 from replicator.api.app import create_app
+from replicator.api.connection import MOST_HEAD_BYTES, BoundedConnection
 from replicator.api.provider import StatusProvider
 
 TICK_SECONDS = 5.0
 
 
 class WorkerHttp(uvicorn.Server):
-    """Leaves signals to the worker, which drains by its own rules, and tells when it is up."""
+    """Leaves signals to the worker, which drains by its own rules; ``up`` is set once it answers."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -30,7 +31,7 @@ class WorkerHttp(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Starts, then tells."""
+        """Starts, then sets ``up``."""
         await super().startup(sockets=sockets)
         self.up.set()
 
@@ -48,9 +49,9 @@ class WorkerHttp(uvicorn.Server):
         self._leaving.set()
 
 
-def build_server(provider: StatusProvider, *, bound: BoundPort, token: str | None) -> WorkerHttp:
+def build_server(provider: StatusProvider, *, bound: BoundPort, token: Token | None) -> WorkerHttp:
     """The server for that port; who may do what follows from host and token."""
-    policy = access_policy(host=bound.host, token=token)
+    policy = access_policy(host=bound.host, token=token() if callable(token) else token)
     app = create_app(
         provider,
         token=token,
@@ -67,6 +68,7 @@ def build_server(provider: StatusProvider, *, bound: BoundPort, token: str | Non
             ws="none",
             timeout_graceful_shutdown=2,
             timeout_keep_alive=10,
-            limit_concurrency=200,
+            http=BoundedConnection,
+            h11_max_incomplete_event_size=MOST_HEAD_BYTES,
         )
     )

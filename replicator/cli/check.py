@@ -42,11 +42,12 @@ def check(
 ) -> None:
     """Check that workers are ready and that a canary record crosses every link."""
     from replicator.api.asking import watch_release
+    from replicator.api.token import read_token
     from replicator.clock import SystemClock
 
     health = watch_release(
         url or ["http://127.0.0.1:8080"],
-        token=http_token_file.read_text().strip() if http_token_file is not None else None,
+        token=None if http_token_file is None else read_token(http_token_file),
         timeout_seconds=timeout,
         clock=SystemClock(),
         on_waiting=lambda lines: say(f"waiting: {'; '.join(lines)}"),

@@ -140,12 +140,18 @@ def _plan(file: Path, imported: "Imported", topology: Path | None) -> "Plan":
 
 def _entries(file: Path) -> Any:  # noqa: ANN401 - heavy types are imported late
     from replicator.mm2.properties import ENCODING, parse_properties
+    from replicator.mm2.security_values import PLACEHOLDER, jaas_value
+    from replicator.redaction import is_secret_setting, register_secret
 
     try:
-        return parse_properties(file.read_text(encoding=ENCODING))
+        entries = parse_properties(file.read_text(encoding=ENCODING))
     except OSError as error:
         wrong = f"cannot be read ({error.strerror or error})"
         raise InputError(wrong, subject=str(file), remedy="Check the path.") from error
+    for entry in entries:
+        if is_secret_setting(entry.key) and PLACEHOLDER not in entry.value:
+            register_secret(jaas_value(entry.value, "password") or entry.value.strip())
+    return entries
 
 
 def _topology_text(file: Path, imported: "Imported") -> str:

@@ -18,6 +18,7 @@ import typer
 
 from replicator.cli.output import say
 from replicator.errors import InputError, ReplicatorError
+from replicator.redaction import redact_text, redact_tracebacks
 
 VERBS = (
     "demo",
@@ -84,6 +85,7 @@ def build_app(asked: str = "") -> typer.Typer:
 
 def main() -> None:
     """Runs the command line of this process and exits."""
+    redact_tracebacks()
     sys.exit(run_command(sys.argv[1:]))
 
 
@@ -111,7 +113,7 @@ def run_command(arguments: Sequence[str]) -> int:
         if isinstance(error, CommandLineError):
             _report(_usage(error), debug=debug)
             return InputError.exit_code
-        what = f"Internal error: {type(error).__name__}: {error}"
+        what = redact_text(f"Internal error: {type(error).__name__}: {error}")
         _report(f"{what.rstrip('.: ')}. Run it again with {_DEBUG} for the details.", debug=debug)
         return FAILED
 
@@ -127,7 +129,7 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 
 def _report(paragraph: str, *, debug: bool) -> None:
     if debug:
-        traceback.print_exc()
+        sys.stderr.write(redact_text(traceback.format_exc()))
     say(paragraph)
 
 

@@ -1,30 +1,49 @@
 """Printing results: text for people, json and yaml for programs.
 
-A result goes to standard output alone; everything said beside it goes to standard error. Colour is
-used on terminals only, and never when NO_COLOR is set.
+A result goes to standard output alone; everything else goes to standard error. Colour is used on
+terminals only, and never when NO_COLOR is set. Secrets that this process has read are shown nowhere.
 """
 
 import json
 import sys
 from collections.abc import Mapping
 from io import StringIO
+from typing import TextIO, cast
 
 from rich.console import Console, RenderableType
 
 from replicator.cli.options import Output
 from replicator.errors import InputError, ReplicatorError
+from replicator.redaction import redact_answer, redact_known
 
 Result = Mapping[str, object]
 
 
 def out() -> Console:
     """Standard output; 80 columns when it is no terminal and COLUMNS does not say otherwise."""
-    return Console(file=sys.stdout, highlight=False)
+    return Console(file=_redacting(sys.stdout), highlight=False)
 
 
 def err() -> Console:
     """Standard error."""
-    return Console(file=sys.stderr, highlight=False)
+    return Console(file=_redacting(sys.stderr), highlight=False)
+
+
+class _Redacting:
+    """A stream whose texts lose secrets; in all else the stream itself."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        return self._stream.write(redact_known(text))
+
+
+def _redacting(stream: TextIO) -> TextIO:
+    return cast("TextIO", _Redacting(stream))
 
 
 def render(result: Result, output: Output, *, text: RenderableType | None = None) -> None:
@@ -35,6 +54,8 @@ def render(result: Result, output: Output, *, text: RenderableType | None = None
         output: the format that was asked for.
         text: what people get to see; None prints the result as YAML, which reads well enough.
     """
+    if output is not Output.TEXT:
+        result = redact_answer(result)
     if output is Output.JSON:
         sys.stdout.write(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
     elif output is Output.YAML or text is None:

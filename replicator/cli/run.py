@@ -127,9 +127,10 @@ def run(
         worker_id=worker_id, grace_seconds=grace, metrics_detail=metrics_detail,
     )  # fmt: skip
     from replicator.api.address import bind, parse_http_address
+    from replicator.api.token import TokenFile
 
+    token = None if http_token_file is None else TokenFile(http_token_file).current
     bound = bind(parse_http_address(http))
-    token = http_token_file.read_text().strip() if http_token_file is not None else None
     stop = StopRequest()
     signal.signal(signal.SIGTERM, stop.on_signal)
     signal.signal(signal.SIGINT, stop.on_signal)

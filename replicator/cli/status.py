@@ -8,6 +8,7 @@ import typer
 from replicator.cli.options import FileOption, OneFlowOption, Output, OutputOption
 from replicator.cli.output import out, render
 from replicator.errors import InputError
+from replicator.redaction import redact_answer
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -75,7 +76,7 @@ def _watch(
     clock = SystemClock()
     if output is Output.JSON:
         while True:
-            sys.stdout.write(json.dumps(collect_status(plan, flow=flow)) + "\n")
+            sys.stdout.write(json.dumps(redact_answer(collect_status(plan, flow=flow))) + "\n")
             sys.stdout.flush()
             clock.sleep(interval_seconds)
     with Live(console=out(), auto_refresh=False) as live:

@@ -15,9 +15,7 @@ from typing import Any, Literal, TextIO
 import structlog
 from structlog.typing import Processor
 
-from replicator.observability.redaction import redact_fields, redact_text, register_secret
-
-__all__ = ["LogFormat", "configure_logging", "get_logger", "log_context", "register_secret"]
+from replicator.redaction import redact_fields, redact_text
 
 LogFormat = Literal["json", "text"]
 Logger = structlog.stdlib.BoundLogger

@@ -14,6 +14,7 @@ from replicator.topology.draft import draft_of
 from replicator.topology.plan import Plan
 from replicator.topology.problems import FileProblem, Finding, path_text
 from replicator.topology.salvage import salvaged_draft
+from replicator.topology.secrets import register_secrets
 from replicator.topology.shape import check_shape
 from replicator.topology.source import MAX_BYTES, Source, read_source
 
@@ -73,7 +74,7 @@ def load_plan(path: str | FilePath) -> LoadResult:
 
 
 def require_plan(path: str | FilePath) -> Plan:
-    """The plan of a topology file.
+    """The plan of a topology file; its secrets are redacted by this process from now on.
 
     Raises:
         TopologyError: with every error of the file.
@@ -82,6 +83,7 @@ def require_plan(path: str | FilePath) -> Plan:
     result = load_plan(path)
     if result.plan is None:
         raise TopologyError(str(path), result.errors)
+    register_secrets(result.plan)
     return result.plan
 
 

@@ -1,17 +1,22 @@
-"""Secrets, read at the moment they are needed and never kept in a plan.
+"""Secrets, read at the moment they are needed, never kept in a plan, and registered for redaction.
 
 It stands beside SecretRef, below both rooms that open connections: the client library's and the one
 that speaks the protocol itself. A file is read again each time, because Kubernetes rotates mounted
 secrets in place.
 """
 
+import contextlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from replicator.errors import SecretUnavailableError
 from replicator.identifiers import ClusterAlias
-from replicator.topology.plan import ClusterPlan, Mechanism, Protocol, SecretRef
+from replicator.redaction import is_secret_setting, register_secret
+from replicator.topology.plan import ClusterPlan, Mechanism, Plan, Protocol, SecretRef, SecurityPlan
+
+_PUBLIC = frozenset({"username", "ca", "certificate"})
+"""What every broker and operator may see; to redact a user's name would garble ACLs and hints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +60,38 @@ def resolve_security(cluster: ClusterPlan) -> ResolvedSecurity:
 
 
 def read_secret(reference: SecretRef, alias: ClusterAlias, name: str) -> str:
-    """Reads one secret; line ends at its end do not belong to it.
+    """Reads one secret and registers it for redaction; line ends at its end do not belong to it.
 
     Raises:
         SecretUnavailableError: it is missing, unreadable or empty.
     """
+    text = _read(reference, alias, name)
+    if name not in _PUBLIC:
+        register_secret(text)
+    return text
+
+
+def register_secrets(plan: Plan) -> None:
+    """Has every secret of the plan that can be read now redacted by this process.
+
+    A process shows texts of others, which name secrets that it has no use for itself. What cannot be
+    read is an error only where it is needed.
+    """
+    for cluster in plan.clusters:
+        for each in fields(SecurityPlan):
+            reference = getattr(cluster.security, each.name)
+            # A pipe gives its content to one reader only: to the client that needs it.
+            if isinstance(reference, SecretRef) and (
+                reference.file is None or Path(reference.file).is_file()
+            ):
+                with contextlib.suppress(SecretUnavailableError):
+                    read_secret(reference, cluster.alias, each.name)
+        for name, value in cluster.kafka:
+            if is_secret_setting(name):
+                register_secret(value)
+
+
+def _read(reference: SecretRef, alias: ClusterAlias, name: str) -> str:
     subject = f"cluster:{alias}"
     if reference.literal is not None:
         return reference.literal

@@ -14,6 +14,7 @@ import urllib.request
 from typing import Any
 
 from replicator.errors import AuthenticationFailedError, InputError
+from replicator.redaction import register_secret
 from replicator.topology.plan import ClusterPlan
 from replicator.topology.secrets import ResolvedSecurity
 from replicator.wire.protocol import AbstractTokenProvider, get_sasl_mechanism
@@ -74,13 +75,15 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python carr
         left = max(0.1, self._deadline - time.monotonic())
         try:
             with urllib.request.urlopen(request, timeout=left) as answer:  # noqa: S310 - as above
-                return str(json.load(answer)["access_token"])
+                token = str(json.load(answer)["access_token"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise AuthenticationFailedError(
                 f"the token endpoint gave no token: {type(error).__name__}",
                 subject=self._subject,
                 remedy="Check the endpoint, client id (username) and client secret (password).",
             ) from error
+        register_secret(token)
+        return token
 
     def extensions(self) -> dict[str, str]:
         """Extra fields of the login: ``a=b,c=d`` in the settings."""

@@ -1,11 +1,12 @@
 import json
+import time
 import urllib.parse
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from replicator.observability.redaction import PLACEHOLDER, Redactor, is_secret_name
+from replicator.redaction import MOST_VALUES, PLACEHOLDER, Redactor, is_secret_name
 
 SECRETS = st.text(min_size=4, max_size=40).filter(
     lambda value: value.strip() == value and value not in PLACEHOLDER
@@ -142,3 +143,71 @@ def test_a_secret_of_digits_is_found_as_a_number():
     redactor = Redactor()
     redactor.register("123456")
     assert redactor.fields({"value": 123456, "other": 7}) == {"value": PLACEHOLDER, "other": 7}
+
+
+def test_very_short_secrets_do_not_shred_texts():
+    redactor = Redactor()
+    for value in ("a", "no", "abc", " xy "):
+        redactor.register(value)
+    assert redactor.text("a banana for no abc") == "a banana for no abc"
+    assert redactor.fields({"password": "abc"}) == {"password": PLACEHOLDER}
+
+
+def test_a_line_of_a_long_secret_is_found_alone():
+    redactor = Redactor()
+    redactor.register(
+        "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG\nAoIBAQC7VJTUt9Us8cKj\n-----END KEY-----\n"
+    )
+    assert redactor.text("bad line AoIBAQC7VJTUt9Us8cKj") == f"bad line {PLACEHOLDER}"
+
+
+def test_the_register_is_bounded_and_keeps_what_was_read_last():
+    redactor = Redactor()
+    redactor.register("read-again-and-again")
+    for number in range(2 * MOST_VALUES):
+        redactor.register(f"secret-{number:06}")
+        redactor.register("read-again-and-again")
+    assert redactor.text("secret-000001") == "secret-000001"
+    for kept in ("read-again-and-again", f"secret-{2 * MOST_VALUES - 1:06}"):
+        assert redactor.text(kept) == PLACEHOLDER
+
+
+def test_an_answer_keeps_names_numbers_and_form():
+    redactor = Redactor()
+    redactor.register("123456")
+    answer = {"lag": 123456, "123456": None, "detail": ["it is 123456"]}
+    assert redactor.answer(answer) == {**answer, "detail": [f"it is {PLACEHOLDER}"]}
+
+
+ADVERSARIAL = [
+    "a", "token", "token ", "token=", "token='", 'password="', "jaas.config\t", "bearer ",
+    "bearer  a", "authorization: ", "authorization: basic ", "-----BEGIN ", "-----BEGIN A",
+    "-----BEGIN A-----", "-----BEGIN A----------END ", "key_", "keypem", "private_", "passw", " ",
+    "secret-0001", "secret-000", "\\", "=", ".", "-",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ADVERSARIAL)
+@pytest.mark.parametrize("way", ["text", "name", "fields"])
+def test_the_time_it_takes_is_linear_in_the_length(unit, way):
+    redactor = Redactor()
+    for number in range(100):
+        redactor.register(f"secret-{number:04}")
+    work = {
+        "text": redactor.text,
+        "name": is_secret_name,
+        "fields": lambda text: redactor.fields({text: [text]}),
+    }[way]
+
+    def seconds(length):
+        text = (unit * length)[:length]
+
+        def once():
+            began = time.process_time()
+            work(text)
+            return time.process_time() - began
+
+        return min(once() for _ in range(5))
+
+    # Eight times the length; quadratic would be 64 times.
+    assert seconds(64_000) < 24 * max(seconds(8_000), 0.0005)

@@ -15,6 +15,7 @@ from replicator.clock import Clock
 from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
+from replicator.redaction import redact_text
 
 MAX_BACKOFF_SECONDS = 60.0
 STOP_SECONDS = 3.0
@@ -95,7 +96,7 @@ class SparkProcess:
         if child.stderr is not None:
             with child.stderr as lines:
                 for line in lines:
-                    text = line.decode(errors="replace").rstrip()
+                    text = redact_text(line.decode(errors="replace").rstrip())
                     if text:
                         said = [*said[-4:], text]
                         self._said = said

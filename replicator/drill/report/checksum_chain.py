@@ -16,6 +16,7 @@ import orjson
 
 from replicator import __version__
 from replicator.errors import InputError, StoredFormatError
+from replicator.redaction import redact_answer
 
 FIRST = ""
 """What the first report carries as the checksum before it."""
@@ -69,7 +70,7 @@ def append(
         previous = before[-1].report["checksum"] if before else FIRST
         number = len(before) + 1
         # Through JSON once: the checksum is over what will be read again.
-        report: Json = orjson.loads(orjson.dumps(make(previous, number)))
+        report: Json = redact_answer(orjson.loads(orjson.dumps(make(previous, number))))
         report["checksum"] = checksum(report)
         stored = Stored(report, directory / f"{number:04d}-{report['id']}.json")
         stored.path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n")

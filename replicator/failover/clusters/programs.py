@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from replicator.programs import run_program
+from replicator.redaction import redact_text
 
 KEPT_CHARACTERS = 4096
+MOST_READ_BYTES = 4 * KEPT_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ def call_webhook(url: str, context: Mapping[str, str], *, timeout_seconds: float
     )
     try:
         with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:  # noqa: S310
-            output = answer.read(KEPT_CHARACTERS).decode(errors="replace")
+            # What is cut off may be the half of a secret: those go first.
+            read = answer.read(MOST_READ_BYTES).decode(errors="replace")
+            output = redact_text(read)[:KEPT_CHARACTERS]
     except urllib.error.HTTPError as refused:
         with refused:
             return ProgramCall(host, ok=False, output=f"answered {refused.code}")

@@ -17,6 +17,7 @@ from replicator.control.backfill.handover import hand_back, read_control_past_op
 from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.roles.read import in_force
 from replicator.errors import ReplicatorError
+from replicator.redaction import redact_tracebacks
 from replicator.spark.copy.bulk_plan import survey, unfinished
 from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.spark.session.java import SparkUnavailableError, require_spark
@@ -69,6 +70,7 @@ def copy_history(topology_file: Path, flow: str) -> None:
 
 def main() -> int:
     """Runs it; the exit code is 0 when everything is copied."""
+    redact_tracebacks()
     # It logs how its connections break when a child is told to end.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     threading.Thread(target=_end_with_input, name="worker-watch", daemon=True).start()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from replicator.errors import InputError
 from replicator.mm2.properties import ENCODING, parse_properties
+from replicator.redaction import is_secret_setting, register_secret
 
 DEFAULT_MASTER = "local[*]"
 TASK_FAILURES = 4
@@ -83,6 +84,9 @@ def spark_conf(settings: SparkSettings) -> dict[str, str]:
     asked = {**_from_file(settings.properties_file), **dict(settings.conf)}
     master = local_with_retries(settings.master or asked.get("spark.master") or DEFAULT_MASTER)
     local = _LOCAL_DEFAULTS if is_local(master) else {}
+    for name, value in asked.items():
+        if is_secret_setting(name):
+            register_secret(value)
     return {**_DEFAULTS, **local, **asked, "spark.master": master}
 
 

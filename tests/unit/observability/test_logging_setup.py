@@ -13,8 +13,8 @@ from replicator.observability.logging import (
     configure_logging,
     get_logger,
     log_context,
-    register_secret,
 )
+from replicator.redaction import register_secret
 
 
 class Terminal(io.StringIO):
