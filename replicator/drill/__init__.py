@@ -1,5 +1,5 @@
-"""Room: drill. Rehearsed failures with measured RTO and RPO, judged, and reported for auditors.
+"""Room: drill. Rehearses failures: measures RTO and RPO, judges them and reports for auditors.
 
-Sits beside ``demo``: it uses the product through its front doors (topology files, ``run``, role
-changes, ``status``) and the test kit for load, faults and the verdict over the history.
+It uses the product as its users do (topology files, ``run``, role changes, ``status``) and the test kit
+for load, faults and the verdict on the history. Start at ``runner``.
 """

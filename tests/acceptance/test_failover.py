@@ -3,9 +3,9 @@
 import time
 
 import pytest
+from exported_tail import read_export
 from role_changes import LINK, Killed, divergent
 
-from replicator.failover.clusters.tail import read_export
 from replicator.testing import wait_until
 from replicator.testing.checker.history import Measured, Promised, Salvaged
 from replicator.testing.workload.records import record_id

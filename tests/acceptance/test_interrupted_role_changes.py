@@ -180,7 +180,7 @@ def test_a_rollback_that_is_killed_after_any_write_is_never_gone_forward_from(
             again = eve.run("switchover", resume=True)
             assert (again.outcome, again.reason) == (
                 "rolled-back",
-                "asked for, and the new side was not promoted",
+                "requested, and the new cluster was not promoted",
             ), after
         role = eve.role()
         assert (role.active, role.state) == (SIDES[to], "mirroring"), after

@@ -27,7 +27,7 @@ def test_groups_leave_a_side_of_an_active_active_link_and_return(east, west, sce
     reader.wait_delivered(300, timeout_seconds=90.0)
     reader.stop()
     operator = Operator(scene)
-    with pytest.raises(InputError, match="which side is left"):
+    with pytest.raises(InputError, match="which cluster is left"):
         operator.run("switchover")
     report = operator.run("switchover", to="west")
     assert (report.outcome, report.epoch) == ("done", 0), report

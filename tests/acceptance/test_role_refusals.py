@@ -127,7 +127,7 @@ def test_of_two_operators_at_once_one_goes_on_and_the_other_is_told_who(scene, m
     done = [one for one in outcomes.values() if not isinstance(one, ReplicatorError)]
     assert len(refused) == len(done) == 1, outcomes
     assert refused[0].exit_code == 3
-    reasons = ("is open: begun by", "already", "changed since it was looked at")
+    reasons = ("is open: begun by", "already", "changed since it was checked")
     assert any(reason in refused[0].message for reason in reasons), refused[0].message
     assert (mirroring.role().active, mirroring.role().epoch) == ("west", 1)
     scene.expect(BACK)
@@ -141,7 +141,7 @@ def test_an_answer_that_comes_after_somebody_else_has_turned_the_link_changes_no
     scene.busy.stop()
     bob = Operator(scene, "bob")
     bob.before_answer = lambda: mirroring.run("switchover", to="west", manual_fence=True)
-    with pytest.raises(RefusedError, match="changed since it was looked at: west is active"):
+    with pytest.raises(RefusedError, match="changed since it was checked: west is active"):
         bob.run("switchover", to="west", manual_fence=True)
     role = mirroring.role()
     assert (role.active, role.epoch, role.state) == ("west", 1, "mirroring")

@@ -38,10 +38,10 @@ LOOKS = [
 def prefixes():
     for name, steps in SEQUENCES.items():
         for done in range(len(steps) + 1):
-            for taking_back in (False, True):
+            for rolling_back in (False, True):
                 yield pytest.param(
-                    TransitionProgress(steps, frozenset(steps[:done]), taking_back),
-                    id=f"{name} after {done}{' taken back' if taking_back else ''}",
+                    TransitionProgress(steps, frozenset(steps[:done]), rolling_back),
+                    id=f"{name} after {done}{' rolled back' if rolling_back else ''}",
                 )
 
 
@@ -55,7 +55,7 @@ def promotes_safely(progress: TransitionProgress, facts: TransitionFacts, action
 
 def keeps_what_was_promoted(progress: TransitionProgress, action: Action) -> bool:
     """Invariant 2: nothing is taken back once the new side was promoted."""
-    return not (promoted(progress) and action.do == "take-back")
+    return not (promoted(progress) and action.do == "roll-back")
 
 
 def repeats_nothing(progress: TransitionProgress, action: Action) -> bool:
@@ -80,10 +80,10 @@ def test_every_prefix_comes_to_its_end_once_facts_are_good(progress):
         if action.do != "run":
             break
         progress = replace(progress, done=progress.done | {action.step})
-    if not progress.taking_back:
+    if not progress.rolling_back:
         assert action.do == "finish"
     else:
-        assert action.do == ("stop" if promoted(progress) else "take-back")
+        assert action.do == ("stop" if promoted(progress) else "roll-back")
 
 
 @settings(max_examples=300)
@@ -100,7 +100,7 @@ def test_no_history_of_looks_and_crashes_promotes_on_stale_facts(name, looks, cr
         assert keeps_what_was_promoted(progress, action)
         if action.do == "run" and not crashed:  # a crash before the journal: the step is not done
             progress = replace(progress, done=progress.done | {action.step})
-        if action.do == "take-back":
+        if action.do == "roll-back":
             assert not promoted(progress)
             return
 
@@ -109,7 +109,7 @@ def test_a_write_past_the_fence_takes_everything_back_until_the_promotion():
     steps = SEQUENCES["switchover"]
     for done in (2, 3, 4):
         progress = TransitionProgress(steps, frozenset(steps[:done]))
-        assert decide(progress, replace(GOOD, fence_holds=False)).do == "take-back"
+        assert decide(progress, replace(GOOD, fence_holds=False)).do == "roll-back"
 
 
 def test_groups_that_do_not_finish_reading_are_waited_for_and_then_left_behind():
@@ -143,7 +143,7 @@ def test_copying_stops_before_an_epoch_begins_and_goes_on_only_when_starts_are_p
             lambda progress, _facts, action: keeps_what_was_promoted(progress, action),
             TransitionProgress(SEQUENCES["failover"], frozenset(SEQUENCES["failover"][:2])),
             GOOD,
-            Action("take-back", "planted"),
+            Action("roll-back", "planted"),
         ),
         (
             lambda progress, _facts, action: repeats_nothing(progress, action),

@@ -48,7 +48,7 @@ def test_a_slow_primary_that_answers_now_and_then_is_never_replaced():
 def test_a_cut_in_one_direction_only_is_seen_by_the_witness():
     taken = looks(*[(False, True)] * 60)
     assert not verdict(taken).promote
-    assert "only our way" in verdict(taken).reason
+    assert "only our own connection" in verdict(taken).reason
 
 
 def test_a_witness_that_is_cut_off_with_us_says_nothing_and_nothing_happens():

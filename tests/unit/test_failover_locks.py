@@ -15,7 +15,7 @@ from replicator.failover.rules.locks import (
     overtaken_transitions,
 )
 from replicator.failover.rules.request import TransitionRequest
-from replicator.failover.steps.journal import TAKING_BACK, why_ended
+from replicator.failover.steps.journal import ROLLBACK_REASON, why_ended
 from replicator.topology.load import load_text
 from replicator.topology.roles import Role
 
@@ -93,7 +93,7 @@ def test_a_refused_operator_is_offered_what_the_command_can_do(kind):
 
 
 def test_why_a_transition_is_taken_back_is_kept_with_it():
-    one = transition("a").model_copy(update={"options": {TAKING_BACK: "a hook failed"}})
+    one = transition("a").model_copy(update={"options": {ROLLBACK_REASON: "a hook failed"}})
     assert why_ended(one) == "a hook failed"
     assert why_ended(transition("a")) == ""
     (again,) = stated(one).transitions("dr")

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pyarrow.parquet
 import pytest
+from exported_tail import read_export
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,12 +24,12 @@ from replicator.control.store.role_records import (
 )
 from replicator.control.tasks.last_contact import contact
 from replicator.errors import RefusedError
-from replicator.failover.clusters.fencing import lower_fence
+from replicator.failover.clusters.fencing import remove_fence
 from replicator.failover.clusters.hooks import run_hooks
 from replicator.failover.clusters.lag import lag_of
 from replicator.failover.clusters.link_clusters import LinkClusters, by_key, by_topic
 from replicator.failover.clusters.programs import call_webhook, run_command
-from replicator.failover.clusters.tail import TailRecord, export_tail, read_export
+from replicator.failover.clusters.tail import TailRecord, export_tail
 from replicator.failover.clusters.witness_client import witness_reaches
 from replicator.failover.rules.client_properties import client_properties
 from replicator.failover.rules.loss import loss_by_contact, loss_by_ends, unknown_loss
@@ -283,7 +284,7 @@ def test_writers_that_a_command_kept_off_are_not_let_on_by_a_file_that_forgot_th
     )
     with (
         LinkClusters(PLAN, LINK, PLAN.cluster("east"), PLAN.cluster("west")) as sides,
-        pytest.raises(RefusedError, match="names none to unfence any more") as refused,
+        pytest.raises(RefusedError, match="the file no longer names one to unfence") as refused,
     ):
-        lower_fence(sides, sides.old, Fencing("acl"), record)
+        remove_fence(sides, sides.old, Fencing("acl"), record)
     assert "method: command" in refused.value.remedy

@@ -1,1 +1,4 @@
-"""replicator.failover.clusters."""
+"""What a role change does on the two clusters of a link: lag, fences, groups, tail, hooks, witness.
+
+Nothing here knows the order of the steps. Start at ``link_clusters.LinkClusters``.
+"""

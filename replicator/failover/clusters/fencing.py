@@ -1,8 +1,8 @@
-"""Keeping writers off one side of a link, and letting them on again exactly as it was.
+"""Fences the writers of one cluster of a link, and removes the fence again.
 
-What will be added is on record before it is added, so that a crash in between leaves nothing behind:
-only what the record names is ever taken away, and rights that were there before are never touched.
-Whether the fence is tight is not believed but looked at (``watching``), with every method.
+The rules to add are recorded before they are added, so that a crash in between leaves nothing behind:
+only what the record names is ever removed, and rights that were there before are never touched.
+``lag.find_bypass`` checks whether the fence holds, whatever the method.
 """
 
 from collections.abc import Iterable
@@ -31,40 +31,40 @@ EVERYBODY = "User:*"
 
 @dataclass(frozen=True, slots=True)
 class FencePlan:
-    """How a side is fenced: what the record says, and what the method needs."""
+    """How a cluster is fenced: what the record says, and what the method needs."""
 
     fencing: Fencing
     record: FenceRecord
 
 
 def method_in_force(fencing: Fencing | None, *, stated: bool) -> Fencing | None:
-    """The link's method, or the operator's word; None when there is neither."""
+    """The link's method, or the operator's confirmation; None when there is neither."""
     if fencing is None and stated:
         return Fencing("manual")
     return fencing
 
 
 def check_fencing(
-    sides: LinkClusters, cluster: ClusterPlan, fencing: Fencing | None, *, manual: bool
+    clusters: LinkClusters, cluster: ClusterPlan, fencing: Fencing | None, *, manual: bool
 ) -> Check:
-    """Whether writers could be kept off a side, before anything is tried."""
+    """Whether the writers of a cluster could be fenced, before anything is tried."""
     name = "fencing"
     method = method_in_force(fencing, stated=manual)
     if method is None:
         return Check(
             name, ok=False,
-            detail=f"nothing is declared that keeps writers off {cluster.alias}",
-            remedy="Declare 'fencing' for the link, or state --manual-fence once writers are off.",
+            detail=f"the link declares no way to fence writers on {cluster.alias}",
+            remedy="Declare 'fencing' for the link, or stop the writers and give --manual-fence.",
         )  # fmt: skip
     if method.method == "manual":
-        return Check(name, ok=True, detail="by the operator's word; writes past it are noticed")
+        return Check(name, ok=True, detail="confirmed by the operator; later writes are detected")
     if method.method == "command":
         return Check(name, ok=True, detail=f"by command {method.fence[0]}")
     own = _own_principal(cluster)
     if own is not None and own in method.principals:
         return Check(
             name, ok=False, detail=f"'principals' names {own}, which the replicator itself uses",
-            remedy="Take it off the list: copies could not be written any more.",
+            remedy="Remove it from the list: copies could not be written any more.",
         )  # fmt: skip
     try:
         topic_acls(cluster)
@@ -80,7 +80,7 @@ def check_fencing(
         )  # fmt: skip
     except ReplicatorError as error:
         return Check(name, ok=False, detail=error.message, remedy=error.remedy)
-    rights = sides.admin(cluster).describe_cluster().authorized_operations
+    rights = clusters.admin(cluster).describe_cluster().authorized_operations
     if "ALTER" not in rights:
         return Check(
             name, ok=False, detail=f"the replicator may not change ACLs on {cluster.alias}",
@@ -91,7 +91,7 @@ def check_fencing(
 
 
 def plan_fence(
-    sides: LinkClusters,
+    clusters: LinkClusters,
     cluster: ClusterPlan,
     fencing: Fencing,
     *,
@@ -99,7 +99,7 @@ def plan_fence(
     at_ms: int,
     by: str,
 ) -> FencePlan:
-    """What will be added, to be put on record before ``raise_fence``.
+    """The rules that ``apply_fence`` will add, to be recorded first.
 
     Raises:
         ReplicatorError: the rights that are there cannot be read.
@@ -114,64 +114,66 @@ def plan_fence(
         there = topic_acls(cluster)
         denials = tuple(one for one in wanted if _binding(one) not in there)
     record = FenceRecord(
-        link=sides.link.name, cluster=cluster.alias, method=fencing.method,
+        link=clusters.link.name, cluster=cluster.alias, method=fencing.method,
         state="intent", at_ms=at_ms, by=by, denials=denials,
     )  # fmt: skip
     return FencePlan(fencing, record)
 
 
-def raise_fence(sides: LinkClusters, cluster: ClusterPlan, plan: FencePlan) -> ProgramCall | None:
-    """Keeps writers off; doing it twice equals doing it once. Returns what a command said.
+def apply_fence(
+    clusters: LinkClusters, cluster: ClusterPlan, plan: FencePlan
+) -> ProgramCall | None:
+    """Fences writers; doing it twice equals doing it once. Returns the call of a fencing command.
 
     Raises:
-        RefusedError: it cannot be done, or would keep the replicator itself off.
+        RefusedError: it cannot be done, or would fence the replicator itself.
         ReplicatorError: the cluster does not answer.
     """
     if plan.fencing.method == "command":
-        return _command(plan.fencing.fence, sides, cluster, "fence")
+        return _command(plan.fencing.fence, clusters, cluster, "fence")
     if plan.fencing.method == "manual":
         return None
-    answers = sides.admin(cluster).create_acls(_binding(one) for one in plan.record.denials)
+    answers = clusters.admin(cluster).create_acls(_binding(one) for one in plan.record.denials)
     for binding, refused in answers.items():
         if refused is not None:
             raise RefusedError(
                 f"the DENY on topic {binding.name} was not added: {refused.message}",
                 subject=f"cluster:{cluster.alias}", remedy=refused.remedy,
             )  # fmt: skip
-    _still_ours(sides, cluster, plan)
+    _refuse_if_we_are_fenced(clusters, cluster, plan)
     return None
 
 
-def lower_fence(
-    sides: LinkClusters, cluster: ClusterPlan, fencing: Fencing, record: FenceRecord
+def remove_fence(
+    clusters: LinkClusters, cluster: ClusterPlan, fencing: Fencing, record: FenceRecord
 ) -> ProgramCall | None:
-    """Lets writers on: takes away exactly what the record names.
+    """Removes the fence: exactly the rules that the record names.
 
     Raises:
-        ReplicatorError: it could not be done; ask again.
+        ReplicatorError: it could not be done; try again.
     """
     if record.method == "command":
-        return _command(fencing.unfence, sides, cluster, "unfence")
+        return _command(fencing.unfence, clusters, cluster, "unfence")
     if record.method == "manual" or not record.denials:
         return None
-    answers = sides.admin(cluster).delete_acls(_binding(one) for one in record.denials)
+    answers = clusters.admin(cluster).delete_acls(_binding(one) for one in record.denials)
     for refused in answers.values():
         if refused is not None:
             raise refused
     return None
 
 
-def _still_ours(sides: LinkClusters, cluster: ClusterPlan, plan: FencePlan) -> None:
+def _refuse_if_we_are_fenced(clusters: LinkClusters, cluster: ClusterPlan, plan: FencePlan) -> None:
     """A DENY beats every ALLOW: with one for everybody only a super user could still write copies."""
     if plan.fencing.principals:
         return
     topics = {one.name for one in plan.record.denials}
-    for name, topic in sides.admin(cluster).describe_topics(topics).items():
+    for name, topic in clusters.admin(cluster).describe_topics(topics).items():
         if "WRITE" not in topic.authorized_operations:
             raise RefusedError(
-                f"the DENY for everybody keeps the replicator itself off topic {name}",
+                f"the DENY for everybody also fences the replicator itself on topic {name}",
                 subject=f"cluster:{cluster.alias}",
-                remedy="Name the writers under fencing.principals, or make our user a super user.",
+                remedy="Name the writers under fencing.principals, or make the replicator's user a super user.",
             )
 
 
@@ -188,22 +190,22 @@ def _own_principal(cluster: ClusterPlan) -> str | None:
 
 def _command(
     command: tuple[str, ...],
-    sides: LinkClusters,
+    clusters: LinkClusters,
     cluster: ClusterPlan,
     doing: Literal["fence", "unfence"],
 ) -> ProgramCall:
     if not command:
         raise RefusedError(
-            f"writers were kept off by a command, and the file names none to {doing} any more",
+            f"writers were fenced by a command, and the file no longer names one to {doing}",
             subject=f"cluster:{cluster.alias}",
             remedy="Put 'fencing: {method: command, ...}' back into the link, then try again.",
         )
-    context = {"link": sides.link.name, "cluster": str(cluster.alias), "doing": doing}
+    context = {"link": clusters.link.name, "cluster": str(cluster.alias), "doing": doing}
     ran = run_command(command, context, timeout_seconds=COMMAND_SECONDS)
     if not ran.ok:
         raise RefusedError(
             f"the {doing} command failed: {ran.output.strip()}",
             subject=f"cluster:{cluster.alias}",
-            remedy="Mend the command of 'fencing', then try again.",
+            remedy="Correct the command of 'fencing', then try again.",
         )
     return ran

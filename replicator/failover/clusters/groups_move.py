@@ -1,4 +1,4 @@
-"""Group positions at a role change: the last exact sync while the old side still answers."""
+"""Group positions at a role change: the last exact sync while the old cluster still answers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ class GroupsSeen:
 
     report: SyncReport
     unread: Mapping[str, int]
-    """Groups at work on the old side, by name, with what they have not read and committed yet."""
+    """Groups with members on the old cluster: how many records each has not committed yet."""
 
     @property
     def ready(self) -> bool:
-        """Whether nobody on the old side will commit anything more that matters."""
+        """Whether nobody on the old cluster will commit anything more that matters."""
         return not self.unread
 
     @property
     def live_on_new(self) -> tuple[str, ...]:
-        """Groups that are at work on the new side."""
+        """Groups that have members on the new cluster."""
         return tuple(one.group for one in self._groups() if one.state == "active-on-target")
 
     @property
@@ -56,26 +56,26 @@ class GroupsSeen:
 
 
 class GroupMove:
-    """Syncs the link's groups from the old side to the new one; for one thread."""
+    """Syncs the link's groups from the old cluster to the new one; for one thread."""
 
-    def __init__(self, sides: LinkClusters, *, clock: Clock) -> None:
-        self._sides = sides
-        plan, pair = sides.facing(sides.old), sides.pair(sides.old)
+    def __init__(self, clusters: LinkClusters, *, clock: Clock) -> None:
+        self._clusters = clusters
+        plan, pair = clusters.facing(clusters.old), clusters.pair(clusters.old)
         self._plan, self._flow = plan, pair.flows[0]
         self._translator = Translator(plan, client_id=f"{CLIENT_ID}-groups", clock=clock)
         self._sync = GroupSync(plan, pair, translator=self._translator, clock=clock)
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes the connections."""
         self._translator.close()
 
     def round(self, *, commit: bool) -> GroupsSeen:
-        """Looks at every group, and with ``commit`` carries its position over.
+        """Translates every group's position, and commits it on the new cluster with ``commit``.
 
         Raises:
-            ReplicatorError: a side does not answer.
+            ReplicatorError: a cluster does not answer.
         """
-        old = self._sides.admin(self._sides.old)
+        old = self._clusters.admin(self._clusters.old)
         names = groups_of(self._plan, self._flow, old.list_groups())
         working = {
             name for name, group in old.describe_groups(names).items() if group.members
@@ -90,19 +90,19 @@ class GroupMove:
         return GroupsSeen(report, unread)
 
 
-def positions_on_new(sides: LinkClusters) -> dict[str, object]:
-    """Where the link's groups stand on the new side by what is there alone: for a failover.
+def positions_on_new(clusters: LinkClusters) -> dict[str, object]:
+    """The groups' positions that are stored on the new cluster already, for a failover.
 
     Raises:
-        ReplicatorError: the new side does not answer.
+        ReplicatorError: the new cluster does not answer.
     """
-    admin = sides.admin(sides.new)
-    plan = sides.facing(sides.old)
-    names = groups_of(plan, sides.flow(sides.old), admin.list_groups())
-    control = sides.control(sides.new)
+    admin = clusters.admin(clusters.new)
+    plan = clusters.facing(clusters.old)
+    names = groups_of(plan, clusters.flow(clusters.old), admin.list_groups())
+    control = clusters.control(clusters.new)
     keys = [
         (record.target, number)
-        for record in control.topics(sides.old.alias, sides.link.name)
+        for record in control.topics(clusters.old.alias, clusters.link.name)
         for number in range(record.target_partitions)
     ]
     found: dict[str, object] = {}

@@ -13,15 +13,15 @@ def run_hooks(
 
     Blocking, each within its own time limit. The context names link, from, to, epoch and transition.
     """
-    told = {**context, "moment": moment}
+    fields = {**context, "moment": moment}
     done: list[ProgramCall] = []
     for hook in procedure.hooks:
         if hook.moment != moment:
             continue
         if hook.command:
-            ran = run_command(hook.command, told, timeout_seconds=hook.timeout_seconds)
+            ran = run_command(hook.command, fields, timeout_seconds=hook.timeout_seconds)
         else:
-            ran = call_webhook(hook.webhook, told, timeout_seconds=hook.timeout_seconds)
+            ran = call_webhook(hook.webhook, fields, timeout_seconds=hook.timeout_seconds)
         done.append(ran)
         if not ran.ok:
             break
@@ -29,5 +29,5 @@ def run_hooks(
 
 
 def hook_evidence(ran: tuple[ProgramCall, ...]) -> list[dict[str, object]]:
-    """What hooks said, for the journal."""
+    """The hooks' output, for the journal."""
     return [one.as_json() for one in ran]

@@ -1,4 +1,4 @@
-"""How far copying out of the old side is, and whether somebody writes there past the fence."""
+"""How far the old cluster is copied, and whether records are still written past the fence."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.offsets.probe import PartitionProbe
 from replicator.topology.plan import ClusterPlan
 
-SETTLED_SECONDS = 1.0
-"""How long ends must stand still after the fence before it is believed to hold."""
+STABLE_SECONDS = 1.0
+"""How long log ends must stay unchanged before the fence counts as holding."""
 
-MOST_LOOKS = 32
-"""Into how many partitions is looked for the oldest record that is missing: some 10 ms each."""
+MOST_PROBES = 32
+"""How many partitions are searched for the oldest missing record: some 10 ms each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +35,31 @@ class Bypass:
         )
 
 
-def link_keys(sides: LinkClusters, cluster: ClusterPlan) -> tuple[TopicPartition, ...]:
-    """Every partition of the link's topics on a side, as it is now; canaries are none.
+def link_keys(clusters: LinkClusters, cluster: ClusterPlan) -> tuple[TopicPartition, ...]:
+    """Every partition of the link's topics on a cluster now, without canaries.
 
     Raises:
-        ReplicatorError: the side does not answer.
+        ReplicatorError: the cluster does not answer.
     """
-    sizes = sides.admin(cluster).topic_partitions()
-    aliases = [str(each.alias) for each in sides.plan.clusters]
+    sizes = clusters.admin(cluster).topic_partitions()
+    aliases = [str(each.alias) for each in clusters.plan.clusters]
     return tuple(
         (one.topic, number)
-        for one in selected_topics(sides.pair(cluster), sizes, aliases)
+        for one in selected_topics(clusters.pair(cluster), sizes, aliases)
         if not is_canary_topic(one.topic)
         for number in range(sizes[one.topic])
     )
 
 
 def stored_checkpoints(
-    sides: LinkClusters, source: ClusterPlan
+    clusters: LinkClusters, source: ClusterPlan
 ) -> dict[TopicPartition, Checkpoint]:
-    """The newest checkpoint of every partition of the flow out of a side, from the other side.
+    """The newest checkpoint of every partition of the flow out of a cluster, from the other cluster.
 
     Raises:
-        ReplicatorError: the other side does not answer.
+        ReplicatorError: the other cluster does not answer.
     """
-    return read_checkpoints(sides.topology, sides.pair(source), client_id=CLIENT_ID)
+    return read_checkpoints(clusters.topology, clusters.pair(source), client_id=CLIENT_ID)
 
 
 def lag_of(
@@ -78,36 +78,36 @@ def lag_of(
 
 
 def measure_lag(
-    sides: LinkClusters, source: ClusterPlan, ends: Mapping[TopicPartition, int] | None = None
+    clusters: LinkClusters, source: ClusterPlan, ends: Mapping[TopicPartition, int] | None = None
 ) -> dict[TopicPartition, int]:
-    """What the flow out of a side has still to copy, up to its ends or the given ones.
+    """What the flow out of a cluster still has to copy, up to its ends or the given ones.
 
     Ends are those of the log, open transactions included: what may still be committed is not copied.
 
     Raises:
-        ReplicatorError: a side does not answer.
+        ReplicatorError: a cluster does not answer.
     """
-    keys = tuple(ends) if ends is not None else link_keys(sides, source)
-    upto = ends or log_ends(sides, source)
-    starts = sides.offsets(source, keys, "earliest", isolation="read_uncommitted")
-    return lag_of(upto, starts, stored_checkpoints(sides, source))
+    keys = tuple(ends) if ends is not None else link_keys(clusters, source)
+    upto = ends or log_ends(clusters, source)
+    starts = clusters.offsets(source, keys, "earliest", isolation="read_uncommitted")
+    return lag_of(upto, starts, stored_checkpoints(clusters, source))
 
 
 def oldest_missing_seconds(
-    sides: LinkClusters,
+    clusters: LinkClusters,
     lag: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
     *,
     clock: Clock,
 ) -> dict[str, float]:
-    """How old the oldest record is that was not copied, by topic of the old side.
+    """How old the oldest record is that was not copied, by topic of the old cluster.
 
-    Looks into the partitions that lack most; what cannot be read is left out.
+    Reads the partitions that lack most; what cannot be read is left out.
     """
     missing = sorted((key for key in lag if lag[key]), key=lambda key: -lag[key])
     found: dict[str, float] = {}
-    with PartitionProbe(sides.old, client_id=CLIENT_ID, clock=clock) as probe:
-        for topic, number in missing[:MOST_LOOKS]:
+    with PartitionProbe(clusters.old, client_id=CLIENT_ID, clock=clock) as probe:
+        for topic, number in missing[:MOST_PROBES]:
             offset = ends[topic, number] - lag[topic, number]
             try:
                 message = probe.record(topic, number, offset, or_next=True)
@@ -120,52 +120,52 @@ def oldest_missing_seconds(
     return found
 
 
-def log_ends(sides: LinkClusters, cluster: ClusterPlan) -> dict[TopicPartition, int]:
-    """Where the logs of the link's topics end on a side, open transactions included.
+def log_ends(clusters: LinkClusters, cluster: ClusterPlan) -> dict[TopicPartition, int]:
+    """Where the logs of the link's topics end on a cluster, open transactions included.
 
     Raises:
-        ReplicatorError: the side does not answer.
+        ReplicatorError: the cluster does not answer.
     """
-    keys = link_keys(sides, cluster)
-    return sides.offsets(cluster, keys, isolation="read_uncommitted")
+    keys = link_keys(clusters, cluster)
+    return clusters.offsets(cluster, keys, isolation="read_uncommitted")
 
 
-def ends_at_rest(
-    sides: LinkClusters, cluster: ClusterPlan, *, clock: Clock, patience_seconds: float
+def wait_for_stable_ends(
+    clusters: LinkClusters, cluster: ClusterPlan, *, clock: Clock, patience_seconds: float
 ) -> dict[TopicPartition, int] | None:
-    """Ends of a side's logs once they stand still; None while somebody keeps writing.
+    """A cluster's log ends once they stay unchanged; None when they kept growing.
 
     Raises:
-        ReplicatorError: the side does not answer.
+        ReplicatorError: the cluster does not answer.
     """
     deadline = clock.monotonic() + patience_seconds
     last: dict[TopicPartition, int] | None = None
     stood_since = clock.monotonic()
     while True:
-        now = log_ends(sides, cluster)
+        now = log_ends(clusters, cluster)
         if now != last:
             last, stood_since = now, clock.monotonic()
-        elif clock.monotonic() - stood_since >= SETTLED_SECONDS:
+        elif clock.monotonic() - stood_since >= STABLE_SECONDS:
             return now
         if clock.monotonic() >= deadline:
             return None
         clock.sleep(0.1)
 
 
-def look_past_fence(
-    sides: LinkClusters, fenced: Mapping[TopicPartition, int], *, clock: Clock
+def find_bypass(
+    clusters: LinkClusters, fenced: Mapping[TopicPartition, int], *, clock: Clock
 ) -> tuple[Bypass | None, dict[TopicPartition, int]]:
     """Whether a record stands past the fence, and the ends as they are now.
 
-    Ends also grow by the markers that end an open transaction: those are no writes.
+    Log ends also grow by transaction markers, which are no writes.
 
     Raises:
-        ReplicatorError: the old side does not answer.
+        ReplicatorError: the old cluster does not answer.
     """
-    now = log_ends(sides, sides.old)
+    now = log_ends(clusters, clusters.old)
     grown = {key: fenced.get(key, 0) for key, end in now.items() if end > fenced.get(key, 0)}
     if grown:
-        with PartitionProbe(sides.old, client_id=CLIENT_ID, clock=clock) as probe:
+        with PartitionProbe(clusters.old, client_id=CLIENT_ID, clock=clock) as probe:
             found = _first_record(probe, grown.items())
         if found is not None:
             return found, now

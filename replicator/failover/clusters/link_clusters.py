@@ -1,4 +1,4 @@
-"""Both clusters of a link as one transition uses them: who is who, and what answers."""
+"""The two clusters of a transition: which one is left, which one is promoted, which ones answer."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,10 +22,10 @@ CONTROL_SECONDS = 15.0
 
 @dataclass(slots=True)
 class LinkClusters:
-    """One link turning from ``old`` to ``new``; for one thread but where said otherwise.
+    """One link changing from ``old`` to ``new``; for one thread unless a method says otherwise.
 
-    ``silent`` are clusters that do not answer: nothing is asked of them any more, so that nobody waits
-    for them twice.
+    ``silent`` are clusters that did not answer: they are not asked again, so that no timeout is
+    waited for twice.
     """
 
     plan: Plan
@@ -36,7 +36,7 @@ class LinkClusters:
     _admins: dict[str, ClusterAdmin] = field(default_factory=dict)
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes the connections."""
         for admin in self._admins.values():
             admin.close()
         self._admins.clear()
@@ -53,11 +53,11 @@ class LinkClusters:
         return self.plan.topology
 
     def other(self, cluster: ClusterPlan) -> ClusterPlan:
-        """The other side."""
+        """The other cluster."""
         return self.old if cluster == self.new else self.new
 
     def admin(self, cluster: ClusterPlan) -> ClusterAdmin:
-        """The admin client of a side; thread-safe."""
+        """The admin client of a cluster; thread-safe."""
         if cluster.alias not in self._admins:
             self._admins[cluster.alias] = ClusterAdmin(
                 cluster, client_id=CLIENT_ID, timeout_seconds=CALL_SECONDS
@@ -65,7 +65,7 @@ class LinkClusters:
         return self._admins[cluster.alias]
 
     def flow(self, source: ClusterPlan) -> FlowPlan:
-        """The link's flow out of a side to the other one.
+        """The link's flow out of a cluster to the other one.
 
         Raises:
             KeyError: it has none.
@@ -77,11 +77,11 @@ class LinkClusters:
         raise KeyError(source.alias)
 
     def facing(self, source: ClusterPlan) -> Plan:
-        """The plan as if the link ran out of that side."""
+        """The plan as if the link ran out of that cluster."""
         return facing(self.plan, self.link.name, source.alias)
 
     def pair(self, source: ClusterPlan) -> PairPlan:
-        """The ordered pair out of a side with this link's flow alone."""
+        """The ordered pair out of a cluster with this link's flow alone."""
         target = self.other(source)
         return PairPlan(source, target, (self.flow(source),), self.topology)
 
@@ -91,7 +91,7 @@ class LinkClusters:
         return next(pair for pair in self.facing(source).pairs if pair.id == wanted)
 
     def control(self, cluster: ClusterPlan) -> ControlState:
-        """The control topic of a side, read to its end; empty where it was never applied.
+        """The control topic of a cluster, read to its end; empty where it was never applied.
 
         Raises:
             ClusterError: it does not answer.
@@ -104,11 +104,11 @@ class LinkClusters:
             return EMPTY
 
     def answers(self, cluster: ClusterPlan) -> bool:
-        """Whether the side answered when it was looked for."""
+        """Whether the cluster answered when it was probed."""
         return cluster.alias not in self.silent
 
     def look(self, seconds: float) -> None:
-        """Asks both sides at the same time whether they are there; waits so long at most."""
+        """Probes both clusters at the same time; waits no longer than ``seconds``."""
 
         def ask(cluster: ClusterPlan) -> ReplicatorError | None:
             with ClusterAdmin(cluster, client_id=CLIENT_ID, timeout_seconds=seconds) as admin:
@@ -122,7 +122,7 @@ class LinkClusters:
             answers = dict(
                 zip((self.old, self.new), pool.map(ask, (self.old, self.new)), strict=True)
             )
-        self.silent = {str(side.alias): error for side, error in answers.items() if error}
+        self.silent = {str(cluster.alias): error for cluster, error in answers.items() if error}
 
     def offsets(
         self,
@@ -151,7 +151,7 @@ def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, list[int]]:
 
 
 def by_key(evidence: object) -> dict[TopicPartition, int]:
-    """The same back; anything else is empty."""
+    """The inverse of ``by_topic``; anything else gives nothing."""
     if not isinstance(evidence, Mapping):
         return {}
     return {

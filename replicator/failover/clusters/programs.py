@@ -17,7 +17,7 @@ MOST_READ_BYTES = 4 * KEPT_CHARACTERS
 
 @dataclass(frozen=True, slots=True)
 class ProgramCall:
-    """What became of one; ``output`` is the beginning of its output or of the webhook's answer."""
+    """The result of one call; ``output`` is the beginning of the program's output or of the answer."""
 
     name: str
     ok: bool
@@ -41,7 +41,7 @@ def run_command(
 
 
 def call_webhook(url: str, context: Mapping[str, str], *, timeout_seconds: float) -> ProgramCall:
-    """POSTs the context as JSON; any answer of the 2xx kind is a yes. The URL's path is not shown."""
+    """POSTs the context as JSON; any 2xx answer counts as success. The URL's path is not shown."""
     host = urlsplit(url).netloc.rpartition("@")[2]
     request = urllib.request.Request(  # noqa: S310  the file allows http and https only
         url,

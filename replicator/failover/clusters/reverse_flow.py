@@ -1,4 +1,4 @@
-"""Making the way back ready, promoting a side, and where the way back begins."""
+"""Prepares the reverse flow of a link, fences lanes, and sets where the reverse flow begins."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -19,41 +19,49 @@ from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan
 
 
 def prepare_reverse_flow(
-    sides: LinkClusters, source: ClusterPlan, *, clock: Clock
+    clusters: LinkClusters, source: ClusterPlan, *, clock: Clock
 ) -> tuple[str, ...]:
-    """Applies the flow out of a side without letting it run: topics, lanes, records.
+    """Applies the flow out of a cluster without letting it run: topics, lanes, records.
 
-    Whatever would keep the way back from working (rights, names, brokers) comes up here, before
-    anything was changed for anybody.
+    Whatever would keep the reverse flow from working (rights, names, brokers) is found here, before
+    anything changes for writers and readers.
 
     Returns:
-        What stands in the way, in words; empty when nothing does.
+        The problems found, in words.
 
     Raises:
-        ReplicatorError: a side does not answer or refuses.
+        ReplicatorError: a cluster does not answer or refuses.
     """
-    plan, pair = sides.facing(source), _leaving_settings(sides.whole_pair(source), sides.link.name)
-    here, there = sides.admin(pair.source), sides.admin(pair.target)
+    plan, pair = (
+        clusters.facing(source),
+        _leaving_settings(clusters.whole_pair(source), clusters.link.name),
+    )
+    source_admin, target_admin = clusters.admin(pair.source), clusters.admin(pair.target)
     bootstrap_pair(
-        plan=plan, pair=pair, source_admin=here, target_admin=there,
+        plan=plan, pair=pair, source_admin=source_admin, target_admin=target_admin,
         clock=clock, client_id=CLIENT_ID,
     )  # fmt: skip
     controller = PairController(
-        pair, plan, source_admin=here, target_admin=there, clock=clock, client_id=CLIENT_ID
+        pair,
+        plan,
+        source_admin=source_admin,
+        target_admin=target_admin,
+        clock=clock,
+        client_id=CLIENT_ID,
     )
     try:
         done = asyncio.run(controller.run_once(all_settings=True))
     finally:
         controller.close()
-    found = done.decision.problems.get(sides.link.name, ())
+    found = done.decision.problems.get(clusters.link.name, ())
     return tuple(f"{one.subject}: {one.detail}" for one in found if one.code == "TARGET_REFUSES")
 
 
 def _leaving_settings(pair: PairPlan, link: str) -> PairPlan:
     """The pair as it may be applied while the other direction still runs.
 
-    The side still in use keeps its topic settings, and there is no history to copy to it: what its
-    topics hold is where the new side has its own from.
+    The cluster still in use keeps its topic settings, and no existing records are copied to it: the
+    new cluster has its own from there.
     """
 
     def left(flow: FlowPlan) -> FlowPlan:
@@ -65,23 +73,24 @@ def _leaving_settings(pair: PairPlan, link: str) -> PairPlan:
     return replace(pair, flows=flows)
 
 
-def fence_lanes(sides: LinkClusters, source: ClusterPlan, *, clock: Clock) -> int:
-    """Fences every lane of the flow out of a side: none that started before can commit any more.
+def fence_lanes(clusters: LinkClusters, source: ClusterPlan, *, clock: Clock) -> int:
+    """Fences every lane of the flow out of a cluster: none that started before can commit any more.
 
-    So it does with partitions that Spark copies. To be called when the role that forbids the flow stands
-    on the target: whoever starts after the fence reads it and ends. Returns how many lanes there were.
+    Partitions that Spark copies are fenced too. Call it once the role that forbids the flow is stored on
+    the target: a lane that starts after the fence reads that role and stops. Returns how many lanes
+    there were.
 
     Raises:
         ReplicatorError: the target does not answer.
     """
-    pair = sides.pair(source)
-    control = sides.control(pair.target)
+    pair = clusters.pair(source)
+    control = clusters.control(pair.target)
     layout = control.layout(source.alias)
-    block = layout.block(sides.link.name) if layout is not None else None
+    block = layout.block(clusters.link.name) if layout is not None else None
     if block is None:
         return 0
-    hand_back(sides.plan, pair, control.seeds(source.alias, sides.link.name), clock=clock)
-    writer = ControllerWriter(pair, sides.topology, client_id=CLIENT_ID)
+    hand_back(clusters.plan, pair, control.seeds(source.alias, clusters.link.name), clock=clock)
+    writer = ControllerWriter(pair, clusters.topology, client_id=CLIENT_ID)
     try:
         writer.fence_lanes(range(block.first, block.first + block.count))
     finally:
@@ -90,32 +99,32 @@ def fence_lanes(sides: LinkClusters, source: ClusterPlan, *, clock: Clock) -> in
 
 
 def place_starts(
-    sides: LinkClusters,
+    clusters: LinkClusters,
     source: ClusterPlan,
     starts: Mapping[TopicPartition, int],
     *,
     clock: Clock,
     check: Callable[[], None],
 ) -> int:
-    """Lets the flow out of a side begin at these offsets; what lies before came from the other side.
+    """Sets where the flow out of a cluster begins; earlier records came from the other cluster.
 
-    Its lanes are fenced first; it must not be allowed to run yet. ``check`` is asked behind that fence
-    and raises where this operator has no word any more: one that slept while another went on must not
-    put a running flow back to its start. Returns how many were placed.
+    Its lanes are fenced first; its role must not allow it to run yet. ``check`` is called after that
+    fence and raises where this transition was overtaken: an operator whose process slept must not reset
+    a flow that runs already. Returns how many partitions were set.
 
     Raises:
         ReplicatorError: the target does not answer; do it again.
     """
-    pair = sides.pair(source)
-    control = sides.control(pair.target)
+    pair = clusters.pair(source)
+    control = clusters.control(pair.target)
     layout = control.layout(source.alias)
-    block = layout.block(sides.link.name) if layout is not None else None
+    block = layout.block(clusters.link.name) if layout is not None else None
     if block is None or not starts:
         return 0
-    held = stored_checkpoints(sides, source)
+    held = stored_checkpoints(clusters, source)
     ids = {record.topic: record.topic_id for record in control.topics(source.alias)}
     at_ms = round(clock.now() * 1000)
-    topic = checkpoints_topic(sides.topology, source.alias)
+    topic = checkpoints_topic(clusters.topology, source.alias)
     placed: list[Placed] = []
     for (name, number), offset in sorted(starts.items()):
         before = held.get((name, number)) or Checkpoint(name, number, 0)
@@ -125,7 +134,7 @@ def place_starts(
         )  # fmt: skip
         lane = lane_in(block, name, number)
         placed.append(Placed(topic, lane, start.key(), start.value()))
-    writer = ControllerWriter(pair, sides.topology, client_id=CLIENT_ID)
+    writer = ControllerWriter(pair, clusters.topology, client_id=CLIENT_ID)
     try:
         writer.fence_lanes(range(block.first, block.first + block.count))
         check()

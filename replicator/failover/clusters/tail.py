@@ -1,4 +1,4 @@
-"""The unreplicated tail: records the old side acknowledged that never reached the new one."""
+"""The unreplicated tail: records the old cluster acknowledged that never reached the new one."""
 
 import base64
 import hashlib
@@ -32,7 +32,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class TailRecord:
-    """One record of the tail as it stands on the old side."""
+    """One record of the tail, as the old cluster has it."""
 
     topic: str
     partition: int
@@ -44,7 +44,7 @@ class TailRecord:
 
     @property
     def injectable(self) -> bool:
-        """Whether the client library writes it as it is; the rare rest stays in the export."""
+        """Whether the client library can write it unchanged; other records stay in the export only."""
         names_are_text = all(
             name.isprintable() and name == name.encode("utf-8", "replace").decode()
             for name, _ in self.headers
@@ -159,7 +159,7 @@ def export_tail(
 ) -> Export:
     """Writes JSON lines, and Parquet beside them where ``to_parquet`` can.
 
-    Written under another name first: a file under its own name is whole.
+    Written under a temporary name first, so that a file under its own name is complete.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     counts: dict[TopicPartition, int] = {}
@@ -179,25 +179,5 @@ def export_tail(
     return Export(counts, file, to_parquet(file), digest.hexdigest(), oldest, newest)
 
 
-def read_export(file: Path) -> Iterator[TailRecord]:
-    """The records of an exported file, in its order."""
-    with file.open("rb") as lines:
-        for line in lines:
-            one = json.loads(line)
-            yield TailRecord(
-                topic=one["topic"],
-                partition=one["partition"],
-                offset=one["offset"],
-                timestamp_ms=one["timestamp"],
-                key=_bytes(one["key"]),
-                value=_bytes(one["value"]),
-                headers=tuple((each["name"], _bytes(each["value"])) for each in one["headers"]),
-            )
-
-
 def _text(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)

@@ -1,7 +1,7 @@
-"""Putting a tail on the new active side: each record once, with the hop that says where it is from.
+"""Injects a tail into the new active cluster: each record once, with a hop that names its origin.
 
-Records and how far they got are written in one transaction, so a crash at any point neither loses nor
-repeats one; whoever goes on fences the one before.
+Records and the positions reached are written in one transaction, so a crash at any point neither loses
+nor repeats a record; a later injector fences an earlier one.
 """
 
 import time
@@ -25,7 +25,7 @@ MAX_RECORD_BYTES = 64 * 1024 * 1024
 
 
 class TailWriter:
-    """Writes the tail of one link as one failback; for one thread."""
+    """Writes the tail of one link for one failback; for one thread."""
 
     def __init__(
         self,
@@ -61,17 +61,17 @@ class TailWriter:
         try:
             self._producer.init_transactions(TRANSACTION_SECONDS)
         except KafkaException as error:
-            raise self._mapped(as_kafka_error(error), "take the salvage over") from error
+            raise self._mapped(as_kafka_error(error), "fence an earlier injector") from error
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes the connections."""
         self._producer.purge()
 
     def write(self, records: Iterable[TailRecord], *, counted: dict[TopicPartition, int]) -> int:
-        """Writes records in transactions of some hundreds; ``counted`` goes on counting by partition.
+        """Writes records in transactions of some hundreds; adds to ``counted`` by partition.
 
         Raises:
-            ReplicatorError: the chunk at hand was not written, or it is unknown: read how far it is.
+            ReplicatorError: the current chunk was not written, or its outcome is unknown: read the stored positions.
         """
         total = 0
         for chunk in _chunks(records):
@@ -80,7 +80,7 @@ class TailWriter:
         return total
 
     def _transact(self, chunk: list[TailRecord], counted: dict[TopicPartition, int]) -> None:
-        doing = f"put back {len(chunk)} records"
+        doing = f"inject {len(chunk)} records"
         progress: dict[TopicPartition, SalvageRecord] = {}
         self._failed.clear()
         try:

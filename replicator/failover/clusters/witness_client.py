@@ -1,4 +1,4 @@
-"""Asking a witness, and telling it what we can reach."""
+"""Asks a witness which clusters it reaches, and reports to it which ones this worker reaches."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ ASK_SECONDS = 5.0
 
 
 def reaches(cluster: ClusterPlan, *, timeout_seconds: float) -> bool:
-    """Whether a cluster answers us within the time; a refused login is an answer."""
+    """Whether a cluster answers within the time; a refused login is an answer."""
     with ClusterAdmin(cluster, client_id=CLIENT_ID, timeout_seconds=timeout_seconds) as admin:
         try:
             admin.cluster_id()
@@ -33,7 +33,7 @@ def reaches(cluster: ClusterPlan, *, timeout_seconds: float) -> bool:
 def witness_reaches(plan: Plan, automatic: Automatic, cluster: str, *, now_ms: int) -> bool | None:
     """What the witness says about a cluster; None when it says nothing.
 
-    A witness cluster says that it is reached while anybody noted it within ``after``.
+    On a witness cluster, any worker's sighting within ``after`` counts as reached.
     """
     if automatic.witness_http:
         return _by_http(automatic.witness_http, cluster)
@@ -46,14 +46,14 @@ def witness_reaches(plan: Plan, automatic: Automatic, cluster: str, *, now_ms: i
         return None
     seen_ms = state.last_sighting_ms(cluster)
     if seen_ms is None:
-        return None  # nobody ever told the witness: its silence means nothing
+        return None  # no worker ever wrote a sighting: its absence means nothing
     return now_ms - seen_ms < automatic.after_seconds * 1000
 
 
-def note_sightings(
+def write_sightings(
     plan: Plan, witness: str, reached: list[str], *, worker: str, now_ms: int
 ) -> None:
-    """Tells a witness cluster which clusters this worker reaches.
+    """Writes to a witness cluster which clusters this worker reaches.
 
     Raises:
         ReplicatorError: the witness does not take it.
@@ -75,14 +75,14 @@ def _write(cluster: ClusterPlan, topic: str, records: list[SightingRecord]) -> N
 
 def _by_http(url: str, cluster: str) -> bool | None:
     joint = "&" if "?" in url else "?"
-    asked = f"{url}{joint}cluster={quote(cluster)}"
+    request = f"{url}{joint}cluster={quote(cluster)}"
     try:
-        with urllib.request.urlopen(asked, timeout=ASK_SECONDS) as answer:  # noqa: S310  http(s) only
-            said = json.loads(answer.read(4096))
+        with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:  # noqa: S310  http(s) only
+            found = json.loads(answer.read(4096))
     except urllib.error.HTTPError as refused:
         refused.close()
         return None
     except (OSError, ValueError, http.client.HTTPException):
         return None
-    down = said.get("down") if isinstance(said, dict) else None
+    down = found.get("down") if isinstance(found, dict) else None
     return (not down) if isinstance(down, bool) else None

@@ -1,13 +1,13 @@
-"""What a client needs to find the new active side, as Kafka's own properties. Pure; never a secret."""
+"""What a client needs to find the new active cluster, as Kafka's own properties. Pure; never a secret."""
 
 from replicator.topology.plan import ClusterPlan, LinkPlan, SecretRef
 
 
 def client_properties(link: LinkPlan, cluster: ClusterPlan) -> str:
-    """A ``clients.properties``: where, and how to connect; the client's own secrets are left to it."""
+    """A ``clients.properties``: addresses and security settings; secrets are left to the client."""
     security = cluster.security
     lines = [
-        f"# Clients of link '{link.name}': {cluster.alias} is the active side.",
+        f"# Clients of link '{link.name}': {cluster.alias} is the active cluster.",
         f"bootstrap.servers={','.join(cluster.bootstrap_servers)}",
         f"security.protocol={security.protocol}",
     ]

@@ -27,11 +27,11 @@ def directions(
         RefusedError: that cluster is active already, or both claim to be.
     """
     if has_roles(link):
-        return _reversing(link, role, request, silent=silent)
-    return _leaving(link, request)
+        return _with_roles(link, role, request, silent=silent)
+    return _without_roles(link, request)
 
 
-def _reversing(
+def _with_roles(
     link: LinkPlan, role: Role, request: TransitionRequest, *, silent: frozenset[str]
 ) -> tuple[str, str]:
     """On a link with an active cluster.
@@ -66,7 +66,7 @@ def _reversing(
     return role.active, to
 
 
-def _leaving(link: LinkPlan, request: TransitionRequest) -> tuple[str, str]:
+def _without_roles(link: LinkPlan, request: TransitionRequest) -> tuple[str, str]:
     """From where to where groups move on a link without an active cluster."""
     found = [
         (str(flow.source), str(flow.target))

@@ -1,8 +1,8 @@
 """Which transition has a link, by what control topics say. Pure.
 
-An open transition holds its link for as long as the roles are where it left them. Once another one
-began an epoch after it (a failover, while the side with its journal was away), it has no word any more:
-going on with it would turn the link back under applications that have moved since.
+An open transition holds its link until another one has begun a later epoch (a failover, while the
+cluster with its journal was unreachable). It is overtaken then: resuming it would reverse the link
+under applications that have moved since.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ class Lock:
             f"{one.by} {minutes:.1f} min ago (id {one.id})",
             subject=one.link,
             remedy=f"Wait for it; or resume it: '{resume_command(one.kind, one.link)}'{either}. "
-            "Whoever is running it is stopped then.",
+            "This stops whoever is running it.",
         )
 
 
@@ -55,7 +55,7 @@ def open_transition(states: Iterable[ControlState], link: str) -> TransitionReco
 
 
 def others_open(states: Iterable[ControlState], mine: TransitionRecord) -> TransitionRecord | None:
-    """Another transition that has the link besides one's own: both began in the same moment."""
+    """Another transition that has the link besides ``mine``: both began at the same moment."""
     seen = tuple(states)
     newest = newest_role(seen, mine.link)
     others = (one for one in _open(seen, mine.link) if one.id != mine.id)
@@ -65,7 +65,7 @@ def others_open(states: Iterable[ControlState], mine: TransitionRecord) -> Trans
 def overtaken_transitions(
     states: Iterable[ControlState], link: str
 ) -> tuple[TransitionRecord, ...]:
-    """Open transitions that have no word any more: whoever begins the next one ends them."""
+    """Open transitions that were overtaken; the next transition ends them."""
     seen = tuple(states)
     newest = newest_role(seen, link)
     return tuple(one for one in _open(seen, link) if overtaken(one, newest))

@@ -1,9 +1,9 @@
-"""What a failover loses, stated before anybody is asked. Pure.
+"""What a failover loses, stated before the operator is asked. Pure.
 
-Where the old side still answers, its ends are known and the loss is exact. Where it does not, the last
-contact says where its logs ended and how fast they grew: what was written since then is estimated at
-that pace, rounded up, for the whole time since the contact. So the figure is an upper bound for
-writers that kept their pace and stopped no later than now.
+Where the old cluster still answers, its ends are known and the loss is exact. Where it does not, the last
+contact says where its logs ended and how fast they grew: what was written since is estimated at that
+rate, rounded up, for the whole time since the contact. So the result is an upper bound for writers
+that kept their rate and stopped no later than now.
 """
 
 import math
@@ -14,14 +14,14 @@ from replicator.failover.rules.report import Loss, TopicLoss
 from replicator.identifiers import TopicPartition
 
 UNDER_WAY_SECONDS = 1.0
-"""What writers wrote within this time is never taken for copied: a pace is a mean, and what was written
-above it and copied would otherwise hide what was written last."""
+"""What writers wrote within this time never counts as copied: the rate is a mean, and records that
+were written above it and copied would otherwise hide those written last."""
 
 
 def loss_by_ends(
     lag: Mapping[TopicPartition, int], oldest_seconds: Mapping[str, float] | None = None
 ) -> Loss:
-    """Exact: records by partition that are on the old side and not on the new one."""
+    """Exact: records by partition that are on the old cluster and not on the new one."""
     ages = oldest_seconds or {}
     topics: dict[str, int] = {}
     for (topic, _), records in lag.items():
@@ -41,7 +41,7 @@ def loss_by_contact(
     """Estimated: what the last contact knew and was not copied since, and what may have come after.
 
     Args:
-        contact: the last word of the old side.
+        contact: the last contact with the old cluster.
         positions: next source offset to copy, by partition.
         now_ms: when the command looks.
     """
@@ -64,7 +64,7 @@ def loss_by_contact(
 
 
 def unknown_loss(topics: Iterable[str]) -> Loss:
-    """Nothing is known of the old side: no contact was ever recorded."""
+    """Nothing is known of the old cluster: no contact was ever recorded."""
     return Loss(
         tuple(TopicLoss(topic, 0, 0.0) for topic in sorted(topics)), exact=False, known=False
     )

@@ -1,16 +1,15 @@
 """The order of a role change, and when each step may be taken. Pure.
 
-What was done is known from the journal, what holds now from looking at the clusters; both are frozen,
-and every look may have failed: a fact that is None is not known, and nothing that could lose a record
-is ever done on a fact that is not known.
+The journal says what was done, the clusters say what holds now; both are frozen. A fact that could
+not be read is None, and no step that could lose a record is taken on an unknown fact.
 
 Invariants, each broken on purpose in a test:
 
-1. The new side is promoted by a switchover only after draining and verifying were done, while the
+1. The new cluster is promoted by a switchover only after draining and verifying were done, while the
    fence holds and nothing is left to copy, by facts that were read just now.
-2. Nothing is taken back once the new side was promoted.
+2. Nothing is rolled back once the new cluster was promoted.
 3. A step that was done is not done again.
-4. With facts that are good from some moment on, every sequence comes to its end.
+4. Once the facts stay good, every sequence ends.
 """
 
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ SWITCHOVER = (
 )  # fmt: skip
 FAILOVER = (Step.DECLARE, Step.PROMOTE, Step.COMPLETE, Step.RELEASE)
 LEAVE = (Step.MOVE_GROUPS, Step.MARK)
-"""A switchover or a failover on a link without an active side: its groups move, nothing turns."""
+"""A switchover or a failover on a link without an active cluster: its groups move, the flows stay."""
 RETURN = (Step.MOVE_GROUPS, Step.UNMARK)
 REVERSE = (Step.REJOIN, Step.SALVAGE, Step.INJECT, Step.REALIGN, Step.CATCH_UP)
 
@@ -84,11 +83,11 @@ def steps_of(kind: Kind, *, and_switch: bool = True, with_roles: bool = True) ->
 
 @dataclass(frozen=True, slots=True)
 class TransitionProgress:
-    """What the journal says: steps in order, which of them are done, whether it is taken back."""
+    """What the journal says: steps in order, which of them are done, whether it is rolled back."""
 
     steps: tuple[Step, ...]
     done: frozenset[Step] = frozenset()
-    taking_back: bool = False
+    rolling_back: bool = False
 
     @property
     def next(self) -> Step | None:
@@ -98,12 +97,12 @@ class TransitionProgress:
 
 @dataclass(frozen=True, slots=True)
 class TransitionFacts:
-    """What a look at the clusters showed a moment ago; None is not known.
+    """What the clusters showed a moment ago; None is not known.
 
     Attributes:
-        lag_records: what the running flow has still to copy, up to the fenced ends once there are any.
-        fence_holds: whether nobody wrote on the old side since the fence; True before there is one.
-        groups_ready: whether no group on the old side will commit anything more that matters.
+        lag_records: what the running flow still has to copy, up to the fenced ends once there are any.
+        fence_holds: whether nobody wrote on the old cluster since the fence; True before there is one.
+        groups_ready: whether no group on the old cluster will commit anything more that matters.
         waited_seconds: since the step began.
         patience_seconds: how long the step may wait.
     """
@@ -124,7 +123,7 @@ class TransitionFacts:
 class Action:
     """What to do now and why, in one line."""
 
-    do: Literal["run", "wait", "take-back", "stop", "finish"]
+    do: Literal["run", "wait", "roll-back", "stop", "finish"]
     reason: str
     step: Step | None = None
 
@@ -135,7 +134,7 @@ _FENCED = (Step.DRAIN, Step.VERIFY, Step.PROMOTE)
 def decide(progress: TransitionProgress, facts: TransitionFacts) -> Action:
     """The next action. ``stop`` ends the run and leaves the transition open, to be resumed."""
     step = progress.next
-    if progress.taking_back:
+    if progress.rolling_back:
         return _rolling_back(progress)
     if step is None:
         return Action("finish", "every step is done")
@@ -143,33 +142,33 @@ def decide(progress: TransitionProgress, facts: TransitionFacts) -> Action:
         return _under_fence(step, facts)
     if step is Step.CATCH_UP:
         return _catching_up(step, facts)
-    return Action("run", "its turn", step)
+    return Action("run", "it is next", step)
 
 
 def promoted(progress: TransitionProgress) -> bool:
-    """Whether writers may be on the new side, so that nothing can be taken back."""
+    """Whether writers may be on the new cluster, so that nothing can be rolled back."""
     return Step.PROMOTE in progress.done
 
 
 def _rolling_back(progress: TransitionProgress) -> Action:
     if promoted(progress):
-        return Action("stop", "the new side was promoted: it can only go on, or fail back")
-    return Action("take-back", "asked for, and the new side was not promoted")
+        return Action("stop", "the new cluster was promoted: it can only be resumed, or fail back")
+    return Action("roll-back", "requested, and the new cluster was not promoted")
 
 
 def _under_fence(step: Step, facts: TransitionFacts) -> Action:
     if facts.fence_holds is False:
-        return Action("take-back", "somebody wrote on the old side past the fence")
+        return Action("roll-back", "a record was written to the old cluster past the fence")
     if facts.fence_holds is None or facts.lag_records is None:
         if facts.late:
-            return Action("take-back", "a cluster did not tell in time how far copying is")
+            return Action("roll-back", "the copying position could not be read in time")
         return Action("wait", "a cluster does not answer")
     if facts.lag_records > 0:
         if facts.late:
-            return Action("take-back", f"{facts.lag_records} records were not copied in time")
+            return Action("roll-back", f"{facts.lag_records} records were not copied in time")
         return Action("wait", f"{facts.lag_records} records to copy")
     if step is Step.VERIFY and not facts.groups_ready and not facts.late:
-        return Action("wait", "groups on the old side have not read to the end")
+        return Action("wait", "groups on the old cluster have not read to the end")
     return Action("run", "nothing is left to copy and the fence holds", step)
 
 

@@ -1,7 +1,7 @@
 """The next role record of a link. Pure.
 
-Invariants: an epoch begins only with a promotion or with its taking back; within an epoch revisions
-only grow; the record that a step would write is recognised when it is there already.
+Invariants: an epoch begins only with a promotion or with its rollback; within an epoch revisions only
+grow; the record that a step would write is recognised when it is there already.
 """
 
 from replicator.control.store.role_records import RoleRecord
@@ -18,9 +18,9 @@ def next_role(
     reason: str,
     transition: str,
 ) -> RoleRecord:
-    """The record that follows; a change of the active side begins an epoch, else a revision.
+    """The record that follows; a change of the active cluster begins an epoch, else a revision.
 
-    After a promotion that is taken back the epoch goes on as well: whoever saw the promotion must see
+    Rolling a promotion back begins an epoch as well: a worker that saw the promotion must see
     something newer.
     """
     turned = active != now.active
@@ -38,7 +38,7 @@ def next_role(
 
 
 def stands(held: RoleRecord | None, *, active: str, state: RoleState, transition: str) -> bool:
-    """Whether a record says already what a step of this transition would write."""
+    """Whether the stored record already says what a step of this transition would write."""
     return held is not None and (held.active, held.state, held.transition) == (
         active,
         state,

@@ -25,7 +25,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """One step: how long it took, in one line what came of it, and the evidence it left."""
+    """One step: how long it took, its result in one line, and its evidence."""
 
     step: str
     seconds: float
@@ -44,7 +44,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class TopicLoss:
-    """Records of one topic that did not reach the new side, and the time they span at most."""
+    """Records of one topic that did not reach the new cluster, and the time they span at most."""
 
     topic: str
     records: int
@@ -53,9 +53,9 @@ class TopicLoss:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is missing on the new side.
+    """What is missing on the new cluster.
 
-    ``exact`` when the old side could be asked; not ``known`` when there was never a contact with it.
+    ``exact`` when the old cluster could be read; not ``known`` when there was never a contact with it.
     """
 
     topics: tuple[TopicLoss, ...] = ()
@@ -96,10 +96,10 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class TransitionReport:
-    """The whole of a transition; ``client_properties`` is for clients of the new active side.
+    """The whole of a transition; ``client_properties`` is for clients of the new active cluster.
 
-    ``rto_seconds`` runs from the moment writers were kept off (switchover) or the command began
-    (failover) to the moment the new side takes writers; None when it never did.
+    ``rto_seconds`` runs from the moment writers were fenced (switchover) or the command began
+    (failover) to the moment the new cluster takes writers; None when it never did.
     """
 
     id: str

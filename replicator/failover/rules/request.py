@@ -1,4 +1,4 @@
-"""What an operator (or a witness) asks for, and what is said while it runs."""
+"""What an operator (or automatic failover) requests, and the progress that is reported."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Literal
 
 Kind = Literal["switchover", "failover", "failback"]
 Tail = Literal["keep", "inject"]
-"""What becomes of records that never reached the other side: kept aside, or put there."""
+"""What becomes of records that never reached the other cluster: only exported, or injected there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,23 +17,23 @@ class TransitionRequest:
     Attributes:
         kind: which procedure.
         link: name of the link.
-        to: the cluster that is to be active; None lets a failback return to where it came from.
-        source: the cluster that is left, on links of more than two clusters without an active side.
-        by: who asks, for the journal.
+        to: the cluster that is to be active; None means the one that is not active.
+        source: the cluster that is left, on links without an active cluster.
+        by: who requests it, for the journal.
         dry_run: shows every step and check, changes nothing.
-        accept_loss: goes on although records will be missing.
-        manual_fence: the operator states that writers are off the side that gives up its role.
-        resume: goes on with an interrupted transition of this link; fences whoever ran it.
-        roll_back: takes an interrupted transition back instead.
+        accept_loss: proceeds although records will be missing.
+        manual_fence: the operator confirms that no application writes to the old active cluster.
+        resume: resumes an open transition of this link; whoever is running it is stopped.
+        roll_back: rolls an open transition back instead.
         take_over: a failover ends another open transition of the link.
-        live_groups: goes on although groups are at work on the new side.
+        live_groups: proceeds although groups have members on the new cluster.
         tail: failback: what becomes of the unreplicated tail.
         export: failback: directory for the exported tail; None is the working directory.
         to_parquet: writes an exported tail once more, as Parquet; returns the file, None where it cannot.
         and_switch: failback: ends with a switchover; else with reversed mirroring.
-        unreachable_after_seconds: how long the old side may take to answer before it counts as gone.
+        unreachable_after_seconds: how long the old cluster may take to answer before it counts as down.
         drain_seconds: how long a switchover waits for lag 0 before it rolls back.
-        groups_seconds: how long it waits for groups on the old side to reach the end.
+        groups_seconds: how long it waits for groups on the old cluster to reach the end.
     """
 
     kind: Kind
@@ -59,10 +59,10 @@ class TransitionRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepEvent:
-    """Progress: a step began, says something, or ended."""
+    """Progress: a step began, reported something, or ended."""
 
     step: str
-    state: Literal["began", "says", "done", "failed"]
+    state: Literal["began", "progress", "done", "failed"]
     text: str = ""
     seconds: float = 0.0
 
@@ -71,7 +71,7 @@ class StepEvent:
 class Question:
     """Asked once, before anything changes, after the loss was stated.
 
-    ``old_side_answers`` says that the side which gives up its role was there a moment ago.
+    ``old_side_answers`` says whether the cluster that gives up its role answered a moment ago.
     """
 
     text: str

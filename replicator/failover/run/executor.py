@@ -23,7 +23,7 @@ from replicator.failover.rules.report import Loss, StepResult, TransitionReport
 from replicator.failover.rules.request import StepEvent
 from replicator.failover.steps.failback import FailbackSteps
 from replicator.failover.steps.failover import FailoverSteps
-from replicator.failover.steps.fence_steps import lower_fences
+from replicator.failover.steps.fence_steps import remove_fences
 from replicator.failover.steps.journal import TakenOverError, why_ended
 from replicator.failover.steps.switchover import Done, SwitchoverSteps
 from replicator.failover.steps.transition_context import RollBackError, TransitionContext
@@ -35,48 +35,48 @@ POLL_SECONDS = 0.1
 
 
 class TransitionExecutor:
-    """Carries one transition to an end; for one thread."""
+    """Runs one transition to its end; for one thread."""
 
     def __init__(
-        self, run: TransitionContext, draft: TransitionReport, *, taking_back: bool = False
+        self, run: TransitionContext, draft: TransitionReport, *, rolling_back: bool = False
     ) -> None:
         self._run = run
         self._draft = draft
-        self._rolling_back = taking_back
+        self._rolling_back = rolling_back
         self._steps = steps_of(
             run.journal.header.kind,
             and_switch=run.request.and_switch,
-            with_roles=has_roles(run.sides.link),
+            with_roles=has_roles(run.clusters.link),
         )
         self._switch = SwitchoverSteps(run)
         self._back = FailbackSteps(run)
         self._over = FailoverSteps(run)
         self._begun: dict[Step, float] = {}
 
-    def carry(self) -> TransitionReport:
-        """Goes on until it is done or taken back; the report is on record then.
+    def run(self) -> TransitionReport:
+        """Runs until the transition is done or rolled back; the report is recorded then.
 
         Raises:
-            TakenOverError: another operator goes on with it.
-            RefusedError: it stops where it is and stays open, with the reason.
+            TakenOverError: another operator has taken it over.
+            RefusedError: it cannot proceed now and stays open, with the reason.
             ReplicatorError: a cluster that is needed does not answer; it stays open.
         """
         try:
-            self._align()
+            self._update_other_cluster()
             while True:
-                ended = self._one()
+                ended = self._advance()
                 if ended is not None:
                     return ended
         finally:
             self._switch.close()
 
-    def _one(self) -> TransitionReport | None:
+    def _advance(self) -> TransitionReport | None:
         progress = self._progress()
         step = progress.next
         try:
-            if step is not None and not progress.taking_back and step not in self._begun:
+            if step is not None and not progress.rolling_back and step not in self._begun:
                 self._begin(step)
-            return self._follow(self._decide(progress, step))
+            return self._perform(self._decide(progress, step))
         except RollBackError as error:
             if promoted(progress):
                 raise
@@ -87,28 +87,28 @@ class TransitionExecutor:
             self._fail(step, error)
             raise
 
-    def _follow(self, action: Action) -> TransitionReport | None:
-        """Does what the machine says; the report once that ends the transition."""
+    def _perform(self, action: Action) -> TransitionReport | None:
+        """Does what the machine decided; returns the report once that ends the transition."""
         if action.do == "finish":
             return self._end("done", "")
         if action.do == "stop":
             raise RefusedError(
-                action.reason, subject=self._draft.link, remedy="It stays open: resume it later."
+                action.reason, subject=self._draft.link, remedy="It stays open; resume it later."
             )
-        if action.do == "take-back":
+        if action.do == "roll-back":
             reason = self._switch.rollback_reason(action.reason)
             return self._roll_back(why_ended(self._run.journal.header) or reason)
         if action.do == "wait":
             self._run.clock.sleep(POLL_SECONDS)
         elif action.step is not None:
-            self._do(action.step)
+            self._run_step(action.step)
         return None
 
     def _progress(self) -> TransitionProgress:
-        return self._run.journal.progress(self._steps, taking_back=self._rolling_back)
+        return self._run.journal.progress(self._steps, rolling_back=self._rolling_back)
 
     def _decide(self, progress: TransitionProgress, step: Step | None) -> Action:
-        if step is None or progress.taking_back:
+        if step is None or progress.rolling_back:
             return decide(progress, TransitionFacts())
         waited = self._run.clock.monotonic() - self._begun[step]
         if step is Step.CATCH_UP:
@@ -120,13 +120,15 @@ class TransitionExecutor:
     # A step.
 
     def _begin(self, step: Step) -> None:
-        self._tell(step, "began")
+        self._notify(step, "began")
         self._begun[step] = self._run.clock.monotonic()
-        if step is not Step.PROMOTE:  # its intent changes the epoch: only once its time has come
+        if (
+            step is not Step.PROMOTE
+        ):  # its intent changes the epoch: it is recorded only when the step may run
             self._intend(step)
 
     def _intend(self, step: Step) -> None:
-        """Puts on record that a step begins, together with the role it begins with."""
+        """Records that a step begins, together with the role that it begins with."""
         run = self._run
         evidence: dict[str, Any] = {"begunAt": run.journal.now_ms()}
         if step is Step.FENCE:
@@ -136,23 +138,23 @@ class TransitionExecutor:
         role = self._role_of(step, STATE_OF.get(step))
         run.journal.intend(step, *([role] if role is not None else []), evidence=evidence)
         if role is not None:
-            # Lanes are fenced only where the new role stands: on the side that they write to.
-            needed = step is Step.PROMOTE and run.home != run.sides.new
+            # Lanes are fenced where the new role is stored: on the cluster that they write to.
+            needed = step is Step.PROMOTE and run.journal_cluster != run.clusters.new
             run.write_to_other_cluster(role, needed=needed or step is Step.REJOIN)
 
     def _role_of(self, step: Step, state: RoleState | None) -> RoleRecord | None:
         if state is None:
             return None
-        sides = self._run.sides
+        clusters = self._run.clusters
         turned = step in {Step.PROMOTE, Step.TURN, Step.COMPLETE}
-        active = sides.new if turned else sides.old
+        active = clusters.new if turned else clusters.old
         return self._run.role_record(active, state, f"{self._draft.kind} {step.value}")
 
-    def _do(self, step: Step) -> None:
+    def _run_step(self, step: Step) -> None:
         run = self._run
         if step is Step.PROMOTE:
             self._intend(step)
-        done = self._act(step)
+        done = self._work(step)
         role = self._role_of(step, STATE_AFTER.get(step))
         seconds = run.clock.monotonic() - self._begun[step]
         run.journal.finish(
@@ -166,9 +168,9 @@ class TransitionExecutor:
         if role is not None:
             run.write_to_other_cluster(role, needed=step is not Step.COMPLETE)
         log.info("step done", link=self._draft.link, step=step.value, result=done.result)
-        self._tell(step, "done", done.result, seconds)
+        self._notify(step, "done", done.result, seconds)
 
-    def _act(self, step: Step) -> Done:
+    def _work(self, step: Step) -> Done:
         kind = self._draft.kind
         steps: Mapping[Step, Callable[[], Done]] = {
             Step.PREPARE: self._switch.prepare,
@@ -193,42 +195,44 @@ class TransitionExecutor:
 
     def _fail(self, step: Step | None, error: ReplicatorError) -> None:
         if step is not None:
-            self._tell(step, "failed", error.message)
+            self._notify(step, "failed", error.message)
         log.warning("transition stops", link=self._draft.link, error=error.paragraph())
 
-    def _tell(self, step: Step, state: Any, text: str = "", seconds: float = 0.0) -> None:  # noqa: ANN401
+    def _notify(self, step: Step, state: Any, text: str = "", seconds: float = 0.0) -> None:  # noqa: ANN401
         self._run.on_step(StepEvent(step.value, state, text, seconds))
 
-    # Its ends.
+    # How a transition ends.
 
-    def _align(self) -> None:
-        """After a crash the other side may not have heard of the newest role yet."""
+    def _update_other_cluster(self) -> None:
+        """After a crash the newest role may be missing on the other cluster: write it there."""
         run = self._run
         run.journal.refresh()
         held = run.journal.state.role(self._draft.link)
-        if held is None or not run.sides.answers(run.away):
+        if held is None or not run.clusters.answers(run.other_cluster):
             return
-        theirs = run.sides.control(run.away).role(self._draft.link)
+        theirs = run.clusters.control(run.other_cluster).role(self._draft.link)
         if theirs is None or theirs.role().rank < held.role().rank:
             run.write_to_other_cluster(held, needed=False)
 
     def _roll_back(self, reason: str) -> TransitionReport:
-        run, sides = self._run, self._run.sides
+        run, clusters = self._run, self._run.clusters
         self._rolling_back = True
         run.on_step(StepEvent("rollback", "began", reason))
-        # On record first: whoever goes on after a crash must not go forward without the fence.
-        run.journal.note_rollback(reason)
+        # Recorded first: nobody may go forward after a crash once the fence is removed.
+        run.journal.record_rollback(reason)
         done = self._progress().done
-        said = lower_fences(run) if has_roles(sides.link) else []
+        removed = remove_fences(run) if has_roles(clusters.link) else []
         role = run.role()
         touched = role.epoch != run.journal.header.base_epoch or run.transition_owns_role()
         if touched:
-            run.turn_role(sides.old, self._rest_state(done), f"taken back: {reason}", needed=False)
-        run.on_step(StepEvent("rollback", "done", "; ".join(said)))
+            run.write_role(
+                clusters.old, self._rest_state(done), f"rolled back: {reason}", needed=False
+            )
+        run.on_step(StepEvent("rollback", "done", "; ".join(removed)))
         return self._end("rolled-back", reason)
 
     def _rest_state(self, done: frozenset[Step]) -> RoleState:
-        """What the link was before, or has safely reached."""
+        """The state that the link had before, or that a failback has safely reached."""
         if self._draft.kind == "failback" and Step.REALIGN not in done:
             return "promoted"
         return "mirroring"
@@ -253,12 +257,12 @@ class TransitionExecutor:
         return report
 
     def _final_loss(self) -> Loss:
-        """As it was stated; of a failback the tail as it was counted."""
+        """The loss as it was stated; for a failback the tail as it was counted."""
         journal = self._run.journal
         for step, name in ((Step.SALVAGE, "loss"), (Step.DECLARE, "loss")):
-            told = journal.evidence(step).get(name) if step in self._steps else None
-            if isinstance(told, Mapping):
-                return Loss.from_json(told)
+            stored = journal.evidence(step).get(name) if step in self._steps else None
+            if isinstance(stored, Mapping):
+                return Loss.from_json(stored)
         return self._run.loss
 
     def _rto(self) -> float | None:

@@ -1,4 +1,4 @@
-"""Everything on record about a topology's roles: each role change and each drill, with evidence."""
+"""Every recorded role change and drill of a topology, with evidence."""
 
 from replicator.control.roles.read import read_roles
 from replicator.control.store.drills import read_drills
@@ -43,7 +43,7 @@ def _transitions(plan: Plan, link: str | None = None) -> list[JsonObject]:
 
 
 def _empty(one: TransitionRecord) -> JsonObject:
-    """A transition that has not ended, or was ended by another one."""
+    """The report of a transition that has not ended, or was superseded."""
     report = TransitionReport(
         id=one.id, kind=one.kind, link=one.link, from_cluster=one.source, to_cluster=one.target,
         epoch=one.base_epoch, outcome="done", at_ms=one.at_ms, by=one.by,

@@ -1,8 +1,8 @@
-"""Carries a transition out: the one entry of the room.
+"""Runs a transition: the entry point of ``failover``.
 
-Look (roles, checks, loss), ask, lock, then one step after the other: the journal says before and after
-each what is intended and what came of it, and the pure machine says when it may be taken. A run that
-ends at any point is gone on with by ``--resume`` or taken back by ``--rollback``, by anybody.
+It reads roles, runs the checks, states the loss, asks, takes the lock, and then runs one step after the
+other. The journal records each step before and after it; the pure machine decides when a step may run.
+An interrupted run can be resumed (``--resume``) or rolled back (``--rollback``) by anybody.
 """
 
 import secrets
@@ -49,27 +49,27 @@ def run_transition(
 
     Args:
         plan: as compiled from the file; roles are read from the clusters.
-        request: what is wanted.
+        request: the operator's request.
         clock: time as a dependency.
-        on_step: hears of every step as it begins, goes on and ends.
-        answer: asked once, after the loss was stated and before anything changes.
+        on_step: called as each step begins, reports and ends.
+        answer: called once, after the loss was stated and before anything changes.
 
     Raises:
         InputError: no such link or cluster.
-        RefusedError: another transition has the link, or what is asked for cannot be.
+        RefusedError: another transition has the link, or the request makes no sense.
         ReplicatorError: a cluster that is needed does not answer; resume later.
     """
     began_ms = round(clock.now() * 1000)
     link = find_link(plan, request.link)
     if has_roles(link) and not link.standby:
-        raise RefusedError(_NO_WAY_BACK, subject=link.name, remedy=_NO_WAY_BACK_REMEDY)
+        raise RefusedError(_CANNOT_REVERSE, subject=link.name, remedy=_CANNOT_REVERSE_REMEDY)
     read = read_roles(
         plan,
         client_id=CLIENT_ID,
         timeout_seconds=request.unreachable_after_seconds,
         links=[link],
     )
-    plan = read.oriented()  # other links over the same clusters may have turned as well
+    plan = read.oriented()  # other links over the same clusters may have been reversed as well
     link = plan.link(link.name)
     held = open_transition(read.states.values(), link.name)
     if held is not None and (request.resume or request.roll_back):
@@ -92,18 +92,18 @@ def _new(
     on_step: OnStep,
     answer: Answer,
 ) -> TransitionReport:
-    """Looks, asks, takes the lock and carries a new transition out."""
+    """Checks, asks, takes the lock and runs a new transition."""
     role = read.role(link)
     held = open_transition(read.states.values(), link.name)
     if held is not None and not (request.kind == "failover" and request.take_over):
         raise Lock(held).refusal(began_ms)
     source, target = directions(link, role, request, silent=frozenset(read.silent))
-    with LinkClusters(plan, link, plan.cluster(source), plan.cluster(target)) as sides:
-        sides.silent = {
+    with LinkClusters(plan, link, plan.cluster(source), plan.cluster(target)) as clusters:
+        clusters.silent = {
             alias: error for alias, error in read.silent.items() if alias in link.clusters
         }
         if not read.silent or request.kind != "failover":
-            sides.look(request.unreachable_after_seconds)
+            clusters.look(request.unreachable_after_seconds)
         header = TransitionRecord(
             link=link.name, id=secrets.token_hex(6), kind=request.kind, state="open",
             source=source, target=target, home=source if request.kind == "failback" else target,
@@ -115,12 +115,12 @@ def _new(
                 "stays": has_roles(link) and target == role.active,
             },
         )  # fmt: skip
-        checked = Preflight(sides, request, role, clock)
+        checked = Preflight(clusters, request, role, clock)
         loss = _check(checked)
-        # What was stated is kept for whoever goes on after a crash.
+        # The stated loss is kept, so that a resumed run reports it too.
         options = {**header.options, "loss": loss.as_json()}
         header = header.model_copy(update={"options": options})
-        draft = _draft(header, checked, loss, sides)
+        draft = _draft(header, checked, loss, clusters)
         if request.dry_run or not checked.ok:
             outcome = draft.outcome if checked.ok else "refused"
             steps = steps_of(
@@ -130,23 +130,23 @@ def _new(
             reason = "dry run: nothing was changed" if checked.ok else _first_reason(checked)
             return replace(draft, dry_run=request.dry_run, outcome=outcome,
                            reason=reason, steps=shown if checked.ok else ())  # fmt: skip
-        if not answer(_question(header, loss, old_side_answers=sides.answers(sides.old))):
+        if not answer(_question(header, loss, old_side_answers=clusters.answers(clusters.old))):
             return replace(draft, outcome="refused", reason="not confirmed")
-        with_lock = _journal(sides, header, clock)
+        journal = _journal(clusters, header, clock)
         try:
             if held is not None:
-                _supersede(with_lock, held)
-            with_lock.begin()
-            _look_again(with_lock, sides, role)
+                _supersede(journal, held)
+            journal.begin()
+            _check_again(journal, clusters, role)
             for one in overtaken_transitions(read.states.values(), link.name):
-                _supersede(with_lock, one)
+                _supersede(journal, one)
             run = TransitionContext(
-                sides, with_lock, request, clock, on_step,
+                clusters, journal, request, clock, on_step,
                 method_in_force(link.procedure.fencing, stated=request.manual_fence), loss,
             )  # fmt: skip
-            return TransitionExecutor(run, draft).carry()
+            return TransitionExecutor(run, draft).run()
         finally:
-            with_lock.close()
+            journal.close()
 
 
 def _go_on(
@@ -158,17 +158,17 @@ def _go_on(
     clock: Clock,
     on_step: OnStep,
 ) -> TransitionReport:
-    """Resumes or takes back an open transition; whoever ran it is fenced."""
+    """Resumes or rolls back an open transition; whoever is running it is fenced."""
     if held.kind != request.kind:
         raise RefusedError(
             f"the open transition is a {held.kind}, begun by {held.by}", subject=link.name,
             remedy=(rollback_command(held.kind, link.name) if request.roll_back else "")
             or resume_command(held.kind, link.name),
         )  # fmt: skip
-    with LinkClusters(plan, link, plan.cluster(held.source), plan.cluster(held.target)) as sides:
-        sides.look(request.unreachable_after_seconds)
+    with LinkClusters(plan, link, plan.cluster(held.source), plan.cluster(held.target)) as clusters:
+        clusters.look(request.unreachable_after_seconds)
         options = held.options
-        asked = replace(
+        request = replace(
             request,
             to=held.target,
             tail="inject" if options.get("tail") == "inject" else "keep",
@@ -177,22 +177,22 @@ def _go_on(
         )
         header = held.model_copy(update={"by": request.by})
         stated = Loss.from_json(options["loss"]) if "loss" in options else Loss()
-        journal = _journal(sides, header, clock)
+        journal = _journal(clusters, header, clock)
         try:
             journal.seize()
             run = TransitionContext(
-                sides, journal, asked, clock, on_step,
-                method_in_force(link.procedure.fencing, stated=asked.manual_fence), stated,
+                clusters, journal, request, clock, on_step,
+                method_in_force(link.procedure.fencing, stated=request.manual_fence), stated,
             )  # fmt: skip
-            draft = _draft(journal.header, None, stated, sides)
-            taking_back = request.roll_back or bool(why_ended(journal.header))
-            return TransitionExecutor(run, draft, taking_back=taking_back).carry()
+            draft = _draft(journal.header, None, stated, clusters)
+            rolling_back = request.roll_back or bool(why_ended(journal.header))
+            return TransitionExecutor(run, draft, rolling_back=rolling_back).run()
         finally:
             journal.close()
 
 
-def _journal(sides: LinkClusters, header: TransitionRecord, clock: Clock) -> Journal:
-    return Journal(sides, header, clock=clock)
+def _journal(clusters: LinkClusters, header: TransitionRecord, clock: Clock) -> Journal:
+    return Journal(clusters, header, clock=clock)
 
 
 def _supersede(journal: Journal, held: TransitionRecord) -> None:
@@ -200,35 +200,35 @@ def _supersede(journal: Journal, held: TransitionRecord) -> None:
     journal.end_other(held.model_copy(update={"state": "superseded"}))
 
 
-def _look_again(journal: Journal, sides: LinkClusters, seen: Role) -> None:
-    """Under the lock: the link is as it was looked at before the question, on either side.
+def _check_again(journal: Journal, clusters: LinkClusters, seen: Role) -> None:
+    """Checks under the lock that the link did not change since the checks before the question.
 
-    Hours may lie between the look and the answer. Of two operators whose journals stand on different
-    sides each writes first and looks then, so that at least one of them gives way.
+    The answer may take hours. Two operators may also hold locks on different clusters: each writes its
+    own first and reads the other's then, so that at least one of them withdraws.
 
     Raises:
-        RefusedError: it is not; the lock was given back.
+        RefusedError: it changed; the lock was released.
     """
     states = [journal.state]
-    away = sides.old if journal.header.home == sides.new.alias else sides.new
-    if sides.answers(away):
+    other_cluster = clusters.old if journal.header.home == clusters.new.alias else clusters.new
+    if clusters.answers(other_cluster):
         try:
-            states.append(sides.control(away))
+            states.append(clusters.control(other_cluster))
         except ReplicatorError as error:
-            sides.silent[str(away.alias)] = error
+            clusters.silent[str(other_cluster.alias)] = error
     other = others_open(states, journal.header)
     if other is not None:
-        raise journal.withdraw(f"{other.by} began a {other.kind} of the link in the same moment")
-    newest = newest_role(states, sides.link.name)
+        raise journal.withdraw(f"{other.by} began a {other.kind} of the link at the same moment")
+    newest = newest_role(states, clusters.link.name)
     if newest is not None and newest.role().rank != seen.rank:
         raise journal.withdraw(
-            f"the link changed since it was looked at: {newest.active} is active in epoch "
+            f"the link changed since it was checked: {newest.active} is active in epoch "
             f"{newest.epoch}, {newest.state}"
         )
 
 
 def _nothing_open(link: LinkPlan, read: RolesRead) -> RefusedError:
-    """Nothing to go on with, as far as can be seen."""
+    """The error where no open transition is visible."""
     silent = ", ".join(alias for alias in read.silent if alias in link.clusters)
     hidden = f", as far as can be seen: {silent} does not answer" if silent else ""
     return RefusedError(
@@ -240,7 +240,7 @@ def _nothing_open(link: LinkPlan, read: RolesRead) -> RefusedError:
 
 def _check(checked: Preflight) -> Loss:
     kind = checked.request.kind
-    if not has_roles(checked.sides.link):
+    if not has_roles(checked.clusters.link):
         return checked.leaving()
     if kind == "failover":
         return checked.failover()
@@ -249,7 +249,7 @@ def _check(checked: Preflight) -> Loss:
 
 
 def _draft(
-    header: TransitionRecord, checked: Preflight | None, loss: Loss, sides: LinkClusters
+    header: TransitionRecord, checked: Preflight | None, loss: Loss, clusters: LinkClusters
 ) -> TransitionReport:
     return TransitionReport(
         id=header.id, kind=header.kind, link=header.link,
@@ -257,17 +257,17 @@ def _draft(
         outcome="done", at_ms=header.at_ms, by=header.by, plan_hash=header.plan_hash,
         checks=tuple(checked.checks) if checked is not None else (),
         loss=loss, fencing=header.fencing,
-        client_properties=client_properties(sides.link, sides.new),
+        client_properties=client_properties(clusters.link, clusters.new),
     )  # fmt: skip
 
 
 def _question(header: TransitionRecord, loss: Loss, *, old_side_answers: bool) -> Question:
     stated = "Nothing will be lost."
     if header.kind == "failover":
-        by = "exactly" if loss.exact else "at most, by the last contact,"
-        stated = f"Lost will be {by} {loss.records} records, {loss.seconds:.1f} s."
+        by = "exactly" if loss.exact else "at most (by the last contact)"
+        stated = f"The loss will be {by} {loss.records} records, {loss.seconds:.1f} s."
         if not loss.known:
-            stated = "How much will be lost is not known: the old side was never in contact."
+            stated = "How much will be lost is not known: the old cluster was never in contact."
         stated += "".join(
             f"\n  {one.topic}: {one.records} records, {one.seconds:.1f} s" for one in loss.topics
         )
@@ -292,5 +292,7 @@ def _fencing_word(link: LinkPlan, request: TransitionRequest) -> str:
     return method.method if method is not None else "none"
 
 
-_NO_WAY_BACK = "under names that carry the source the other direction would copy other topics"
-_NO_WAY_BACK_REMEDY = "Use naming: identity for a link that is to turn around."
+_CANNOT_REVERSE = (
+    "the link's naming adds the source to topic names, so its reverse flow would copy other topics"
+)
+_CANNOT_REVERSE_REMEDY = "Use naming: identity for a link whose roles are to change."

@@ -1,11 +1,11 @@
-"""Fences of one transition: put up and taken down on record, whoever was at work before.
+"""Fences of one transition, recorded before they are added, so that any later run can remove them.
 
-The record stands with the journal and on the fenced side as well: a side whose writers are kept off must
-be able to let them on again when the other side, with the journal, is lost for good.
+The record is written to the journal cluster and to the fenced cluster as well: a fenced cluster must be
+able to let writers in again when the other cluster, with the journal, is lost for good.
 """
 
 from replicator.control.store.role_records import FenceRecord
-from replicator.failover.clusters.fencing import FencePlan, lower_fence, plan_fence, raise_fence
+from replicator.failover.clusters.fencing import FencePlan, apply_fence, plan_fence, remove_fence
 from replicator.failover.clusters.lag import link_keys
 from replicator.failover.steps.journal import TakenOverError
 from replicator.failover.steps.transition_context import TransitionContext
@@ -14,70 +14,72 @@ from replicator.topology.plan import ClusterPlan
 
 
 def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> str:
-    """Keeps writers off a side, on record before and after; returns what a command said.
+    """Fences writers of a cluster, recorded before and after; returns a command's output.
 
     Raises:
-        ReplicatorError: it could not be done, or not be put on record.
+        ReplicatorError: it could not be done, or not be recorded.
     """
-    sides = run.sides
+    clusters = run.clusters
     held = run.fence_record(cluster)
     if held is not None and held.state == "held":
-        return ""  # it stands already: from before a crash, or because the side is passive
-    topics = {topic for topic, _ in link_keys(sides, cluster)}
+        return ""  # fenced already: before a crash, or because the cluster is passive
+    topics = {topic for topic, _ in link_keys(clusters, cluster)}
     plan = plan_fence(
-        sides, cluster, fencing, topics=topics, at_ms=run.journal.now_ms(),
+        clusters, cluster, fencing, topics=topics, at_ms=run.journal.now_ms(),
         by=run.journal.header.by,
     )  # fmt: skip
     update: dict[str, object] = {"transition": run.journal.header.id}
     if held is not None:
-        # What an earlier attempt added is still ours to take away.
+        # Rules of an earlier attempt are still ours to remove.
         update["denials"] = tuple(dict.fromkeys((*held.denials, *plan.record.denials)))
     record = plan.record.model_copy(update=update)
     run.journal.write([record])
-    if cluster != run.home:
-        error = run.journal.tell(cluster, [record])
+    if cluster != run.journal_cluster:
+        error = run.journal.write_to(cluster, [record])
         if error is not None:
             raise error
-    ran = raise_fence(sides, cluster, FencePlan(fencing, record))
+    ran = apply_fence(clusters, cluster, FencePlan(fencing, record))
     try:
         run.journal.write([record.model_copy(update={"state": "held"})])
     except TakenOverError:
-        if run.fence_record(cluster) is None:  # taken back meanwhile: nobody would take ours down
-            lower_fence(sides, cluster, fencing, record)
+        if (
+            run.fence_record(cluster) is None
+        ):  # rolled back meanwhile: nobody else would remove ours
+            remove_fence(clusters, cluster, fencing, record)
         raise
     return ran.output.strip() if ran is not None else ""
 
 
 def unfence_writers(run: TransitionContext, cluster: ClusterPlan) -> bool:
-    """Takes down the fence of a side, if there is one; returns whether there was.
+    """Removes the fence of a cluster; returns whether there was one.
 
     Raises:
-        ReplicatorError: it could not be done; ask again.
+        ReplicatorError: it could not be done; try again.
     """
     record = run.fence_record(cluster)
     if record is None:
         return False
-    declared = run.sides.link.procedure.fencing
-    lower_fence(run.sides, cluster, declared or Fencing(record.method), record)
+    declared = run.clusters.link.procedure.fencing
+    remove_fence(run.clusters, cluster, declared or Fencing(record.method), record)
     run.forget_fence(record)
     return True
 
 
-def lower_fences(run: TransitionContext) -> list[str]:
-    """Takes down what this transition put up, and nothing else; returns what was done, for people.
+def remove_fences(run: TransitionContext) -> list[str]:
+    """Removes the fences that this transition added, and no others; returns what was done, in words.
 
     Raises:
-        ReplicatorError: it could not be done; ask again.
+        ReplicatorError: it could not be done; try again.
     """
     done: list[str] = []
-    for cluster in (run.sides.old, run.sides.new):
+    for cluster in (run.clusters.old, run.clusters.new):
         record = run.fence_record(cluster)
         if record is not None and _ours(run, record) and unfence_writers(run, cluster):
-            done.append(f"writers are let on {cluster.alias} again")
+            done.append(f"writers may write to {cluster.alias} again")
     return done
 
 
 def _ours(run: TransitionContext, record: FenceRecord) -> bool:
-    """Whether this transition put a fence up; one from before stands because its side is passive."""
+    """Whether this transition added a fence; an older one stays because its cluster is passive."""
     header = run.journal.header
     return record.transition == header.id if record.transition else record.at_ms >= header.at_ms

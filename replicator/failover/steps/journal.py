@@ -1,8 +1,8 @@
 """The journal of a transition: the lock of its link, every step before and after, and role records.
 
-It stands in the control topic of the side that survives (``home``). All its writes carry one
-transactional id per link, so of two operators who write, the later one fences the earlier. One who
-was fenced reads again: is the transition still his (the token says so), he goes on; else he stops.
+It is kept in the control topic of the cluster that survives, the journal cluster (``home``). All writes
+carry one transactional id per link, so of two operators who write, the later one fences the earlier. A
+fenced operator reads again: it continues while the token says that the transition is still its own.
 """
 
 import secrets
@@ -22,27 +22,27 @@ from replicator.kafka.log_writer import LogWriter
 from replicator.topology.plan import ClusterPlan
 
 ATTEMPTS = 3
-TAKING_BACK = "takingBack"
-"""Among the options of a transition: why it is being taken back."""
+ROLLBACK_REASON = "takingBack"
+"""Among the options of a transition: why it is being rolled back."""
 
 
 class TakenOverError(RefusedError):
-    """Another operator goes on with this transition."""
+    """Another operator has taken this transition over."""
 
 
 class Journal:
     """Reads and writes for one transition; for one thread."""
 
-    def __init__(self, sides: LinkClusters, header: TransitionRecord, *, clock: Clock) -> None:
+    def __init__(self, clusters: LinkClusters, header: TransitionRecord, *, clock: Clock) -> None:
         self.header = header
         self.state = ControlState()
-        self._sides = sides
+        self._clusters = clusters
         self._clock = clock
-        self._home = sides.plan.cluster(header.home)
-        self._writer = self._open(self._home)
+        self._cluster = clusters.plan.cluster(header.home)
+        self._writer = self._open(self._cluster)
 
     def close(self) -> None:
-        """Gives connections back; what is on record stays."""
+        """Closes the connections; what is recorded stays."""
         self._writer.close()
 
     def now_ms(self) -> int:
@@ -55,11 +55,11 @@ class Journal:
         """Takes the lock of the link.
 
         Raises:
-            RefusedError: somebody else has it.
-            ReplicatorError: the home side does not answer.
+            RefusedError: another transition has it.
+            ReplicatorError: the journal cluster does not answer.
         """
-        with_topic = self._sides.admin(self._home)
-        ensure_compacted_topic(with_topic, control_topic(self._sides.topology), partitions=1)
+        admin = self._clusters.admin(self._cluster)
+        ensure_compacted_topic(admin, control_topic(self._clusters.topology), partitions=1)
         for _ in range(ATTEMPTS):
             self.refresh()
             held = open_transition([self.state], self.header.link)
@@ -78,36 +78,36 @@ class Journal:
             self.state = self.state.fold([self.header.encode()])
             return
         raise RefusedError(
-            "other operators keep beginning transitions of this link",
+            "other operators keep starting transitions of this link",
             subject=self.header.link,
             remedy="Agree on one of them, then try again.",
         )
 
     def withdraw(self, reason: str) -> RefusedError:
-        """Gives the lock back before anything was done; returns what the operator is told."""
-        options = {**self.header.options, TAKING_BACK: reason}
+        """Releases the lock before anything was done; returns the error for the operator."""
+        options = {**self.header.options, ROLLBACK_REASON: reason}
         self.write([self.header.model_copy(update={"state": "rolled-back", "options": options})])
         return RefusedError(
             f"{reason}; nothing was changed", subject=self.header.link,
             remedy=f"Look at 'replicator history --link {self.header.link}', then ask again.",
         )  # fmt: skip
 
-    def note_rollback(self, reason: str) -> None:
-        """From now on this transition can only be taken back, by whoever goes on with it."""
-        if TAKING_BACK not in self.header.options:
-            options = {**self.header.options, TAKING_BACK: reason}
+    def record_rollback(self, reason: str) -> None:
+        """From now on this transition can only be rolled back, also by ``--resume``."""
+        if ROLLBACK_REASON not in self.header.options:
+            options = {**self.header.options, ROLLBACK_REASON: reason}
             self.header = self.header.model_copy(update={"options": options})
             self.write([self.header])
 
     def end_other(self, record: TransitionRecord) -> None:
         """Ends another transition of the link for good; its runner finds that out at its next write."""
-        if record.home == self._home.alias:
+        if record.home == self._cluster.alias:
             self._writer.write([record.encode()])
         else:
-            self.tell(self._sides.plan.cluster(record.home), [record])
+            self.write_to(self._clusters.plan.cluster(record.home), [record])
 
     def seize(self) -> None:
-        """Makes an open transition ours: whoever runs it is fenced and finds a new token.
+        """Takes an open transition over: whoever is running it is fenced and finds a new token.
 
         Raises:
             RefusedError: it ended meanwhile.
@@ -117,27 +117,27 @@ class Journal:
         held = open_transition([self.refresh()], self.header.link)
         if held is None or held.id != self.header.id:
             raise RefusedError(
-                "it ended before it could be taken over", subject=self.header.link,
+                "the transition ended before it could be taken over", subject=self.header.link,
                 remedy=f"Look at 'replicator history --link {self.header.link}'.",
             )  # fmt: skip
         self._writer.write([self.header.encode()])
         self.refresh()
 
     def refresh(self) -> ControlState:
-        """Reads the home side's control topic again."""
-        self.state = self._sides.control(self._home)
+        """Reads the journal cluster's control topic again."""
+        self.state = self._clusters.control(self._cluster)
         return self.state
 
     # Steps.
 
-    def progress(self, steps: tuple[Step, ...], *, taking_back: bool) -> TransitionProgress:
+    def progress(self, steps: tuple[Step, ...], *, rolling_back: bool) -> TransitionProgress:
         """What is done so far, by the records read last."""
         done = {
             Step(record.step)
             for record in self.state.steps(self.header.link, self.header.id)
             if record.state == "done" and record.step in set(steps)
         }
-        return TransitionProgress(steps, frozenset(done), taking_back)
+        return TransitionProgress(steps, frozenset(done), rolling_back)
 
     def step(self, step: Step) -> StepRecord | None:
         """The record of a step."""
@@ -152,7 +152,7 @@ class Journal:
         return record.evidence if record is not None else {}
 
     def intend(self, step: Step, *also: Record, evidence: Mapping[str, object]) -> None:
-        """Notes that a step begins, with other records in the same transaction.
+        """Records that a step begins, with other records in the same transaction.
 
         What an earlier attempt left as evidence stays.
         """
@@ -167,7 +167,7 @@ class Journal:
         result: str,
         evidence: Mapping[str, object],
     ) -> None:
-        """Notes that a step is done."""
+        """Records that a step is done."""
         held = dict(self.evidence(step))
         record = self._record(
             step, "done", seconds=seconds, result=result, evidence={**held, **evidence}
@@ -200,18 +200,18 @@ class Journal:
     # Writing.
 
     def write(self, records: Sequence[Record]) -> None:
-        """Writes records on the home side, all or nothing.
+        """Writes records on the journal cluster, all or nothing.
 
         Raises:
             TakenOverError: another operator has the transition now.
-            ReplicatorError: the home side does not answer; what is on record must be read again.
+            ReplicatorError: the journal cluster does not answer; the records must be read again.
         """
         entries = [record.encode() for record in records]
         self._write(entries)
         self.state = self.state.fold(entries)
 
     def erase(self, record: Record) -> None:
-        """Takes a record back."""
+        """Deletes a record."""
         self._write([record.tombstone()])
         self.state = self.state.fold([record.tombstone()])
 
@@ -235,7 +235,7 @@ class Journal:
 
         Raises:
             TakenOverError: another operator has it, or it was ended.
-            ReplicatorError: the home side does not answer.
+            ReplicatorError: the journal cluster does not answer.
         """
         held = next(
             (one for one in self.refresh().transitions(self.header.link)
@@ -250,10 +250,10 @@ class Journal:
 
     def _reopen(self) -> None:
         self._writer.close()
-        self._writer = self._open(self._home)
+        self._writer = self._open(self._cluster)
 
     def _open(self, cluster: ClusterPlan) -> LogWriter:
-        topology, link = self._sides.topology, self.header.link
+        topology, link = self._clusters.topology, self.header.link
         return LogWriter(
             cluster,
             control_topic(topology),
@@ -261,26 +261,26 @@ class Journal:
             transactional_id=transition_transactional_id(topology, link),
         )
 
-    def tell(self, cluster: ClusterPlan, records: Sequence[Record]) -> ReplicatorError | None:
-        """Writes records on the other side as well; returns why it could not be.
+    def write_to(self, cluster: ClusterPlan, records: Sequence[Record]) -> ReplicatorError | None:
+        """Writes records on the other cluster as well; returns why that failed.
 
-        A role that is older than what stands there is left out: whoever wrote that went on with this
-        transition while we slept.
+        A role older than the stored one is left out: another operator continued this transition
+        while this process slept.
         """
-        return self._tell(cluster, records)
+        return self._write_to(cluster, records)
 
-    def tell_erased(self, cluster: ClusterPlan, record: Record) -> ReplicatorError | None:
-        """Takes a record back on the other side as well; returns why it could not be."""
-        return self._tell(cluster, [record], erase=True)
+    def erase_on(self, cluster: ClusterPlan, record: Record) -> ReplicatorError | None:
+        """Deletes a record on the other cluster as well; returns why that failed."""
+        return self._write_to(cluster, [record], erase=True)
 
-    def _tell(
+    def _write_to(
         self, cluster: ClusterPlan, records: Sequence[Record], *, erase: bool = False
     ) -> ReplicatorError | None:
-        topic = control_topic(self._sides.topology)
+        topic = control_topic(self._clusters.topology)
         try:
             with self._open(cluster) as writer:
-                ensure_compacted_topic(self._sides.admin(cluster), topic, partitions=1)
-                writer.open()  # nobody else writes from here on, so what is read next is the last word
+                ensure_compacted_topic(self._clusters.admin(cluster), topic, partitions=1)
+                writer.open()  # other writers are fenced from here on, so what is read next is final
                 fresh = [one for one in records if not self._outdated(cluster, one)]
                 writer.write([one.tombstone() if erase else one.encode() for one in fresh])
         except ReplicatorError as error:
@@ -290,10 +290,10 @@ class Journal:
     def _outdated(self, cluster: ClusterPlan, record: Record) -> bool:
         if not isinstance(record, RoleRecord):
             return False
-        held = self._sides.control(cluster).role(record.link)
+        held = self._clusters.control(cluster).role(record.link)
         return held is not None and held.role().rank > record.role().rank
 
 
 def why_ended(one: TransitionRecord) -> str:
-    """Why a transition is or was taken back, where its report does not say; empty otherwise."""
-    return str(one.options.get(TAKING_BACK, ""))
+    """Why a transition is or was rolled back; empty otherwise."""
+    return str(one.options.get(ROLLBACK_REASON, ""))

@@ -1,11 +1,16 @@
-"""What each step of a switchover does; every one may be done twice."""
+"""What each step of a switchover does; every one may run twice."""
 
 from dataclasses import dataclass, field
 
 from replicator.control.store.base import Record
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.groups_move import GroupMove, GroupsSeen
-from replicator.failover.clusters.lag import ends_at_rest, link_keys, look_past_fence, measure_lag
+from replicator.failover.clusters.lag import (
+    find_bypass,
+    link_keys,
+    measure_lag,
+    wait_for_stable_ends,
+)
 from replicator.failover.clusters.link_clusters import by_key, by_topic
 from replicator.failover.clusters.reverse_flow import (
     fence_lanes,
@@ -24,7 +29,7 @@ SETTLE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a step came to: one line, evidence, and records that hold from then on."""
+    """The result of a step: one line, evidence, and records that hold from then on."""
 
     result: str
     evidence: dict[str, object] = field(default_factory=dict)
@@ -32,7 +37,7 @@ class Done:
 
 
 class SwitchoverSteps:
-    """Steps of turning a link while both sides answer; for one run."""
+    """Steps of reversing a link while both clusters answer; for one run."""
 
     def __init__(self, run: TransitionContext) -> None:
         self._run = run
@@ -42,32 +47,32 @@ class SwitchoverSteps:
         self._bypass = ""
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes the connections."""
         if self._groups is not None:
             self._groups.close()
 
     # What holds now.
 
     def facts(self, step: Step, *, waited_seconds: float) -> TransitionFacts:
-        """Looks at both sides; what could not be read is not known."""
+        """Reads both clusters; what could not be read is not known."""
         request = self._run.request
         patience = request.groups_seconds if step is Step.VERIFY else request.drain_seconds
         unknown = TransitionFacts(waited_seconds=waited_seconds, patience_seconds=patience)
-        sides = self._run.sides
+        clusters = self._run.clusters
         fenced = by_key(self._run.journal.evidence(Step.FENCE).get("ends"))
         try:
-            bypass, now = look_past_fence(sides, fenced, clock=self._run.clock)
+            bypass, now = find_bypass(clusters, fenced, clock=self._run.clock)
             if bypass is not None:
                 self._bypass = bypass.words()
                 return TransitionFacts(fence_holds=False, waited_seconds=waited_seconds)
             self._ends = now
-            lag = sum(measure_lag(sides, sides.old, now).values())
+            lag = sum(measure_lag(clusters, clusters.old, now).values())
             ready: bool | None = None
             if step is Step.VERIFY and lag == 0:
                 self._seen = self._group_move().round(commit=True)
                 ready = self._seen.ready
         except ReplicatorError as error:
-            self._run.say(step, error.message)
+            self._run.notify(step, error.message)
             return unknown
         return TransitionFacts(
             lag_records=lag,
@@ -78,79 +83,79 @@ class SwitchoverSteps:
         )
 
     def rollback_reason(self, reason: str) -> str:
-        """The reason with what was seen."""
+        """The reason, with the record that was found past the fence."""
         return f"{reason} ({self._bypass})" if self._bypass else reason
 
     def _group_move(self) -> GroupMove:
         if self._groups is None:
-            self._groups = GroupMove(self._run.sides, clock=self._run.clock)
+            self._groups = GroupMove(self._run.clusters, clock=self._run.clock)
         return self._groups
 
     # The steps.
 
     def prepare(self) -> Done:
-        """The way back is applied and rests."""
-        sides = self._run.sides
-        wrong = prepare_reverse_flow(sides, sides.new, clock=self._run.clock)
+        """Applies the reverse flow without letting it run."""
+        clusters = self._run.clusters
+        wrong = prepare_reverse_flow(clusters, clusters.new, clock=self._run.clock)
         if wrong:
             raise RollBackError(
-                f"the way back would not work: {wrong[0]}", subject=sides.link.name,
-                remedy="Mend that first; nothing was changed for writers and readers.",
+                f"the reverse flow would not work: {wrong[0]}", subject=clusters.link.name,
+                remedy="Correct that first; nothing was changed for writers and readers.",
             )  # fmt: skip
-        flow = sides.flow(sides.new).id
-        return Done(f"{flow} is ready and rests", {"flow": flow})
+        flow = clusters.flow(clusters.new).id
+        return Done(f"{flow} is ready and does not run yet", {"flow": flow})
 
     def fence(self) -> Done:
-        """Writers are kept off the old side, and it is looked at whether they are."""
-        run, sides = self._run, self._run.sides
+        """Fences writers of the old cluster and waits until its logs stop growing."""
+        run, clusters = self._run, self._run.clusters
         if run.fencing is None:
-            raise RollBackError("no way to keep writers off", subject=sides.link.name)
+            raise RollBackError(
+                "the link declares no way to fence writers", subject=clusters.link.name
+            )
         try:
-            said = [fence_writers(run, sides.old, run.fencing)]
+            outputs = [fence_writers(run, clusters.old, run.fencing)]
             if run.fencing.fence_passive:
-                said.append(fence_writers(run, sides.new, run.fencing))
+                outputs.append(fence_writers(run, clusters.new, run.fencing))
         except TakenOverError:
             raise
         except RefusedError as error:
             raise RollBackError(
                 error.message, subject=error.subject, remedy=error.remedy
             ) from error
-        ends = ends_at_rest(
-            sides,
-            sides.old,
+        ends = wait_for_stable_ends(
+            clusters,
+            clusters.old,
             clock=run.clock,
             patience_seconds=min(SETTLE_SECONDS, run.request.drain_seconds),
         )
         if ends is None:
             raise RollBackError(
-                "writers still write on the old side, the fence does not hold",
-                subject=f"cluster:{sides.old.alias}",
+                "writers still write to the old cluster: the fence does not hold",
+                subject=f"cluster:{clusters.old.alias}",
                 remedy="Stop the writers that the fence does not reach, then try again.",
             )
         hooks = run.hooks(Step.FENCE, "after-fence")
         return Done(
-            f"{run.fencing.method}: nothing is written on {sides.old.alias}",
-            {"ends": by_topic(ends), "after-fence": hooks, "said": [one for one in said if one]},
+            f"{run.fencing.method}: nothing is written to {clusters.old.alias}",
+            {"ends": by_topic(ends), "after-fence": hooks, "said": [one for one in outputs if one]},
         )
 
     def drain(self) -> Done:
-        """Everything that was written before the fence is on the new side."""
+        """Everything that was written before the fence is on the new cluster."""
         return Done("nothing is left to copy", {"ends": by_topic(self._ends)})
 
     def verify(self) -> Done:
-        """Group positions are exact on the new side."""
+        """Group positions are exact on the new cluster."""
         seen = self._seen
         if seen is None:
-            return Done("no groups were looked at")
+            return Done("no groups were checked")
         moved = len(seen.report.groups)
         text = f"{moved} groups carried over"
         if seen.refused:
             text += f", {len(seen.refused)} refused"
         if seen.unread:
             names = ", ".join(sorted(seen.unread)[:3])
-            text += (
-                f"; still reading on the old side, re-reads what it commits from now on: {names}"
-            )
+            text += f"; still reading on the old cluster, so they will re-read what they commit from now on: {names}"
         return Done(
             text,
             {
@@ -160,39 +165,41 @@ class SwitchoverSteps:
         )
 
     def promote(self) -> Done:
-        """The new epoch stands; nobody of the old one can write any more."""
-        run, sides = self._run, self._run.sides
-        lanes = fence_lanes(sides, sides.old, clock=run.clock)
+        """Fences the old epoch's lanes: none of them can commit any more."""
+        run, clusters = self._run, self._run.clusters
+        lanes = fence_lanes(clusters, clusters.old, clock=run.clock)
         fenced = by_key(run.journal.evidence(Step.FENCE).get("ends"))
-        bypass, now = look_past_fence(sides, fenced, clock=run.clock)
+        bypass, now = find_bypass(clusters, fenced, clock=run.clock)
         if bypass is not None:
-            raise RollBackError(bypass.words(), subject=f"cluster:{sides.old.alias}")
-        left = sum(measure_lag(sides, sides.old, now).values())
+            raise RollBackError(bypass.words(), subject=f"cluster:{clusters.old.alias}")
+        left = sum(measure_lag(clusters, clusters.old, now).values())
         if left:
-            raise RollBackError(f"{left} records were not copied", subject=sides.link.name)
-        starts = sides.offsets(sides.new, link_keys(sides, sides.new))
+            raise RollBackError(f"{left} records were not copied", subject=clusters.link.name)
+        starts = clusters.offsets(clusters.new, link_keys(clusters, clusters.new))
         return Done(
-            f"{sides.new.alias} is active in epoch {run.role().epoch}, {lanes} lanes fenced",
+            f"{clusters.new.alias} is active in epoch {run.role().epoch}, {lanes} lanes fenced",
             {"newEnds": by_topic(starts), "oldEnds": by_topic(now), "lanes": lanes},
         )
 
     def turn(self) -> Done:
-        """The flow goes the other way, from where the new side's own records begin."""
-        run, sides = self._run, self._run.sides
-        record = run.role_record(sides.new, "mirroring", "")
+        """Sets the reverse flow to where the new cluster's own records begin."""
+        run, clusters = self._run, self._run.clusters
+        record = run.role_record(clusters.new, "mirroring", "")
         begun = run.role().rank == record.role().rank
         starts = by_key(run.journal.evidence(Step.PROMOTE).get("newEnds"))
-        if not begun:  # once it runs, its checkpoints are its own
-            place_starts(sides, sides.new, starts, clock=run.clock, check=run.journal.check_ours)
-        flow = sides.flow(sides.new).id
+        if not begun:  # a flow that runs keeps its own checkpoints
+            place_starts(
+                clusters, clusters.new, starts, clock=run.clock, check=run.journal.check_ours
+            )
+        flow = clusters.flow(clusters.new).id
         return Done(f"{flow} begins", {"starts": by_topic(starts)})
 
     def release(self) -> Done:
-        """Writers are let on the new side."""
-        run, sides = self._run, self._run.sides
-        unfence_writers(run, sides.new)
+        """Removes the fence of the new cluster and runs hooks."""
+        run, clusters = self._run, self._run.clusters
+        unfence_writers(run, clusters.new)
         opened_ms = run.journal.now_ms()
         hooks = run.hooks(Step.RELEASE, "after-promote")
         return Done(
-            f"{sides.new.alias} takes writers", {"openedAt": opened_ms, "after-promote": hooks}
+            f"{clusters.new.alias} takes writers", {"openedAt": opened_ms, "after-promote": hooks}
         )

@@ -1,4 +1,4 @@
-"""What the steps of one transition share: sides, journal, roles, and telling people."""
+"""What the steps of one transition share: clusters, journal, roles and progress."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from replicator.topology.roles import Role, RoleState, first_role, role_in_force
 
 
 class RollBackError(ReplicatorError):
-    """A step found out that the transition must be taken back."""
+    """A step found that the transition must be rolled back."""
 
     code = "REFUSED"
     exit_code = 3
@@ -31,11 +31,11 @@ class TransitionContext:
     """One run of one transition; for one thread.
 
     Attributes:
-        fencing: the method in force; None where the operator needs none (failover).
-        loss: as it was stated, and made exact where that became possible.
+        fencing: the method in force; None where the link declares none and none is needed (failover).
+        loss: as it was stated; exact once that is possible.
     """
 
-    sides: LinkClusters
+    clusters: LinkClusters
     journal: Journal
     request: TransitionRequest
     clock: Clock
@@ -44,34 +44,34 @@ class TransitionContext:
     loss: Loss = field(default_factory=Loss)
 
     @property
-    def home(self) -> ClusterPlan:
-        """The side that has the journal."""
-        return self.sides.plan.cluster(self.journal.header.home)
+    def journal_cluster(self) -> ClusterPlan:
+        """The cluster that has the journal."""
+        return self.clusters.plan.cluster(self.journal.header.home)
 
     @property
-    def away(self) -> ClusterPlan:
-        """The other side."""
-        return self.sides.other(self.home)
+    def other_cluster(self) -> ClusterPlan:
+        """The other cluster."""
+        return self.clusters.other(self.journal_cluster)
 
-    def say(self, step: Step, text: str) -> None:
+    def notify(self, step: Step, text: str) -> None:
         """Progress within a step."""
-        self.on_step(StepEvent(step.value, "says", text))
+        self.on_step(StepEvent(step.value, "progress", text))
 
     # Roles.
 
     def role(self) -> Role:
-        """The role in force, by the journal's side and by the other where it answers."""
+        """The role in force, by the records of both clusters as far as they answer."""
         records = self._role_records()
-        return role_in_force(self.sides.link, [record.role() for record in records])
+        return role_in_force(self.clusters.link, [record.role() for record in records])
 
     def _role_records(self) -> list[RoleRecord]:
         states = [self.journal.state]
-        if self.sides.answers(self.away):
+        if self.clusters.answers(self.other_cluster):
             try:
-                states.append(self.sides.control(self.away))
+                states.append(self.clusters.control(self.other_cluster))
             except ReplicatorError as error:
-                self.sides.silent[str(self.away.alias)] = error
-        name = self.sides.link.name
+                self.clusters.silent[str(self.other_cluster.alias)] = error
+        name = self.clusters.link.name
         return [record for state in states if (record := state.role(name)) is not None]
 
     def transition_owns_role(self) -> bool:
@@ -81,7 +81,7 @@ class TransitionContext:
         return newest is not None and newest.transition == self.journal.header.id
 
     def role_record(self, active: ClusterPlan, state: RoleState, reason: str) -> RoleRecord:
-        """The record that says so: the one that stands already, or the next one.
+        """The record of that role: the stored one if it says so already, else the next one.
 
         Raises:
             TakenOverError: another transition began an epoch since this one had begun.
@@ -97,33 +97,33 @@ class TransitionContext:
             raise TakenOverError(
                 f"the link has gone on without this {self.journal.header.kind}: {held.active} is "
                 f"active in epoch {held.epoch}, by {held.by}",
-                subject=self.sides.link.name,
-                remedy="Nothing more is done. Look at 'replicator history'.",
+                subject=self.clusters.link.name,
+                remedy="Nothing more was changed. Look at 'replicator history'.",
             )
-        now = held.role() if held is not None else first_role(self.sides.link)
+        now = held.role() if held is not None else first_role(self.clusters.link)
         return next_role(
             now, active=active.alias, state=state, at_ms=self.journal.now_ms(),
             by=self.journal.header.by, reason=reason, transition=transition,
         )  # fmt: skip
 
     def write_to_other_cluster(self, record: RoleRecord, *, needed: bool) -> None:
-        """Puts the role on the other side as well.
+        """Writes the role to the other cluster as well.
 
         Raises:
             ReplicatorError: it is needed there and could not be written.
         """
-        if not needed and not self.sides.answers(self.away):
+        if not needed and not self.clusters.answers(self.other_cluster):
             return
-        error = self.journal.tell(self.away, [record])
+        error = self.journal.write_to(self.other_cluster, [record])
         if error is not None:
             if needed:
                 raise error
-            self.sides.silent[str(self.away.alias)] = error
+            self.clusters.silent[str(self.other_cluster.alias)] = error
 
-    def turn_role(
+    def write_role(
         self, active: ClusterPlan, state: RoleState, reason: str, *, needed: bool
     ) -> RoleRecord:
-        """Writes a role on both sides, the journal's first."""
+        """Writes a role on both clusters, the journal's first."""
         record = self.role_record(active, state, reason)
         self.journal.write([record])
         self.write_to_other_cluster(record, needed=needed)
@@ -132,26 +132,26 @@ class TransitionContext:
     # Fences on record.
 
     def fence_record(self, cluster: ClusterPlan) -> FenceRecord | None:
-        """The fence on a side, wherever it is on record."""
-        name = self.sides.link.name
+        """The fence of a cluster, on whichever cluster it is recorded."""
+        name = self.clusters.link.name
         held = self.journal.state.fence(name, cluster.alias)
-        if held is None and self.sides.answers(self.away):
-            held = self.sides.control(self.away).fence(name, cluster.alias)
+        if held is None and self.clusters.answers(self.other_cluster):
+            held = self.clusters.control(self.other_cluster).fence(name, cluster.alias)
         return held
 
     def forget_fence(self, record: FenceRecord) -> None:
-        """The fence is down: its record goes, on both sides."""
+        """Deletes the record of a fence that was removed, on both clusters."""
         self.journal.erase(record)
-        if self.sides.answers(self.away):
-            self.journal.tell_erased(self.away, record)
+        if self.clusters.answers(self.other_cluster):
+            self.journal.erase_on(self.other_cluster, record)
 
     # Hooks.
 
     def hooks(self, step: Step, moment: Moment) -> list[dict[str, object]]:
-        """Runs the hooks of a moment unless they ran; returns what they said.
+        """Runs the hooks of a moment unless they ran; returns their evidence.
 
         Raises:
-            RollBackError: one failed, and the procedure can still be taken back.
+            RollBackError: one failed, and the transition can still be rolled back.
         """
         held = self.journal.evidence(step).get(moment)
         if isinstance(held, list):
@@ -161,9 +161,9 @@ class TransitionContext:
             "link": header.link, "from": header.source, "to": header.target,
             "transition": header.id, "kind": header.kind, "epoch": str(self.role().epoch),
         }  # fmt: skip
-        ran = run_hooks(self.sides.link.procedure, moment, context)
+        ran = run_hooks(self.clusters.link.procedure, moment, context)
         for one in ran:
-            self.say(
+            self.notify(
                 step, f"hook {one.name}: {'done' if one.ok else 'failed'} {one.output}".strip()
             )
         if moment != "after-promote" and header.kind != "failover":
