@@ -4,6 +4,7 @@ A process of its own, because it brings a Java runtime along and may be killed f
 with its worker however that ends: its standard input closes.
 """
 
+import random
 import subprocess
 import sys
 import threading
@@ -11,13 +12,14 @@ from pathlib import Path
 
 import structlog
 
+from replicator.backoff import Backoff
 from replicator.clock import Clock
 from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.redaction import redact_text
 
-MAX_BACKOFF_SECONDS = 60.0
+RESTART = Backoff(2.0, 60.0)
 STOP_SECONDS = 3.0
 _LONG_ENOUGH_SECONDS = 120.0
 """A child that ran for so long did some work: its end is no reason to wait long for the next."""
@@ -115,7 +117,7 @@ class SparkProcess:
             return
         ran_long = now - self._began_at > _LONG_ENOUGH_SECONDS
         self._failures = 1 if ran_long else self._failures + 1
-        self._again_at = now + min(MAX_BACKOFF_SECONDS, 2.0**self._failures)
+        self._again_at = now + RESTART.seconds(self._failures, random.random)
         log.warning("bulk sync ended", flow=self._flow, code=child.returncode)
 
 

@@ -7,6 +7,7 @@ time, because the last one to open the pen fences all others.
 
 import asyncio
 import contextlib
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import ParamSpec, TypeVar
 
 import structlog
 
+from replicator.backoff import Backoff
 from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.control.controller.executor import Executor
@@ -41,7 +43,9 @@ from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
 MAX_ROUNDS = 3
-MAX_BACKOFF_SECONDS = 30.0
+RETRY_SECONDS = 30.0
+"""The longest pause after rounds that failed, unless the interval is longer."""
+
 UNSEEN_SECONDS = 0.2
 """When the next round looks for a created topic that did not show in time."""
 
@@ -125,6 +129,7 @@ class PairController:
         Whoever runs it closes the controller when everything that writes with it has ended.
         """
         interval = min(flow.policy.discovery_interval_seconds for flow in self.pair.flows)
+        backoff = Backoff(2 * interval, max(interval, RETRY_SECONDS))
         failures = 0
         while True:
             try:
@@ -138,8 +143,8 @@ class PairController:
                 self.begun.set()
                 for admin in self._admins:
                     admin.close_unused(2 * interval)
-            pause = min(interval * 2 ** min(failures, 6), max(interval, MAX_BACKOFF_SECONDS))
-            await self._rest(pause if failures else interval)
+            pause = backoff.seconds(failures, random.random) if failures else interval
+            await self._rest(pause)
             self._wake.clear()
 
     async def store(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:

@@ -6,12 +6,14 @@ the pair and is tried again; it never holds up another, nor the controller's rou
 """
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
 
+from replicator.backoff import Backoff
 from replicator.clock import Clock
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
@@ -21,7 +23,8 @@ from replicator.observability.figures import TaskMetrics
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 
-MAX_BACKOFF_SECONDS = 30.0
+RETRY_SECONDS = 30.0
+"""The longest pause of a task that fails, unless its own interval is longer."""
 
 Entry = tuple[bytes, bytes | None]
 """Key and value of a record of the control topic; None takes it away."""
@@ -108,9 +111,10 @@ class TaskRunner:
                         "duty failed unexpectedly", flow=self._flow, task=self._duty.name
                     )
                     self._failed(ReplicatorError(f"{self._duty.name}: unexpected: {error!r}"))
-                pause = self._duty.interval_seconds * 2 ** min(failures, 6)
+                pause = interval = self._duty.interval_seconds
                 if failures:
-                    pause = min(pause, max(self._duty.interval_seconds, MAX_BACKOFF_SECONDS))
+                    backoff = Backoff(2 * interval, max(interval, RETRY_SECONDS))
+                    pause = backoff.seconds(failures, random.random)
                 await asyncio.sleep(max(0.0, began + pause - self._clock.monotonic()))
         finally:
             self._duty.close()

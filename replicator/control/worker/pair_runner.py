@@ -6,11 +6,13 @@ control topic and the lanes it owns whenever one of these changes, and only diff
 """
 
 import queue
+import random
 import threading
 from collections.abc import Callable
 
 import structlog
 
+from replicator.backoff import Backoff
 from replicator.clock import Clock
 from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.controller.bootstrap import bootstrap_pair
@@ -39,7 +41,7 @@ DRAIN_SECONDS = 5.0
 """How long a rebalance waits for lanes to commit; the group's session is a little longer."""
 
 RECORD_SECONDS = 5.0
-MAX_RETRY_SECONDS = 10.0
+RETRY = Backoff(0.5, 10.0)
 TAIL_SECONDS, TURN_SECONDS = 1.0, 3.0
 """How long to wait for something to happen, and how often a turn is taken when nothing does: what ends
 in silence, as a controller may, is noticed then."""
@@ -150,7 +152,7 @@ class PairRunner(threading.Thread):
                 self._troubles.note(ReplicatorError(f"unexpected: {error!r}", subject="flow"))
                 log.exception("pair failed unexpectedly", flow=self._pair.id)
             failures += 1
-            self._wait(min(MAX_RETRY_SECONDS, 0.25 * 2 ** min(failures, 6)))
+            self._wait(RETRY.seconds(failures, random.random))
 
     def _wait(self, seconds: float) -> None:
         limit = self._clock.monotonic() + seconds

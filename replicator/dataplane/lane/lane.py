@@ -5,10 +5,12 @@ instant. Fenced means replaced: the lane then ends at once and says so, it never
 """
 
 import gc
+import random
 import threading
 from collections import deque
 from collections.abc import Callable
 
+from replicator.backoff import Backoff
 from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.lane.bounded_copy import BoundedCopy
@@ -29,7 +31,7 @@ from replicator.formats.lane_stats import LaneState, LaneStats
 from replicator.kafka.client import KafkaException
 from replicator.kafka.errors import map_kafka_error
 
-MAX_BACKOFF_SECONDS = 5.0
+RETRY = Backoff(0.2, 5.0)
 RECHECK_SECONDS = 2.0
 """How often a partition the source could not answer for is asked about again."""
 
@@ -174,12 +176,12 @@ class Lane(threading.Thread):
                     break
                 self._figures.roll_back()
                 self._recovering(error)
-                failures = 0 if self._clock.monotonic() - began > 30 else failures + 1
-                self._pause(min(MAX_BACKOFF_SECONDS, 0.1 * 2 ** min(failures, 6)))
+                failures = 1 if self._clock.monotonic() - began > 30 else failures + 1
+                self._pause(RETRY.seconds(failures, random.random))
             except Exception as error:  # noqa: BLE001  a lane must never die in silence
                 self._log("error", "lane failed unexpectedly", error=repr(error))
                 self._recovering(ReplicatorError(f"unexpected: {error!r}"))
-                self._pause(MAX_BACKOFF_SECONDS)
+                self._pause(RETRY.most_seconds)
             finally:
                 self._close()
         self._state = "failed" if fenced else "stopped"

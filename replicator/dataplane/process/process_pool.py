@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
+from replicator.backoff import Backoff
 from replicator.dataplane.process.spawn import LaneChild, start_child
 from replicator.dataplane.transport.messages import (
     LaneStopped,
@@ -30,7 +31,7 @@ YOUNG_SECONDS = 10.0
 """A process that dies younger than this was likely ended by something that lasts: no memory left, a
 broken installation."""
 
-MAX_PAUSE_SECONDS = 30.0
+RESTART = Backoff(2.0, 30.0)
 
 
 class LanePool:
@@ -190,7 +191,7 @@ class LanePool:
             self._young_deaths = self._young_deaths + 1 if young else 0
             if self._young_deaths < 2:
                 return 0.0
-            return min(MAX_PAUSE_SECONDS, 0.5 * 2.0 ** min(self._young_deaths, 10))
+            return RESTART.seconds(self._young_deaths - 1)
 
 
 class _Process:
