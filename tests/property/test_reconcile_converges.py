@@ -17,10 +17,11 @@ from replicator.control.reconcile.actions import (
     GrowTopic,
     WriteRecord,
 )
-from replicator.control.reconcile.decide import reconcile
-from replicator.control.reconcile.decision_cache import DecisionCache
-from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
-from replicator.control.store.records import Block, Layout, Pause
+from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
+from replicator.control.reconcile.decide import Reconciler, reconcile
+from replicator.control.reconcile.snapshot import PairSnapshot
+from replicator.control.reconcile.topic_selection import TopicSelector
+from replicator.control.store.records import Block, Layout, Pause, TopicRecord
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, TopicSync
@@ -73,9 +74,15 @@ def pairs(draw):
     return PairPlan(EAST, WEST, tuple(flows))
 
 
+def view_of(topics, before=ClusterView()):  # noqa: B008  a view is frozen
+    """The view of a cluster with these topics, after another view of it."""
+    sizes = {name: facts.partitions for name, facts in topics.items()}
+    return before.listed(sizes).described(topics)
+
+
 def done(snapshot: PairSnapshot, actions) -> PairSnapshot:
     """The snapshot after a cluster that does everything it is told."""
-    target = dict(snapshot.target_topics)
+    target = dict(snapshot.target.topics)
     log = []
     for action in actions:
         match action:
@@ -122,8 +129,7 @@ def done(snapshot: PairSnapshot, actions) -> PairSnapshot:
                 log.append(action.record.tombstone())
     return replace(
         snapshot,
-        target_topics=target,
-        target_names=frozenset(target),
+        target=view_of(target, snapshot.target),
         control=snapshot.control.fold(log),
         misplaced=frozenset(),
     )
@@ -145,10 +151,8 @@ def observed(source, target) -> PairSnapshot:
     return PairSnapshot(
         at_ms=1_000_000,
         aliases=("east", "west"),
-        source_names=frozenset(source),
-        source_topics=dict(source),
-        target_names=frozenset(target),
-        target_topics=dict(target),
+        source=view_of(source),
+        target=view_of(target),
         target_brokers=3,
     )
 
@@ -171,8 +175,7 @@ def test_it_settles_again_after_the_source_changed(pair, source, target, later):
     first = settled(pair, observed(source, target))
     changed = replace(
         first,
-        source_topics=dict(later),
-        source_names=frozenset(later),
+        source=view_of(later, first.source),
         at_ms=first.at_ms + 60_000,
     )
     settled(pair, changed)
@@ -203,20 +206,22 @@ def test_every_active_partition_has_exactly_one_lane_and_exists_on_both_sides(pa
         assert layout.link_of(spec.lane) == spec.link
         for item in spec.work:
             assert item.partition < source[item.topic].partitions
-            assert item.partition < snapshot.target_topics[item.target_topic].partitions
+            assert item.partition < snapshot.target.topics[item.target_topic].partitions
 
 
 @given(pairs(), topics)
 def test_a_target_topic_is_deleted_only_where_deletions_propagate(pair, source):
     first = settled(pair, observed(source, {}))
-    emptied = replace(first, source_topics={}, source_names=frozenset(), at_ms=first.at_ms + 1_000)
+    emptied = replace(first, source=view_of({}, first.source), at_ms=first.at_ms + 1_000)
     warnings_noticed = settled(pair, emptied)
-    assert warnings_noticed.target_names == first.target_names  # not before the grace has passed
+    assert (
+        warnings_noticed.target.sizes.keys() == first.target.sizes.keys()
+    )  # not before the grace has passed
     late = settled(pair, replace(warnings_noticed, at_ms=warnings_noticed.at_ms + 60_000))
     keeps = {flow.link for flow in pair.flows if flow.policy.sync_topics.deletions == "keep"}
     kept = {record.target for record in first.control.topics() if record.link in keeps}
     ever_copied = {record.target for record in first.control.topics() if record.activated}
-    assert first.target_names - late.target_names == ever_copied - kept
+    assert first.target.sizes.keys() - late.target.sizes.keys() == ever_copied - kept
 
 
 blocks = st.lists(st.integers(1, 6), min_size=1, max_size=3)
@@ -256,25 +261,64 @@ def test_checkpoints_end_in_their_new_lane_once_with_nothing_lost(before, after,
     assert plan_moves(stored, new, links) == ()
 
 
-@given(pairs(), st.lists(st.tuples(topics, st.integers(0, 2)), min_size=1, max_size=4), st.data())
-def test_a_remembered_decision_is_the_one_that_would_be_taken_anew(pair, sources, data):
-    remembers = DecisionCache()
-    snapshot = observed({}, {})
-    for source, rounds in sources:
-        snapshot = replace(
-            snapshot, source_topics=dict(source), source_names=frozenset(source),
-            at_ms=snapshot.at_ms + data.draw(st.sampled_from([0, 5_000, 40_000])),
-        )  # fmt: skip
-        for _ in range(rounds + 1):
-            decision = reconcile(pair, snapshot)
-            assert remembers.decide(pair, snapshot) == decision
-            assert remembers.decide(pair, replace(snapshot)) == decision
-            if data.draw(st.booleans()):
-                pause = Pause(
-                    flow=pair.id, topic=data.draw(st.sampled_from(NAMES)), at_ms=1, by="t"
-                )
-                snapshot = replace(snapshot, control=snapshot.control.fold([pause.encode()]))
-            if data.draw(st.booleans()):
-                problem = Problem("GROUP_REFUSED", "group:g", "refused", "look")
-                snapshot = replace(snapshot, warnings_noticed=(problem,))
+@st.composite
+def changes(draw):
+    """One thing that may change between two rounds, as a function of snapshots."""
+    names = st.sampled_from(NAMES)
+    match draw(st.integers(0, 7)):
+        case 0:
+            later = draw(topics)
+            return lambda seen: replace(seen, source=view_of(later, seen.source))
+        case 1:
+            later = draw(topics)
+            return lambda seen: replace(seen, target=view_of(later, seen.target))
+        case 2:
+            pause = Pause(flow="east->west", topic=draw(names), at_ms=1, by="t")
+            return lambda seen: replace(seen, control=seen.control.fold([pause.encode()]))
+        case 3:
+            found = (Problem("GROUP_REFUSED", "group:g", "refused", "look"),)
+            return lambda seen: replace(seen, warnings_noticed=found)
+        case 4:
+            refused = Problem("TARGET_REFUSES", "orders", "no", "look")
+            keys = [f"create:west:{draw(names)}", f"delete:west:east.{draw(names)}"]
+            return lambda seen: replace(seen, refusals=dict.fromkeys(keys, refused))
+        case 5:
+            created = frozenset({draw(names), f"east.{draw(names)}"})
+            return lambda seen: replace(seen, just_created=created, refusals={})
+        case 6:
+            name = draw(names)
+            other = TopicRecord(
+                source="north", link="other", topic=name, target=name, topic_id="x",
+                partitions=1, target_partitions=1, max_message_bytes=1, state="active",
+                activated=True, at_ms=1,
+            )  # fmt: skip
+            entry = draw(st.sampled_from([other.encode(), other.tombstone()]))
+            return lambda seen: replace(seen, control=seen.control.fold([entry]))
+        case _:
+            later_ms = draw(st.sampled_from([5_000, 40_000]))
+            return lambda seen: replace(seen, at_ms=seen.at_ms + later_ms)
+
+
+@given(pairs(), topics, topics, st.lists(st.tuples(changes(), st.booleans()), max_size=8))
+def test_a_decision_from_changes_is_the_one_that_would_be_taken_anew(pair, source, target, rounds):
+    snapshot = observed(source, target)
+    reconciler = Reconciler(TopicSelector(pair, snapshot.aliases))
+    for change, do in rounds:
+        decision = reconcile(pair, snapshot)
+        assert reconciler.decide(snapshot) == decision
+        assert reconciler.decide(replace(snapshot)) == decision
+        if do:
             snapshot = done(snapshot, decision.cluster_actions or decision.actions)
+            assert reconciler.decide(snapshot) == reconcile(pair, snapshot)
+        snapshot = change(snapshot)
+    assert reconciler.decide(snapshot) == reconcile(pair, snapshot)
+
+
+@given(pairs(), topics, topics)
+def test_nothing_is_decided_again_where_nothing_changed(pair, source, target):
+    snapshot = settled(pair, observed(source, target))
+    reconciler = Reconciler(TopicSelector(pair, snapshot.aliases))
+    reconciler.decide(snapshot)
+    taken = reconciler.taken
+    reconciler.decide(replace(snapshot, at_ms=snapshot.at_ms + 5_000))
+    assert reconciler.taken == taken

@@ -9,9 +9,10 @@ from replicator.control.lanes.desired import lane_may_start, lane_specs
 from replicator.control.lanes.layout import decide_layout
 from replicator.control.lanes.throttle_shares import decide_shares
 from replicator.control.reconcile.actions import AlterConfigs, CreateTopic, DeleteTopic, GrowTopic
+from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import reconcile
 from replicator.control.reconcile.permissions import rights_problems
-from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
+from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.records import (
@@ -71,15 +72,19 @@ def facts(partitions=2, topic_id="a", configs=CONFIGS):
     return TopicFacts(topic_id, partitions, 1, configs)
 
 
+def view_of(topics):
+    """The view of a cluster with these topics."""
+    sizes = {name: facts.partitions for name, facts in topics.items()}
+    return ClusterView().listed(sizes).described(topics)
+
+
 def snapshot(source, target=None, records=(), **fields):
     target = target or {}
     return PairSnapshot(
         at_ms=fields.pop("at_ms", 1_000_000),
         aliases=("east", "west"),
-        source_names=frozenset(source),
-        source_topics=source,
-        target_names=frozenset(target),
-        target_topics=target,
+        source=view_of(source),
+        target=view_of(target),
         target_brokers=3,
         control=EMPTY.fold([record.encode() for record in records]),
         **fields,

@@ -13,9 +13,10 @@ from replicator.control.backfill.spark_process import asked_by_controller
 from replicator.control.backfill.stream_partitions import partitions_left_behind, partitions_to_take
 from replicator.control.lanes.desired import lane_specs
 from replicator.control.reconcile.actions import WriteRecord
+from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import reconcile
 from replicator.control.reconcile.initial_backfill import CONTROLLER
-from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
+from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.store.records import (
     BackfillRecord,
     Block,
@@ -158,9 +159,10 @@ def test_a_lane_reads_checkpoints_again_when_somebody_else_wrote_one(old, new, o
 
 def snapshot(state, **fields):
     source = {"orders": TopicFacts("a", 3, 1)}
+    sizes = {name: facts.partitions for name, facts in source.items()}
     return PairSnapshot(
-        at_ms=1, aliases=("east", "west"), source_names=frozenset(source), source_topics=source,
-        target_names=frozenset(source), target_topics={"orders": TopicFacts("b", 3, 1)},
+        at_ms=1, aliases=("east", "west"), source=ClusterView().listed(sizes).described(source),
+        target=ClusterView().listed(sizes).described({"orders": TopicFacts("b", 3, 1)}),
         target_brokers=1, control=state, **fields,
     )  # fmt: skip
 

@@ -51,26 +51,26 @@ def estimate_backfill(
     """What each topic still has to copy; topics that are caught up are left out."""
     name = checkpoints_topic(plan.topology, pair.source.alias)
     checkpoints: dict[TopicPartition, Checkpoint] = {}
-    if name in snapshot.target_names:
+    if name in snapshot.target.sizes:
         checkpoints = read_checkpoints(plan.topology, pair, client_id=CLIENT_ID)
     wanted = [
         one
-        for one in selected_topics(pair, snapshot.source_names, snapshot.aliases)
+        for one in selected_topics(pair, snapshot.source.sizes, snapshot.aliases)
         if one.problem is None
-        and one.topic in snapshot.source_topics
+        and one.topic in snapshot.source.topics
         and not is_canary_topic(one.topic)
     ]
     keys = [
         (one.topic, number)
         for one in wanted
-        for number in range(snapshot.source_topics[one.topic].partitions)
+        for number in range(snapshot.source.topics[one.topic].partitions)
     ]
     starts = source.known_offsets(keys, "earliest")
     ends = source.known_offsets(keys, "latest")
     left: dict[str, int] = {}
     behind: list[TopicPartition] = []
     for one in wanted:
-        for number in range(snapshot.source_topics[one.topic].partitions):
+        for number in range(snapshot.source.topics[one.topic].partitions):
             key = (one.topic, number)
             backlog = _backlog(one.flow.policy.start_from.kind, key, checkpoints, starts, ends)
             left[one.topic] = left.get(one.topic, 0) + backlog

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
@@ -29,8 +29,8 @@ from replicator.control.reconcile.actions import (
     EraseRecord,
     WriteRecord,
 )
-from replicator.control.reconcile.decide import Decision
-from replicator.control.reconcile.decision_cache import DecisionCache
+from replicator.control.reconcile.decide import Decision, Reconciler
+from replicator.control.reconcile.topic_selection import TopicSelector
 from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.follower import ControlLog, WholeControl
@@ -52,6 +52,9 @@ UNSEEN_SECONDS = 0.2
 SIGHT_LOOKS = 20
 SIGHT_SECONDS = 0.05
 """How often, and how far apart, a round looks for the topics it created: a second in all."""
+
+PIECE = 200
+"""Lines logged in a row on the event loop: about 10 ms."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -107,14 +110,17 @@ class PairController:
         self._noticed = warnings_noticed
         self._target_admin = target_admin
         self._admins = (source_admin, target_admin)
-        self._observer = Observer(plan, pair, source_admin, target_admin, clock, client_id)
-        self._settled = DecisionCache()
+        selector = TopicSelector(pair, [str(cluster.alias) for cluster in plan.clusters])
+        self._observer = Observer(
+            plan, selector, source_admin, target_admin, clock=clock, client_id=client_id
+        )
+        self._reconciler = Reconciler(selector)
         self._executor = Executor(target_admin)
         self._keeper = ShareKeeper(plan, pair, source_admin, client_id)
         self._control_topic = control_topic(plan.topology)
         self._writer: ControllerWriter | None = None
         self._wake = asyncio.Event()
-        self._aftermath = RecentResults(clock)
+        self._recent = RecentResults(clock)
         self._writing = asyncio.Lock()
         self.begun = asyncio.Event()
         """Set once a round is done: from then on there is a pen to write with."""
@@ -202,12 +208,12 @@ class PairController:
                 decision.cluster_actions, progress=lambda action: self._progress(action.reason)
             )
             actions.extend(outcome.done)
-            self._aftermath.remember(created=outcome.created, refusals=outcome.refusals)
-            for done in outcome.done:
+            self._recent.remember(created=outcome.created, refusals=outcome.refusals)
+            async for done in _in_pieces(outcome.done):
                 LOGGER.info("done", flow=self.pair.id, action=done.identity, reason=done.reason)
             await finished(self._await_sight, frozenset(outcome.created))
             decision = await self._decide(control, all_settings=True)
-        if self._aftermath.created:
+        if self._recent.created:
             self._soon()
         for action in decision.actions:
             if isinstance(action, ArrangeLanes):
@@ -220,7 +226,7 @@ class PairController:
         if writes:
             control = await self._alone(self._write, writer, writes, control)
             actions.extend(writes)
-            for write in writes:
+            async for write in _in_pieces(writes):
                 self._progress(write.reason)
                 LOGGER.info("recorded", flow=self.pair.id, reason=write.reason)
         return RoundResult(decision, tuple(actions), control)
@@ -257,15 +263,18 @@ class PairController:
             self._writer = None
 
     async def _decide(self, control: ControlState, *, all_settings: bool) -> Decision:
-        snapshot = await finished(
-            self._observer.observe,
+        """In a thread: to go through many topics would hold up every task of the loop."""
+        return await finished(self._observe_and_decide, control, all_settings=all_settings)
+
+    def _observe_and_decide(self, control: ControlState, *, all_settings: bool) -> Decision:
+        snapshot = self._observer.observe(
             control,
-            refusals=self._aftermath.refusals,
-            just_created=self._aftermath.created,
+            refusals=self._recent.refusals,
+            just_created=self._recent.created,
             all_settings=all_settings,
         )
-        self._aftermath.seen(snapshot.target_names)
-        return self._settled.decide(self.pair, replace(snapshot, warnings_noticed=self._noticed()))
+        self._recent.seen(snapshot.target.sizes)
+        return self._reconciler.decide(replace(snapshot, warnings_noticed=self._noticed()))
 
     async def _controller_writer(self) -> ControllerWriter:
         if self._writer is not None and self._writer.spent:
@@ -354,3 +363,11 @@ class PairController:
     def _soon(self) -> None:
         """A created topic is not visible yet: look again in a moment, not at the next interval."""
         asyncio.get_running_loop().call_later(UNSEEN_SECONDS, self._wake.set)
+
+
+async def _in_pieces(items: Sequence[T]) -> AsyncIterator[T]:
+    """The items, with room for the loop's other tasks every so many: a first round logs thousands."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % PIECE == 0:
+            await asyncio.sleep(0)

@@ -8,9 +8,10 @@ from replicator.clock import Clock
 from replicator.control.backfill.estimate import BackfillEstimate, estimate_backfill
 from replicator.control.observe.observer import Observer
 from replicator.control.reconcile.actions import PlannedChange
-from replicator.control.reconcile.decide import Decision, reconcile
+from replicator.control.reconcile.decide import Decision, Reconciler
 from replicator.control.reconcile.permissions import missing_rights
 from replicator.control.reconcile.snapshot import PairSnapshot
+from replicator.control.reconcile.topic_selection import TopicSelector
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
@@ -127,12 +128,13 @@ def _pair(
             return PairForecast(
                 pair, problems=tuple(_problem(item) for item in conflicts), compared=False
             )
-        observer = Observer(plan, pair, source, target, clock, CLIENT_ID)
+        selector = TopicSelector(pair, [str(cluster.alias) for cluster in plan.clusters])
+        observer = Observer(plan, selector, source, target, clock=clock, client_id=CLIENT_ID)
         control = states[pair.target.alias] or EMPTY
         snapshot = observer.observe(
             control, refusals={}, just_created=frozenset(), all_settings=True
         )
-        decision = reconcile(pair, snapshot)
+        decision = Reconciler(selector).decide(snapshot)
         problems = [problem for found in decision.problems.values() for problem in found]
         problems.extend(missing_rights(plan, pair, source, target, snapshot))
         acls = AclSync(plan, pair, source=source, target=target).look()
@@ -209,7 +211,7 @@ def _own_topics(
             f"records of {pair.id} that cannot be copied",
         ),
     ):
-        if name not in snapshot.target_names:
+        if name not in snapshot.target.sizes:
             target = pair.target.alias
             yield PlannedChange(target, "create-topic", name, None, f"{size} partitions", reason)
 

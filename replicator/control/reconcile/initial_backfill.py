@@ -6,7 +6,7 @@ told to copy what Spark is to copy.
 
 from collections.abc import Iterable, Mapping
 
-from replicator.control.reconcile.snapshot import TopicFacts
+from replicator.control.reconcile.cluster_view import TopicFacts
 from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState

@@ -23,11 +23,11 @@ def missing_rights(
     """Asks both clusters and names each missing right with its resource."""
     aliases = [cluster.alias for cluster in plan.clusters]
     wanted = [
-        one for one in selected_topics(pair, snapshot.source_names, aliases) if one.problem is None
+        one for one in selected_topics(pair, snapshot.source.sizes, aliases) if one.problem is None
     ]
     readable = _operations(source, {one.topic for one in wanted})
-    writable = _operations(target, {one.target for one in wanted} & snapshot.target_names)
-    created = [one.target for one in wanted if one.target not in snapshot.target_names]
+    writable = _operations(target, {one.target for one in wanted} & snapshot.target.sizes.keys())
+    created = [one.target for one in wanted if one.target not in snapshot.target.sizes]
     asked = created or any(flow.policy.sync_acls for flow in pair.flows)
     cluster = target.describe_cluster().authorized_operations if asked else frozenset[str]()
     return rights_problems(

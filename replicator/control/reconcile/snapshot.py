@@ -3,19 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from replicator.control.reconcile.cluster_view import ClusterView
 from replicator.control.store.state import EMPTY, ControlState
-from replicator.policy.topic_config import ConfigValue
 from replicator.problem import Problem
-
-
-@dataclass(frozen=True, slots=True)
-class TopicFacts:
-    """One topic of one cluster; ``configs`` is None when they were not asked for this time."""
-
-    topic_id: str
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, ConfigValue] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +15,22 @@ class PairSnapshot:
     Attributes:
         at_ms: when it was taken, milliseconds since the epoch.
         aliases: all aliases of the topology.
-        source_names: every topic of the source.
-        source_topics: those that flows take.
-        target_names: every topic of the target.
-        target_topics: those that flows write.
+        source: topics of the source; facts of those that flows take.
+        target: topics of the target; facts of those that flows write.
         target_brokers: how many brokers the target has.
         control: the control topic of the target.
         misplaced: source topics whose checkpoints stand outside their lanes.
         checkpoints_exist: whether anything was ever checkpointed for the pair.
         refusals: what brokers refused lately, by identity of the action.
-        noticed: what the controller's duties found wrong.
+        warnings_noticed: what the controller's periodic tasks found wrong.
         histories: bytes of source partitions with records, of topics that may begin in bulk.
         just_created: target topics created so recently that metadata may not show them yet.
     """
 
     at_ms: int
     aliases: tuple[str, ...]
-    source_names: frozenset[str]
-    source_topics: Mapping[str, TopicFacts]
-    target_names: frozenset[str]
-    target_topics: Mapping[str, TopicFacts]
+    source: ClusterView
+    target: ClusterView
     target_brokers: int
     control: ControlState = EMPTY
     misplaced: frozenset[str] = frozenset()

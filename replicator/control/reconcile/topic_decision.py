@@ -7,8 +7,9 @@ copies is never created again in silence; a refusal of one topic leaves all othe
 from dataclasses import dataclass, replace
 
 from replicator.control.reconcile.actions import AlterConfigs, ClusterAction, CreateTopic, GrowTopic
+from replicator.control.reconcile.cluster_view import TopicFacts
 from replicator.control.reconcile.config_drift import config_findings
-from replicator.control.reconcile.snapshot import PairSnapshot, TopicFacts
+from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.control.store.records import TopicRecord, problem_part
 from replicator.policy.topic_config import (
@@ -38,7 +39,7 @@ def decide_topic(
 ) -> TopicDecision:
     """Compares one wanted topic with the target and with its record."""
     held = snapshot.control.topic(wanted.flow.source, wanted.flow.link, wanted.topic)
-    target = snapshot.target_topics.get(wanted.target)
+    target = snapshot.target.topics.get(wanted.target)
     if held is not None and held.activated and held.target != wanted.target:
         return _refused(
             replace(wanted, target=held.target), source, held, snapshot,
@@ -55,7 +56,7 @@ def decide_topic(
 def _missing(
     wanted: SelectedTopic, source: TopicFacts, held: TopicRecord | None, snapshot: PairSnapshot
 ) -> TopicDecision:
-    if wanted.target in snapshot.target_names or wanted.target in snapshot.just_created:
+    if wanted.target in snapshot.target.sizes or wanted.target in snapshot.just_created:
         return TopicDecision(record=held)  # it is there, the answer about it is not yet
     if held is not None and held.activated and held.target == wanted.target:
         problem = Problem(

@@ -1,8 +1,9 @@
 """Which source topics a pair wants on the target, and under which names. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+from replicator.control.reconcile.cluster_view import ClusterView
 from replicator.identifiers import canary_topic
 from replicator.policy.naming import name_problem, target_name
 from replicator.policy.selection import select_topics, topic_priority
@@ -25,6 +26,55 @@ class SelectedTopic:
     def key(self) -> tuple[str, str]:
         """Link and source topic."""
         return self.flow.link, self.topic
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSelection:
+    """The selected topics of a pair, and where to find one of them.
+
+    Attributes:
+        topics: in the order in which they are decided.
+        places: index in ``topics`` by source topic.
+        targets: source topics by the target topic that they would become.
+    """
+
+    topics: tuple[SelectedTopic, ...]
+    places: Mapping[str, int] = field(init=False)
+    targets: Mapping[str, tuple[str, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        targets: dict[str, tuple[str, ...]] = {}
+        for one in self.topics:
+            targets[one.target] = (*targets.get(one.target, ()), one.topic)
+        places = {one.topic: place for place, one in enumerate(self.topics)}
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "targets", targets)
+
+    def get(self, topic: str) -> SelectedTopic | None:
+        """The selected topic of that name at the source."""
+        place = self.places.get(topic)
+        return None if place is None else self.topics[place]
+
+
+class TopicSelector:
+    """Selects the topics of one pair anew only when the names at the source have changed."""
+
+    def __init__(self, pair: PairPlan, aliases: Collection[str]) -> None:
+        self.pair = pair
+        self._aliases = aliases
+        self._names: frozenset[str] | None = None
+        self._version = -1
+        self._selection = TopicSelection(())
+
+    def select(self, source: ClusterView) -> TopicSelection:
+        """The selection from the topics of the source; the same object while it holds."""
+        if self._names is not None and source.version == self._version:
+            return self._selection
+        self._version = source.version
+        if self._names is None or source.sizes.keys() != self._names:
+            self._names = frozenset(source.sizes)
+            self._selection = TopicSelection(selected_topics(self.pair, self._names, self._aliases))
+        return self._selection
 
 
 def selected_topics(
