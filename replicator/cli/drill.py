@@ -98,13 +98,13 @@ def run(
     signal.signal(signal.SIGTERM, _interrupt)
     _only_warnings()
     if sandbox or plan is None:
-        stored = run_in_sandbox(wanted, original, place=place, clock=clock, tell=_tell)
+        stored = run_in_sandbox(wanted, original, place=place, clock=clock, notify=_notify)
     else:
         question = f"This drill really {_DOES[wanted.kind]} of link '{wanted.link}'. Go ahead?"
         if not confirm(question, yes=yes):
             say("Nothing was changed.")
             return REFUSED
-        stored = run_on_link(wanted, plan, place=place, clock=clock, tell=_tell)
+        stored = run_on_link(wanted, plan, place=place, clock=clock, notify=_notify)
     render(stored.report, output, text=_text(stored))
     if stored.report["aborted"] == "interrupt":
         return INTERRUPTED
@@ -238,7 +238,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _tell(step: str, result: str) -> None:
+def _notify(step: str, result: str) -> None:
     say(f"{step}: {result}" if result else f"{step} ...")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from replicator.clock import Clock
 from replicator.control.roles.read import in_force
 from replicator.control.store.drills import write_drill
-from replicator.drill.environment.environment import Environment, Tell
+from replicator.drill.environment.environment import Environment, Notify
 from replicator.drill.environment.link_environment import LinkEnvironment, refuse_what_cannot_be
 from replicator.drill.environment.sandbox import Sandbox
 from replicator.drill.execution.execution import Execution
@@ -25,13 +25,13 @@ from replicator.drill.report.page import draw_page
 from replicator.drill.report.report import Run, digest, make_report
 from replicator.topology.plan import Plan
 
-HASTY_SECONDS = 20.0
-"""How long what is under way is waited for after a drill was aborted: somebody wants to be done."""
+ABORTED_SETTLE_SECONDS = 20.0
+"""How long records in flight are waited for after a drill was aborted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where reports go and who is asked for."""
+    """Where reports go, and who runs the drill."""
 
     reports: Path
     by: str = ""
@@ -43,26 +43,26 @@ def run_in_sandbox(
     *,
     place: Place,
     clock: Clock,
-    tell: Tell,
+    notify: Notify,
 ) -> Stored:
-    """Plays the drill on clusters of its own and stores the report.
+    """Runs the drill on temporary local clusters and stores the report.
 
     Args:
-        drill: what is rehearsed.
+        drill: the drill.
         original: the operator's topology document, whose link is rehearsed; None for a plain one.
         place: where the report goes.
         clock: time as a dependency.
-        tell: hears of every step.
+        notify: called as each step begins and ends.
 
     Raises:
         ReplicatorError: clusters or workers did not start; there is no report then.
     """
-    with Sandbox(drill, original, clock=clock, tell=tell) as ground:
-        return execute_on(ground, drill, place=place, clock=clock, tell=tell)
+    with Sandbox(drill, original, clock=clock, notify=notify) as environment:
+        return execute_on(environment, drill, place=place, clock=clock, notify=notify)
 
 
-def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, tell: Tell) -> Stored:
-    """Plays the drill on the real link and stores the report; nobody is asked any more.
+def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, notify: Notify) -> Stored:
+    """Runs the drill on the real link and stores the report; asks no more questions.
 
     Raises:
         RefusedError: this drill cannot be run on a real link; nothing was touched.
@@ -70,52 +70,54 @@ def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, tell: T
     """
     now = in_force(plan)
     refuse_what_cannot_be(drill, now)
-    with LinkEnvironment(drill, now, file_plan=plan, clock=clock, tell=tell) as ground:
-        stored = execute_on(ground, drill, place=place, clock=clock, tell=tell)
+    with LinkEnvironment(drill, now, file_plan=plan, clock=clock, notify=notify) as environment:
+        stored = execute_on(environment, drill, place=place, clock=clock, notify=notify)
     for alias, reason in write_drill(plan, digest(stored.report)).items():
-        tell("digest", f"not written into the control topic of {alias}: {reason}")
+        notify("digest", f"not written into the control topic of {alias}: {reason}")
     return stored
 
 
 def execute_on(
-    ground: Environment, drill: Drill, *, place: Place, clock: Clock, tell: Tell
+    environment: Environment, drill: Drill, *, place: Place, clock: Clock, notify: Notify
 ) -> Stored:
-    """Plays the drill on a ground and stores the report, also of one that was ended early.
+    """Runs the drill in an environment and stores the report, also of one that ended early.
 
     Raises:
-        ReplicatorError: the ground could not be made ready; there is no report then.
-        KeyboardInterrupt: before anything was broken, or once more while the report is made.
+        ReplicatorError: the environment could not be set up; there is no report then.
+        KeyboardInterrupt: before the fault began, or a second one while the report is made.
     """
-    steps = StepLog(clock, tell=tell)
+    steps = StepLog(clock, notify=notify)
     with steps.step("set-up") as outcome:
-        scene = ground.ready()
+        scene = environment.ready()
         outcome.result = f"{scene.pair.id} copies {scene.topic}"
     traffic = Traffic(scene, drill.load)
     try:
-        play = Execution(drill, scene, ground=ground, traffic=traffic, steps=steps, clock=clock)
-        played = play.run()
+        execution = Execution(
+            drill, scene, environment=environment, traffic=traffic, steps=steps, clock=clock
+        )
+        executed = execution.run()
         with steps.step("both sides are read and compared") as outcome:
             settled = settle(
                 scene,
                 traffic.events,
                 loss_accepted=drill.kind == "failover",
-                group_moved=bool(played.moved_at),
-                timeout_seconds=HASTY_SECONDS if played.aborted else SETTLE_SECONDS,
+                group_moved=bool(executed.moved_at),
+                timeout_seconds=ABORTED_SETTLE_SECONDS if executed.aborted else SETTLE_SECONDS,
             )
             outcome.result = "clean" if settled.report.clean else ", ".join(settled.report.names())
     finally:
         troubles = traffic.close()
-    played.trouble = "; ".join(filter(None, (played.trouble, *troubles)))
+    executed.trouble = "; ".join(filter(None, (executed.trouble, *troubles)))
     arrivals = traffic.watcher.arrivals()
-    seen = Seen(drill, scene, played, settled, arrivals, traffic.watcher.partitions)
+    seen = Seen(drill, scene, executed, settled, arrivals, traffic.watcher.partitions)
     run = Run(
         id=_new_id(drill, clock),
         by=place.by or getpass.getuser(),
         drill=drill,
         scene=scene,
-        played=played,
+        executed=executed,
         settled=settled,
-        figures=measure(seen),
+        metrics=measure(seen),
         steps=steps.steps,
         arrivals=arrivals,
     )

@@ -1,4 +1,4 @@
-"""Where a drill takes place: what plays need of a sandbox or of a real link alike."""
+"""What a drill needs of its environment, be it a sandbox or a real link."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,17 +20,17 @@ class Scene:
         pair: the flow's clusters.
         link: name of the link.
         source: where applications write at first.
-        target: the other side.
-        behind: both clusters by alias as the judge reads them, around any fault.
+        target: the other cluster.
+        behind: both clusters by alias as the checker reads them, not affected by any fault.
         topic: on the source.
         copy: its name on the target.
-        naming: for the judge.
+        naming: for the checker.
         group: the consumer group of the drill.
-        real: whether these are clusters of somebody.
-        fenced_by_word: whether a switchover counts on its writers being stopped by somebody: the
-            drill's own are then stopped when it says so.
-        starts: by cluster, where a topic that others use ended when the drill began; empty for one
-            of the drill's own.
+        real: whether this is a real link.
+        fenced_by_word: whether a switchover relies on the operator to stop writers: the drill's own
+            are then stopped when its fence step begins.
+        starts: by cluster, where a topic that others use ended when the drill began; empty where
+            the drill has a topic of its own.
     """
 
     plan: Plan
@@ -49,36 +49,36 @@ class Scene:
 
     @property
     def shared(self) -> bool:
-        """Whether others write to the topic too: then only the drill's own records are judged."""
+        """Whether others write to the topic too: then only the drill's own records are checked."""
         return bool(self.starts)
 
 
 class Environment(Protocol):
-    """One place for one drill."""
+    """The environment of one drill."""
 
     def ready(self) -> Scene:
-        """Makes everything that is needed and waits until records cross.
+        """Sets everything up and waits until records are copied.
 
         Raises:
-            ReplicatorError: it did not come about.
+            ReplicatorError: it could not be set up.
         """
         ...
 
     @property
     def clears_fault(self) -> bool:
-        """Whether the fault is ended by the drill; a killed worker stays dead."""
+        """Whether the drill can clear the fault; a killed worker stays dead."""
         ...
 
     def aim(self) -> None:
-        """Finds what will be broken, so that breaking it takes no time."""
+        """Chooses the target of the fault, so that injecting it takes no time."""
         ...
 
     def inject_fault(self) -> str:
-        """Begins the fault; returns once it is in force, with what was done."""
+        """Injects the fault; returns once it is in force, with what was done."""
         ...
 
     def clear_fault(self) -> str:
-        """Ends the fault; returns what was done."""
+        """Clears the fault; returns what was done."""
         ...
 
     def change_roles(self, *, on_step: OnStep) -> TransitionReport:
@@ -90,16 +90,16 @@ class Environment(Protocol):
         ...
 
     def check(self, *, last_write_at: float) -> None:
-        """Looks whether the drill may go on.
+        """Checks the abort conditions.
 
         Args:
             last_write_at: wall-clock seconds of the newest acknowledged write, 0 before any.
 
         Raises:
-            AbortedError: a condition to abort is met, or a worker ended by itself.
+            AbortedError: an abort condition is met, or a worker ended unexpectedly.
         """
         ...
 
 
-Tell = Callable[[str, str], None]
-"""Hears of a step: its name, and what came of it (empty when it begins)."""
+Notify = Callable[[str, str], None]
+"""Called with a step's name and its result (empty when it begins)."""

@@ -1,6 +1,6 @@
-"""A drill on the real link: a topic and a group of its own, the operator's programs as faults.
+"""A drill on a real link: with a topic and a group of its own, and the operator's programs as faults.
 
-Whatever was begun is ended: the program that ends a fault runs also when the drill is aborted.
+The program that ends a fault runs in any case, also when the drill is aborted.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from replicator.clock import Clock
 from replicator.control.status.collect import collect_status
-from replicator.drill.environment.environment import Scene, Tell
+from replicator.drill.environment.environment import Notify, Scene
 from replicator.drill.environment.scene import link_of, naming_of, pair_of
 from replicator.drill.file.abort_conditions import StatusLook, Watch, look_at
 from replicator.drill.file.errors import AbortedError
@@ -37,14 +37,14 @@ COMMAND_SECONDS = 300.0
 
 
 class LinkEnvironment:
-    """See ``replicator.drill.environment.environment.Ground``; a context manager that takes its own topic away again.
+    """An ``Environment`` on a real link; a context manager that deletes its own topic.
 
     Args:
-        drill: what is rehearsed.
+        drill: the drill.
         plan: the topology with its flows as roles have them now.
         file_plan: the topology as the file has it, which role changes start from.
         clock: time as a dependency.
-        tell: hears of what is set up and taken away.
+        notify: called with what is set up and deleted.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class LinkEnvironment:
         *,
         file_plan: Plan,
         clock: Clock,
-        tell: Tell,
+        notify: Notify,
     ) -> None:
         self._drill = drill
         self._plan = plan
         self._file_plan = file_plan
         self._clock = clock
-        self._tell = tell
+        self._notify = notify
         self._pair = pair_of(plan, drill.link, drill.flow)
         self._run = secrets.token_hex(3)
         self._watch: Watch | None = None
@@ -78,7 +78,7 @@ class LinkEnvironment:
         self._stack.close()
 
     def ready(self) -> Scene:
-        """Makes the drill's own topic and waits until the link copies it."""
+        """Creates the drill's own topic and waits until the link copies it."""
         plan, pair, link = self._plan, self._pair, self._drill.link
         naming = naming_of(plan, link)
         own = own_topic(self._drill.name, self._run)
@@ -121,7 +121,7 @@ class LinkEnvironment:
         return bool(self._drill.fault.end)
 
     def aim(self) -> None:
-        """The operator's program knows what to break."""
+        """The operator's program chooses the target of the fault."""
 
     def inject_fault(self) -> str:
         """Runs the operator's program that begins the fault."""
@@ -150,7 +150,7 @@ class LinkEnvironment:
         )
 
     def check(self, *, last_write_at: float) -> None:
-        """Looks at the link; raises AbortedError where a condition to abort is met."""
+        """Checks the link; raises AbortedError where an abort condition is met."""
         if self._watch is not None:
             self._watch.check(last_write_at=last_write_at)
 
@@ -162,12 +162,12 @@ class LinkEnvironment:
             error = admin.create_topics([spec])[topic]
         if error is not None:
             raise error
-        self._tell("topic", f"{topic} with {partitions} partitions, taken away afterwards")
+        self._notify("topic", f"{topic} with {partitions} partitions, deleted afterwards")
         for cluster, name in ((self._pair.source, topic), (self._pair.target, copy)):
             self._stack.callback(functools.partial(self._delete, cluster, name))
 
     def _ends(self, topics: Mapping[ClusterPlan, str]) -> dict[str, dict[tuple[str, int], int]]:
-        """Where a topic that others use ends on both sides, so that it is not read from its start."""
+        """Where a topic that others use ends on both clusters, so that it is not read from its start."""
         found = {}
         for cluster, topic in topics.items():
             with ClusterAdmin(cluster, client_id=CLIENT_ID) as admin:
@@ -183,7 +183,9 @@ class LinkEnvironment:
         except ReplicatorError as error:
             failed = error
         if failed is not None:
-            self._tell("topic", f"{name} is left on {cluster.alias}: {failed.message}")
+            self._notify(
+                "topic", f"{name} could not be deleted on {cluster.alias}: {failed.message}"
+            )
 
     def _copies(self, flow: str, topic: str) -> bool:
         status: Any = collect_status(self._plan, flow=flow, clock=self._clock)
@@ -199,7 +201,7 @@ class LinkEnvironment:
 
 
 def refuse_what_cannot_be(drill: Drill, plan: Plan) -> None:
-    """What a real link cannot be drilled with; nothing was touched yet.
+    """Refuses drills that a real link cannot run, before anything is touched.
 
     Raises:
         RefusedError: with what to change.
@@ -213,13 +215,13 @@ def refuse_what_cannot_be(drill: Drill, plan: Plan) -> None:
     link = link_of(plan, drill.link)
     if drill.kind in ROLE_KINDS and link.shape != "active-passive":
         raise RefusedError(
-            f"link '{drill.link}' is {link.shape}: its sides have no roles to change",
+            f"link '{drill.link}' is {link.shape}: its clusters have no roles to change",
             subject=f"drill {drill.name}",
             remedy="Name an active-passive link.",
         )
     if not link.flows:
         raise RefusedError(
-            f"nothing flows over link '{drill.link}' now: its role is being changed, or in conflict",
+            f"no flow of link '{drill.link}' runs now: its role is being changed, or in conflict",
             subject=f"drill {drill.name}",
             remedy="Look at 'replicator status' and finish that first.",
         )
@@ -240,7 +242,7 @@ def _fenced_by_brokers(plan: Plan, link: str) -> bool:
 
 
 def own_topic(drill: str, run: str) -> str:
-    """Name of the topic that one run of a drill makes and takes away."""
+    """Name of the topic that one run of a drill creates and deletes."""
     return f"{OWN_TOPICS}.{drill}.{run}"
 
 

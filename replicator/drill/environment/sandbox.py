@@ -1,4 +1,4 @@
-"""A drill on clusters of its own: local brokers behind fault proxies, workers, nothing left behind."""
+"""A drill on temporary local clusters behind fault proxies, with workers; nothing is left behind."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from replicator.clock import Clock
 from replicator.control.status.collect import collect_status
-from replicator.drill.environment.environment import Scene, Tell
+from replicator.drill.environment.environment import Notify, Scene
 from replicator.drill.environment.sandbox_topology import TOPIC, sandbox_clusters, sandbox_topology
 from replicator.drill.environment.scene import naming_of, pair_of
 from replicator.drill.file.errors import AbortedError
@@ -37,7 +37,7 @@ GROUPS_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A cluster as applications beside it see it: around the network that a drill cuts."""
+    """A cluster as applications near it see it: not through the network that a drill cuts."""
 
     cluster: LocalCluster
 
@@ -47,7 +47,7 @@ class Beside:
         return self.cluster.name
 
     def client_settings(self, user: str | None = None) -> dict[str, str]:  # noqa: ARG002
-        """The way that no fault is on."""
+        """The connection that no fault affects."""
         return self.cluster.admin_settings()
 
     def admin_settings(self) -> dict[str, str]:
@@ -56,22 +56,22 @@ class Beside:
 
 
 class Sandbox:
-    """See ``replicator.drill.environment.environment.Ground``; a context manager that takes everything away again.
+    """An ``Environment`` on local clusters; a context manager that removes everything again.
 
     Args:
-        drill: what is rehearsed.
+        drill: the drill.
         original: the operator's topology document, or None for a plain link.
         clock: time as a dependency.
-        tell: hears what is being set up.
+        notify: called with what is being set up.
     """
 
     def __init__(
-        self, drill: Drill, original: Mapping[str, Any] | None, *, clock: Clock, tell: Tell
+        self, drill: Drill, original: Mapping[str, Any] | None, *, clock: Clock, notify: Notify
     ) -> None:
         self._drill = drill
         self._original = original
         self._clock = clock
-        self._tell = tell
+        self._notify = notify
         self._stack = contextlib.ExitStack()
         self._clusters: dict[str, LocalCluster] = {}
         self._workers: list[WorkerProcess] = []
@@ -95,7 +95,7 @@ class Sandbox:
         directory = Path(tempfile.mkdtemp(prefix="replicator-drill-"))
         self._stack.callback(shutil.rmtree, directory, ignore_errors=True)
         aliases = sandbox_clusters(self._drill, self._original)
-        self._tell("boot", f"{' and '.join(aliases)}: real brokers on this machine")
+        self._notify("boot", f"{' and '.join(aliases)}: real brokers on this machine")
         for alias in aliases:
             cluster = self._clusters[alias] = LocalCluster(alias, proxied=True)
             self._stack.callback(cluster.stop)
@@ -109,7 +109,7 @@ class Sandbox:
         plan = require_plan(self._file)
         for number in range(1, self._drill.fault.workers + 1):
             self._start_worker(f"worker-{number}", directory)
-        self._tell("workers", f"{len(self._workers)} started")
+        self._notify("workers", f"{len(self._workers)} started")
         pair = pair_of(plan, self._drill.link, f"{source.name}->{target.name}")
         wait_until(
             lambda: self._copies(plan, pair.id),
@@ -151,7 +151,7 @@ class Sandbox:
         if self._drill.kind == "worker-crash":
             victim = self._target_worker or self._workers[0]
             self._dead.add(victim.name)
-            # Its lane processes with it, as if the machine was lost.
+            # Its lane processes with it, as if the machine were lost.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(victim.pid, signal.SIGKILL)
             victim.kill()
@@ -165,7 +165,7 @@ class Sandbox:
             cluster.proxy.cut()
             return f"connections to {cluster.name} are reset and refused"
         cluster.proxy.black_hole()
-        return f"bytes to and from {cluster.name} vanish, nobody is told"
+        return f"bytes to and from {cluster.name} are dropped silently"
 
     def clear_fault(self) -> str:
         """Heals the network or restarts the brokers."""

@@ -1,4 +1,4 @@
-"""The topology of a sandbox: the link as the operator's file has it, on clusters of its own. Pure."""
+"""The topology of a sandbox: the operator's link, on the sandbox's clusters. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ SANDBOX_CLUSTERS = ("east", "west")
 TOPOLOGY = "drill"
 TOPIC = "drill.orders"
 
-# What would touch the world outside, cannot hold on one broker, or is the sandbox's own to say.
+# Left out: what reaches outside, what one broker cannot do, and what the sandbox decides itself.
 _DROPPED = ("hooks", "fencing", "bulkSync", "runtime", "topics", "groups", "startFrom")
 _PLAIN: Mapping[str, Any] = {
     "topics": {"include": [TOPIC]},
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 def sandbox_clusters(drill: Drill, original: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Aliases of the clusters to boot, source first.
 
-    The link's own where there is a topology, so that what the report names is what people know.
+    The link's own aliases where there is a topology, so that the report names clusters as operators do.
     """
     if drill.flow:
         return tuple(map(str, parse_flow_id(drill.flow)))

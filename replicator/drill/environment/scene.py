@@ -27,7 +27,7 @@ def pair_of(plan: Plan, link: str, flow: str) -> PairPlan:
 
 
 def naming_of(plan: Plan, link: str) -> Naming:
-    """Names of topics on targets, in the words of the judge."""
+    """Names of topics on targets, as the checker takes them."""
     found = link_of(plan, link)
     policy = (*found.flows, *found.standby)[0].policy
 

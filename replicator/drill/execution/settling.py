@@ -1,4 +1,4 @@
-"""The end of a drill: both sides are read to their ends, and what is found completes the history."""
+"""The end of a drill: both clusters are read to their ends, and the records found complete the history."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _NOT_YET_THERE = {Anomaly.LOST, Anomaly.UNSEEN_TAIL}
 
 @dataclass(frozen=True, slots=True)
 class SettledCopies:
-    """The whole history, the judge's word over it, and what kept it from being read in full."""
+    """The whole history, the checker's report on it, and why it could not be read in full."""
 
     events: Sequence[Event]
     report: Report
@@ -35,11 +35,11 @@ def settle(
     group_moved: bool = True,
     timeout_seconds: float = SETTLE_SECONDS,
 ) -> SettledCopies:
-    """Waits until everything is where it belongs and the group has read it, then judges all of it.
+    """Waits until every record has arrived and the group has read it, then checks the whole history.
 
-    Where a loss was accepted, what is missing is not waited for; nor is a group that was never moved to
-    the other side. A link that stays down ends the wait at its deadline; the history is judged as it is
-    then.
+    Missing records are not waited for where a loss was accepted, nor is a group that was never moved to
+    the other cluster. A link that stays down ends the wait at its deadline; the history is checked as
+    it is then.
     """
     last: list[SettledCopies] = []
 
@@ -52,7 +52,7 @@ def settle(
         wait_until(
             done,
             timeout_seconds=timeout_seconds,
-            describe="everything to be where it belongs",
+            describe="every record to arrive",
             interval_seconds=LOOK_SECONDS,
         )
     except NotInTimeError:
@@ -77,18 +77,18 @@ def _look(scene: Scene, written: list[Event]) -> SettledCopies:
 
 
 def _missing(report: Report) -> bool:
-    """Whether something has not arrived that nobody has given up."""
+    """Whether a record is missing whose loss is not tolerated."""
     return any(each.anomaly in _NOT_YET_THERE and not each.tolerated for each in report.findings)
 
 
 def _read_to_end(scene: Scene, events: Sequence[Event]) -> bool:
     """Whether the group was given the last record of every partition it moved to."""
-    side = scene.target.name
+    target = scene.target.name
     last: dict[int, int] = {}
     given: dict[int, int] = {}
     for each in events:
-        if isinstance(each, Seen) and each.view == FINAL and each.cluster == side:
+        if isinstance(each, Seen) and each.view == FINAL and each.cluster == target:
             last[each.partition] = max(each.offset, last.get(each.partition, -1))
-        elif isinstance(each, Delivered) and each.cluster == side and each.group == scene.group:
+        elif isinstance(each, Delivered) and each.cluster == target and each.group == scene.group:
             given[each.partition] = max(each.offset, given.get(each.partition, -1))
     return all(given.get(partition, -1) >= offset for partition, offset in last.items())

@@ -1,4 +1,4 @@
-"""The steps of a drill as they are played: when each began, how long it took, what came of it."""
+"""The steps of a drill: when each began, how long it took, and its result."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -24,18 +24,18 @@ class Step:
 
 
 class StepOutcome:
-    """What a step has to say of itself when it ends."""
+    """The result of a step, set before it ends."""
 
     def __init__(self) -> None:
         self.result = ""
 
 
 class StepLog:
-    """Takes steps down; tells a listener (a person, mostly) about each."""
+    """Records steps and notifies a listener of each."""
 
-    def __init__(self, clock: Clock, *, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, clock: Clock, *, notify: Callable[[str, str], None]) -> None:
         self._clock = clock
-        self._tell = tell
+        self._notify = notify
         self._steps: list[Step] = []
 
     @property
@@ -45,10 +45,10 @@ class StepLog:
 
     @contextlib.contextmanager
     def step(self, name: str, *, part: str = "drill") -> Iterator[StepOutcome]:
-        """Times what is done inside; an error is noted and goes on its way."""
+        """Times what is done inside; an error is recorded and raised again."""
         outcome = StepOutcome()
         at, began = self._clock.now(), self._clock.monotonic()
-        self._tell(name, "")
+        self._notify(name, "")
         try:
             yield outcome
         except ReplicatorError as error:
@@ -59,14 +59,14 @@ class StepLog:
             raise
         self._add(name, at, began, outcome.result, ok=True, part=part)
 
-    def note(self, step: Step) -> None:
-        """Adds a step that somebody else timed."""
+    def add(self, step: Step) -> None:
+        """Adds a step that was timed elsewhere."""
         self._steps.append(step)
-        self._tell(
+        self._notify(
             f"  {step.name}", f"{step.seconds:.1f} s{f': {step.result}' if step.result else ''}"
         )
 
     def _add(self, name: str, at: float, began: float, result: str, *, ok: bool, part: str) -> None:
         seconds = self._clock.monotonic() - began
         self._steps.append(Step(name, at, seconds, result, ok, part))
-        self._tell(name, f"{seconds:.1f} s{f': {result}' if result else ''}")
+        self._notify(name, f"{seconds:.1f} s{f': {result}' if result else ''}")

@@ -1,4 +1,4 @@
-"""What applications do during a drill: they write, a group reads and is moved, copies are watched."""
+"""The applications of a drill: writers, a consumer group that moves, and a watcher of the copies."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class Traffic:
         self.read_from(self._scene.source)
 
     def write_to(self, cluster: Endpoint) -> Writer:
-        """Starts an application that writes; those that wrote before are not stopped by it."""
+        """Starts another writer; earlier writers keep running."""
         topic = self._topic_on(cluster)
         writer = Writer(
             cluster,
@@ -63,19 +63,19 @@ class Traffic:
         return reader
 
     def stop_writing(self) -> str:
-        """Ends the newest writer in order; every outcome is known then, or unknown for good."""
+        """Stops the newest writer cleanly; every outcome is known then, or unknown for good."""
         writer = self._writers[-1]
         self._stopped = len(self._writers)
         writer.stop(timeout_seconds=_STOP_SECONDS)
         return f"{writer.acked} acknowledged, {writer.sent - writer.acked} not"
 
     def stop_reading(self) -> str:
-        """Ends the newest reader in order: it commits what it has processed."""
+        """Stops the newest reader cleanly: it commits what it has processed."""
         self._readers[-1].stop()
         return f"{self._readers[-1].delivered} records were delivered there"
 
     def lose(self) -> None:
-        """The newest writer and reader end with their site: nothing more of them is heard."""
+        """Abandons the newest writer and reader, as if their site was lost."""
         self._writers[-1].abandon()
         self._readers[-1].abandon()
         self._stopped = len(self._writers)
@@ -102,7 +102,7 @@ class Traffic:
 
     @property
     def stopped(self) -> bool:
-        """Whether the newest writer was told to stop."""
+        """Whether the newest writer was stopped."""
         return self._stopped == len(self._writers)
 
     def read_written_after(self, moment: float) -> bool:
@@ -121,17 +121,17 @@ class Traffic:
         )
 
     def events(self) -> list[Event]:
-        """The history so far, without what stands in the clusters."""
+        """The history so far, without the records read back from the clusters."""
         return self.history.events()
 
     def close(self) -> Sequence[str]:
-        """Ends everything, however it stands; returns what went wrong meanwhile."""
+        """Stops everything; returns the errors that occurred meanwhile."""
         troubles: list[str] = []
         for writer in self._writers:
-            with _noted(troubles):
+            with _errors_kept_in(troubles):
                 writer.stop()
         for reader in self._readers:
-            with _noted(troubles):
+            with _errors_kept_in(troubles):
                 reader.stop()
         self.watcher.stop()
         return troubles
@@ -141,7 +141,7 @@ class Traffic:
 
 
 @contextlib.contextmanager
-def _noted(troubles: list[str]) -> Iterator[None]:
+def _errors_kept_in(troubles: list[str]) -> Iterator[None]:
     try:
         yield
     except ReplicatorError as error:

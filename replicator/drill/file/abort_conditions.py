@@ -1,4 +1,4 @@
-"""When a drill on a real link must stop: its conditions, looked at again and again. Pure but the look."""
+"""The conditions that abort a drill on a real link. Pure but for reading the status."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ ProblemKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StatusLook:
-    """What one look at the link found.
+    """What one status of the link showed.
 
     ``lag_seconds`` is None while it is not known. ``problems`` are codes with their subjects.
     """
@@ -65,7 +65,7 @@ def reasons_to_abort(
 
 
 class Watch:
-    """Looks at a link at most once a second, however often it is asked."""
+    """Checks a link at most once a second, however often it is called."""
 
     def __init__(self, abort: Abort, *, look: Callable[[], StatusLook], clock: Clock) -> None:
         self._abort = abort
@@ -75,7 +75,7 @@ class Watch:
         self._due = clock.monotonic()
 
     def check(self, *, last_write_at: float) -> None:
-        """Looks, if it is time.
+        """Checks the link, if a second has passed.
 
         Args:
             last_write_at: wall-clock seconds of the newest acknowledged write, 0 before any.

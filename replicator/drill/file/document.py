@@ -21,31 +21,31 @@ class DrillMetadata(Spec):
 
 
 class LoadSpec(Spec):
-    """What applications do while things break."""
+    """The traffic of applications during the drill."""
 
     records_per_second: int = Field(default=200, ge=10, le=20_000)
-    """Written on the source side, over all partitions; default 200."""
+    """Written to the source, over all partitions; default 200."""
     partitions: int = Field(default=4, ge=1, le=64)
     """Of the drill's own topic; default 4."""
     record_bytes: int = Field(default=200, ge=64, le=1_000_000)
     """Size of each value; default 200."""
     before: Annotated[float, Duration(least="1s", most="1h")] = 5.0
-    """Steady state that must hold before anything is broken; default 5s."""
+    """Steady state that must hold before the fault; default 5s."""
     after: Annotated[float, Duration(least="1s", most="1h")] = 5.0
-    """Traffic that goes on once all moves again; default 5s."""
+    """Traffic after the recovery; default 5s."""
     topic: str | None = Field(default=None, min_length=1, max_length=249)
     """Real links only: an existing topic to write to, instead of one of the drill's own."""
 
 
 class FaultSpec(Spec):
-    """How things are broken; which fields count depends on the kind."""
+    """The fault; which fields apply depends on the kind."""
 
     duration: Annotated[float, Duration(least="1s", most="30m")] | None = None
     """network-cut: how long the cut lasts; 10s when not given."""
     side: Literal["source", "target"] | None = None
     """network-cut: which cluster the workers are cut off from; source when not given."""
     how: Literal["black-hole", "refuse", "kill"] | None = None
-    """network-cut and failover: nobody answers, connections are refused, or (failover) every broker
+    """network-cut and failover: connections hang, connections are refused, or (failover) every broker
     is killed; black-hole when not given."""
     workers: int | None = Field(default=None, ge=1, le=8)
     """Sandbox only: how many workers run; 2 when not given."""
@@ -61,7 +61,7 @@ class LimitsSpec(Spec):
     max_rto_seconds: float | None = Field(default=None, gt=0, le=86_400)
     """Longest interruption."""
     max_lost_records: int | None = Field(default=None, ge=0)
-    """Acknowledged records that the surviving side lacks in the end."""
+    """Acknowledged records that the surviving cluster lacks in the end."""
     max_reread: int | None = Field(default=None, ge=0)
     """Records that a consumer group is given again though it had committed past them."""
 
@@ -78,7 +78,7 @@ class AbortSpec(Spec):
 
 
 class DrillSpec(Spec):
-    """What is wanted."""
+    """The drill itself."""
 
     link: Alias
     """A link of the topology; without a topology the sandbox makes one of this name."""
@@ -86,11 +86,11 @@ class DrillSpec(Spec):
     """Which flow of the link, as source->target; needed where the link has more than one."""
     kind: Kind
     """worker-crash: a worker is killed; network-cut: workers lose a cluster; switchover: roles change
-    as planned; failover: the active side is cut off and the other one promoted."""
+    as planned; failover: the active cluster is cut off and the other one promoted."""
     load: LoadSpec = LoadSpec()
-    """What applications do."""
+    """The traffic of applications."""
     fault: FaultSpec = FaultSpec()
-    """How things are broken."""
+    """The fault."""
     limits: LimitsSpec
     """What must hold."""
     abort: AbortSpec = AbortSpec()
@@ -107,4 +107,4 @@ class DrillDocument(Spec):
     metadata: DrillMetadata
     """What the drill is called."""
     spec: DrillSpec
-    """What is wanted."""
+    """The drill itself."""

@@ -4,6 +4,6 @@ from replicator.errors import ReplicatorError
 
 
 class AbortedError(ReplicatorError):
-    """A condition to abort was met; what had been begun was ended."""
+    """An abort condition was met; the fault was cleared."""
 
     code = "ABORTED"

@@ -104,7 +104,7 @@ def load_drill_text(text: str, *, file: str, plan: Plan | None = None) -> Loaded
 def _judge(data: Mapping[str, Any], plan: Plan | None) -> tuple[Drill | None, tuple[Finding, ...]]:
     document, findings = check_model(data, DrillDocument, drill_schema())
     if document is None:
-        # What can be read of it is judged all the same, so that one go shows everything.
+        # What can be read is checked all the same, so that all problems are shown at once.
         document, broken = check_model(_mended(data, findings), DrillDocument, drill_schema())
         if document is None or broken:
             return None, findings

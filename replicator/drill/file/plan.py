@@ -26,7 +26,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What breaks; ``begin`` and ``end`` are the operator's programs on a real link."""
+    """The fault; ``begin`` and ``end`` are the operator's programs on a real link."""
 
     duration_seconds: float
     side: str
@@ -74,7 +74,7 @@ class Drill:
 
 
 def compile_drill(document: DrillDocument) -> Drill:
-    """The drill of a document that has no mistakes."""
+    """The drill of a valid document."""
     spec = document.spec
     load, fault, limits, abort = spec.load, spec.fault, spec.limits, spec.abort
     return Drill(

@@ -15,7 +15,7 @@ _FAULT_FIELDS: Mapping[str, frozenset[str]] = {
     "switchover": frozenset({"workers"}),
     "failover": frozenset({"how", "workers", "begin", "end"}),
 }
-"""Which fields of ``fault`` mean anything to which kind."""
+"""Which fields of ``fault`` apply to which kind."""
 
 
 def drill_findings(document: DrillDocument) -> Iterator[Finding]:
@@ -31,7 +31,7 @@ def drill_findings(document: DrillDocument) -> Iterator[Finding]:
             yield Finding((*_SPEC, "flow"), str(error), "quote it: 'east->west'")
     takes = _FAULT_FIELDS[spec.kind]
     for name in sorted(spec.fault.model_fields_set - takes):
-        wrong = f"'{name}' means nothing to a {spec.kind}"
+        wrong = f"'{name}' does not apply to a {spec.kind}"
         yield Finding((*_SPEC, "fault", name), wrong, "remove it", at_key=True)
     if spec.kind == "network-cut" and spec.fault.how == "kill":
         remedy = "write black-hole or refuse, or rehearse a failover"
@@ -57,7 +57,7 @@ def link_findings(document: DrillDocument, plan: Plan) -> Iterator[Finding]:
         wrong = f"link '{spec.link}' has {len(flows)} flows"
         yield Finding(_SPEC, wrong, f"add 'flow', one of: {', '.join(flows)}")
     if spec.kind in {"switchover", "failover"} and link.shape != "active-passive":
-        wrong = f"link '{spec.link}' is {link.shape}: its sides have no roles to change"
+        wrong = f"link '{spec.link}' is {link.shape}: its clusters have no roles to change"
         yield Finding((*_SPEC, "kind"), wrong, "name an active-passive link, or another kind")
 
 

@@ -1,4 +1,4 @@
-"""The directory of reports: each carries the checksum of the one before, so none can be altered.
+"""The directory of reports: each carries the checksum of the one before, so a change is found.
 
 One JSON file per report, named by its number and id, and one page beside it that is drawn from the
 JSON alone. Nothing but these files is stored; a lock keeps two drills from taking the same number.
@@ -39,14 +39,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Something about the chain that is not as it was written."""
+    """A difference between the chain and what was written."""
 
     file: str
     detail: str
 
 
 def checksum(report: Json) -> str:
-    """SHA-256 of everything a report says but its own checksum, hexadecimal."""
+    """SHA-256 of a report without its own checksum, hexadecimal."""
     content = {name: value for name, value in report.items() if name != "checksum"}
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
@@ -57,7 +57,7 @@ def append(
     """Adds a report to the chain.
 
     Args:
-        directory: made where it is missing.
+        directory: created where it is missing.
         make: given the checksum before and the number, makes the report.
         draw: makes the page of the whole report.
 
@@ -117,11 +117,11 @@ def find(directory: Path, wanted: str) -> Stored:
 
 
 def verify(directory: Path, *, draw: Callable[[Json], str]) -> list[Breach]:
-    """What of the chain is not as it was written; empty when all of it is.
+    """Every difference between the chain and what was written.
 
-    A page is compared where this release drew it; another release may draw it differently. What no
-    chain can show is that its last reports were taken away: compare the number and checksum of the
-    last one with a copy kept elsewhere (for drills on real links, the control topic has it).
+    A page is compared where this release drew it; another release may draw it differently. No chain
+    can show that its last reports were removed: compare the number and checksum of the last one with a
+    copy kept elsewhere (for drills on real links, the control topic has it).
     """
     breaches = []
     previous, number = FIRST, 0
@@ -136,7 +136,7 @@ def verify(directory: Path, *, draw: Callable[[Json], str]) -> list[Breach]:
             )
             number = int(report["number"])
         if report["previous"] != previous:
-            breaches.append(Breach(name, "the report before it was altered or taken away"))
+            breaches.append(Breach(name, "the report before it was altered or removed"))
         previous = report["checksum"]
         if not stored.page.exists():
             breaches.append(Breach(stored.page.name, "the page is missing"))

@@ -2,7 +2,7 @@
 
 An interruption is a **silence**: the longest time between two neighbouring events (acknowledged
 writes, deliveries to a group, arrivals of copies) that ends after the fault. That is the last one
-before to the first one after, however long what was under way still trickled in.
+before to the first one after, however long records in flight still arrived.
 """
 
 from bisect import bisect_right
@@ -43,7 +43,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Acknowledged records that are not on the surviving side in the end.
+    """Acknowledged records that are not on the surviving cluster in the end.
 
     Attributes:
         records: how many.
@@ -57,11 +57,11 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFigures:
+class GroupCounts:
     """One consumer group over the whole drill.
 
-    ``reread`` are records it was given again though it had committed past them, ``skipped`` those it
-    was never given though it went on past them.
+    ``reread`` are records delivered again although it had committed past them, ``skipped`` those never
+    delivered although it read past them.
     """
 
     group: str
@@ -84,7 +84,7 @@ def longest_silence(times: Iterable[float], *, after: float) -> Silence | None:
 
 
 def longest_of(silences: Iterable[Silence | None]) -> Silence | None:
-    """The worst of several; None where any of them never ended, or there are none."""
+    """The longest of several; None where any of them never ended, or there are none."""
     known = list(silences)
     ended = [each for each in known if each is not None]
     return max(ended, key=lambda each: each.seconds) if ended and len(ended) == len(known) else None
@@ -96,12 +96,12 @@ def write_times(events: Iterable[Event]) -> list[float]:
 
 
 def read_times(events: Iterable[Event], group: str) -> list[float]:
-    """When a group was given each record."""
+    """When each record was delivered to a group."""
     return [each.at for each in events if isinstance(each, Delivered) and each.group == group]
 
 
 def measure_loss(events: Sequence[Event], *, survivor: str, fault_at: float) -> Loss:
-    """What was acknowledged elsewhere and is not on the survivor."""
+    """Records acknowledged elsewhere that the surviving cluster lacks."""
     there = {
         each.id
         for each in events
@@ -127,21 +127,21 @@ def measure_loss(events: Sequence[Event], *, survivor: str, fault_at: float) -> 
 
 def measure_groups(
     events: Sequence[Event], groups: Iterable[str], *, naming: Naming
-) -> tuple[GroupFigures, ...]:
-    """Each group judged by itself; the judge is the history checker."""
-    figures = []
+) -> tuple[GroupCounts, ...]:
+    """Counts of each group, by the history checker."""
+    metrics = []
     for group in groups:
         own = [each for each in events if not _of_another(each, group)]
         report = check(own, naming=naming)
-        figures.append(
-            GroupFigures(
+        metrics.append(
+            GroupCounts(
                 group=group,
                 delivered=sum(isinstance(each, Delivered) for each in own),
                 reread=found(report, Anomaly.GROUP_REWIND),
                 skipped=found(report, Anomaly.GROUP_SKIP),
             )
         )
-    return tuple(figures)
+    return tuple(metrics)
 
 
 def found(report: Report, anomaly: Anomaly) -> int:

@@ -1,4 +1,4 @@
-"""From what a drill saw to its figures: which interruption counts, and until when. Pure."""
+"""The metrics of a drill: which interruption counts, and until when. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,37 +16,37 @@ from replicator.drill.report.measure import (
     read_times,
     write_times,
 )
-from replicator.drill.report.verdict import DrillFigures
+from replicator.drill.report.verdict import DrillMetrics
 from replicator.testing.workload.watcher import Arrival
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What there is to measure; ``partitions`` are those that were watched on the other side."""
+    """What there is to measure; ``partitions`` are those that were watched on the other cluster."""
 
     drill: Drill
     scene: Scene
-    played: Executed
+    executed: Executed
     settled: SettledCopies
     arrivals: Sequence[Arrival]
     partitions: frozenset[int]
 
 
-def measure(seen: Seen) -> DrillFigures:
+def measure(seen: Seen) -> DrillMetrics:
     """Everything measured.
 
-    Where roles change, the interruption is that of the applications; else it is that of the copies,
-    as applications near the source notice nothing. A group that is moved on purpose once the fault
-    is over does not count as interrupted.
+    Where roles change, the interruption is that of the applications. Else it is that of the copies,
+    because applications near the source notice nothing. A group that is moved on purpose after the
+    fault does not count as interrupted.
     """
-    played, events, group = seen.played, seen.settled.events, seen.scene.group
+    executed, events, group = seen.executed, seen.settled.events, seen.scene.group
     roles = seen.drill.kind in ROLE_KINDS
-    until = played.ended_at if roles else played.moved_at or played.ended_at
-    fault_at = played.fault_at or until
+    until = executed.ended_at if roles else executed.moved_at or executed.ended_at
+    fault_at = executed.fault_at or until
     writes = longest_silence(_before(write_times(events), until), after=fault_at)
     reads = longest_silence(_before(read_times(events, group), until), after=fault_at)
     copies = None if roles else _copies(seen, fault_at, until)
-    return DrillFigures(
+    return DrillMetrics(
         rto=longest_of([writes, reads]) if roles else copies,
         writes=writes,
         reads=reads,
@@ -57,7 +57,7 @@ def measure(seen: Seen) -> DrillFigures:
 
 
 def _copies(seen: Seen, fault_at: float, until: float) -> Silence | None:
-    """The interruption of the partition that was worst."""
+    """The longest interruption of any partition."""
     times: dict[int, list[float]] = {number: [] for number in seen.partitions}
     for arrival in seen.arrivals:
         times[arrival.partition].append(arrival.at)

@@ -67,7 +67,7 @@ def _word(report: Json) -> str:
 
 
 def _tiles(report: Json) -> list[tuple[str, str, str]]:
-    """Name, measured value and limit of the figures on top."""
+    """Name, measured value and limit of the metrics on top."""
     limits = report["limits"]
     rto_limit = limits["maxRtoSeconds"]
     return [

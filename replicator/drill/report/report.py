@@ -13,7 +13,7 @@ from replicator.drill.execution.settling import SettledCopies
 from replicator.drill.execution.steps import Step
 from replicator.drill.file.plan import Drill
 from replicator.drill.report.measure import Silence, per_bucket, read_times, write_times
-from replicator.drill.report.verdict import Check, DrillFigures, StatedLoss, checks, verdict
+from replicator.drill.report.verdict import Check, DrillMetrics, StatedLoss, checks, verdict
 from replicator.testing.workload.watcher import Arrival
 
 VERSION = 1
@@ -25,24 +25,24 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Everything a drill left behind, ready to be told.
+    """Everything that a report is made of.
 
     Attributes:
         id: of the report.
         by: who ran it.
-        drill, scene, played, settled: what was wanted, where, what happened and what was found.
-        figures: what was measured.
+        drill, scene, executed, settled: the plan, the place, what happened and what was found.
+        metrics: what was measured.
         steps: of the drill, the fault and the role change.
-        arrivals: of copies on the other side.
+        arrivals: of copies on the other cluster.
     """
 
     id: str
     by: str
     drill: Drill
     scene: Scene
-    played: Executed
+    executed: Executed
     settled: SettledCopies
-    figures: DrillFigures
+    metrics: DrillMetrics
     steps: Sequence[Step]
     arrivals: Sequence[Arrival]
 
@@ -55,14 +55,14 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
         previous: checksum of the report before it in the same directory; empty for the first.
         number: its place in the chain, from 1.
     """
-    drill, played, figures = run.drill, run.played, run.figures
-    trouble = "; ".join(filter(None, (played.trouble, run.settled.trouble)))
-    transition = played.transition
+    drill, executed, metrics = run.drill, run.executed, run.metrics
+    trouble = "; ".join(filter(None, (executed.trouble, run.settled.trouble)))
+    transition = executed.transition
     stated = transition and StatedLoss(transition.loss.records, transition.loss.exact)
     lines = checks(
-        drill.limits, figures, run.settled.report, trouble=trouble, stated=stated or None
+        drill.limits, metrics, run.settled.report, trouble=trouble, stated=stated or None
     )
-    began = min((step.at for step in run.steps), default=played.began_at)
+    began = min((step.at for step in run.steps), default=executed.began_at)
     return {
         "v": VERSION,
         "id": run.id,
@@ -76,18 +76,18 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
         "at": timestamp(began),
         "by": run.by,
         "verdict": verdict(lines),
-        "aborted": played.aborted,
-        "rtoSeconds": _seconds(figures.rto),
-        "lostRecords": figures.loss.records,
-        "lostSeconds": round(figures.loss.seconds, 3),
-        "rereadRecords": figures.reread,
-        "skippedRecords": figures.skipped,
+        "aborted": executed.aborted,
+        "rtoSeconds": _seconds(metrics.rto),
+        "lostRecords": metrics.loss.records,
+        "lostSeconds": round(metrics.loss.seconds, 3),
+        "rereadRecords": metrics.reread,
+        "skippedRecords": metrics.skipped,
         "interruptions": {
-            "writesSeconds": _seconds(figures.writes),
-            "readsSeconds": _seconds(figures.reads),
-            "copiesSeconds": _seconds(figures.copies),
+            "writesSeconds": _seconds(metrics.writes),
+            "readsSeconds": _seconds(metrics.reads),
+            "copiesSeconds": _seconds(metrics.copies),
         },
-        "lostPartitions": dict(figures.loss.partitions),
+        "lostPartitions": dict(metrics.loss.partitions),
         "groups": [
             {
                 "group": each.group,
@@ -95,7 +95,7 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
                 "rereadRecords": each.reread,
                 "skippedRecords": each.skipped,
             }
-            for each in figures.groups
+            for each in metrics.groups
         ],
         "limits": {
             "maxRtoSeconds": drill.limits.max_rto_seconds,
@@ -104,10 +104,10 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
         },
         "checks": [_check(line) for line in lines],
         "history": _history(run.settled),
-        "transition": None if played.transition is None else played.transition.as_json(),
+        "transition": None if executed.transition is None else executed.transition.as_json(),
         "steps": [_step(step, began) for step in run.steps],
-        "marks": [{"at": round(at - began, 3), "label": label} for at, label in played.marks],
-        "interrupted": _window(figures.rto, began),
+        "marks": [{"at": round(at - began, 3), "label": label} for at, label in executed.marks],
+        "interrupted": _window(metrics.rto, began),
         "timeline": _timeline(run, began),
         "load": asdict(drill.load),
         "fault": asdict(drill.fault),
@@ -191,12 +191,12 @@ def _history(settled: SettledCopies) -> Json:
 
 def _timeline(run: Run, began: float) -> Json:
     """How much was written, copied and read in each moment, by the applications' own clocks."""
-    end = max(run.played.ended_at, began + BUCKET_SECONDS)
+    end = max(run.executed.ended_at, began + BUCKET_SECONDS)
     bucket = max(BUCKET_SECONDS, (end - began) / _MOST_BUCKETS)
     series: Mapping[str, Iterable[float]] = {
         "writes": write_times(run.settled.events),
-        # What stands there after the other side took over was written there.
-        "copies": [a.at for a in run.arrivals if a.at < (run.played.promoted_at or end + 1)],
+        # Later records on the target were written there: it is active.
+        "copies": [a.at for a in run.arrivals if a.at < (run.executed.promoted_at or end + 1)],
         "reads": read_times(run.settled.events, run.scene.group),
     }
     return {

@@ -1,7 +1,7 @@
 """The timeline of a report: where each part of the drawing lies. Pure.
 
 Three lanes of traffic share one time axis with the steps below them, so that a reader sees which step
-an interruption belongs to. ``timeline.svg.j2`` draws it; nothing is told by colour alone.
+an interruption belongs to. ``timeline.svg.j2`` draws it; no information is in the colour alone.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,30 +1,30 @@
-"""Does the drill pass? What was measured against its limits, and the judge's word. Pure."""
+"""Decides whether the drill passes: its metrics against the limits, and the checker's report. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from replicator.drill.file.plan import Limits
-from replicator.drill.report.measure import GroupFigures, Loss, Silence
+from replicator.drill.report.measure import GroupCounts, Loss, Silence
 from replicator.testing.checker.anomalies import MEANINGS, Anomaly, Report
 
 Verdict = Literal["pass", "fail"]
 
 LIMITED = frozenset({Anomaly.LOST, Anomaly.UNSEEN_TAIL, Anomaly.GROUP_REWIND})
-"""What limits speak of: as much of it as a limit allows does not fail a drill."""
+"""Anomalies that limits allow for: within the limit they do not fail a drill."""
 
 
 @dataclass(frozen=True, slots=True)
-class DrillFigures:
+class DrillMetrics:
     """Everything measured.
 
     Attributes:
         rto: the interruption that counts for this kind; None when it never ended.
         writes: of acknowledged writes.
         reads: of deliveries to the group.
-        copies: of arrivals on the other side, of the partition that was worst; None where the kind
-            does not look at it or it never ended.
-        loss: what the surviving side lacks.
-        groups: what consumer groups saw.
+        copies: of arrivals on the other cluster, of the worst partition; None where the kind does not
+            measure it or it never ended.
+        loss: what the surviving cluster lacks.
+        groups: what was delivered to consumer groups.
     """
 
     rto: Silence | None
@@ -32,7 +32,7 @@ class DrillFigures:
     reads: Silence | None
     copies: Silence | None
     loss: Loss
-    groups: tuple[GroupFigures, ...]
+    groups: tuple[GroupCounts, ...]
 
     @property
     def reread(self) -> int:
@@ -58,7 +58,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class StatedLoss:
-    """What a role change said before it began; ``exact`` when the old side could be asked."""
+    """The loss that a role change stated before it began; ``exact`` when the old cluster could be read."""
 
     records: int
     exact: bool
@@ -66,7 +66,7 @@ class StatedLoss:
 
 def checks(
     limits: Limits,
-    figures: DrillFigures,
+    metrics: DrillMetrics,
     report: Report,
     *,
     trouble: str,
@@ -76,23 +76,23 @@ def checks(
 
     Args:
         limits: of the drill file.
-        figures: what was measured.
+        metrics: what was measured.
         report: of the history checker.
-        stated: what a role change said would be lost, before anything was changed.
-        trouble: why the drill could not be played to its end; empty when it was.
+        stated: the loss that a role change stated, before anything was changed.
+        trouble: why the drill did not run to its end; empty when it did.
     """
-    rto = None if figures.rto is None else round(figures.rto.seconds, 3)
+    rto = None if metrics.rto is None else round(metrics.rto.seconds, 3)
     within = rto is not None and (limits.max_rto_seconds is None or rto <= limits.max_rto_seconds)
     lines = [
         Check("played to its end", None, None, not trouble, trouble),
         Check("interruption ended", None, None, rto is not None),
         Check("maxRtoSeconds", rto, limits.max_rto_seconds, within),
-        _at_most("maxLostRecords", figures.loss.records, limits.max_lost_records),
-        _at_most("maxReread", figures.reread, limits.max_reread),
-        Check("skippedRecords", figures.skipped, 0, figures.skipped == 0),
+        _at_most("maxLostRecords", metrics.loss.records, limits.max_lost_records),
+        _at_most("maxReread", metrics.reread, limits.max_reread),
+        Check("skippedRecords", metrics.skipped, 0, metrics.skipped == 0),
     ]
     if stated is not None:
-        lines.append(_kept_word(stated, figures.loss.records))
+        lines.append(_as_stated(stated, metrics.loss.records))
     others = [
         each for each in report.findings if not each.tolerated and each.anomaly not in LIMITED
     ]
@@ -115,9 +115,9 @@ def verdict(lines: tuple[Check, ...]) -> Verdict:
     return "pass" if all(line.ok for line in lines) else "fail"
 
 
-def _kept_word(stated: StatedLoss, lost: int) -> Check:
-    """More lost than was stated as exact is a broken promise; an estimate is only shown beside it."""
-    detail = "" if stated.exact else "an estimate by the last contact with the lost side"
+def _as_stated(stated: StatedLoss, lost: int) -> Check:
+    """A loss above one that was stated as exact fails the drill; an estimate is only shown."""
+    detail = "" if stated.exact else "an estimate by the last contact with the lost cluster"
     return Check(
         "statedLoss", lost, stated.records, lost <= stated.records or not stated.exact, detail
     )

@@ -89,20 +89,20 @@ def report_of():
             fenced_by_word=False,
             shared=False,
         )
-        played = Executed(
-            began_at=1000.0, fault_at=1010.0, in_force_at=1010.1, mended_at=1012.0,
+        executed = Executed(
+            began_at=1000.0, fault_at=1010.0, in_force_at=1010.1, fault_cleared_at=1012.0,
             ended_at=1030.0, trouble=trouble, aborted=aborted, marks=[(1010.0, "network cut")],
         )  # fmt: skip
         settled = SettledCopies(events, check(events), "")
-        seen = SeenRun(drill, scene, played, settled, arrivals, frozenset({0}))
+        seen = SeenRun(drill, scene, executed, settled, arrivals, frozenset({0}))
         run = Run(
             id=f"20260101-000000-{name}-{number:04d}",
             by="tester",
             drill=drill,
             scene=scene,
-            played=played,
+            executed=executed,
             settled=settled,
-            figures=measure(seen),
+            metrics=measure(seen),
             steps=(
                 Step("set-up", 990.0, 10.0, "", True, "drill"),
                 Step("steady state", 1000.0, 10.0, "30 writes", True, "drill"),
