@@ -1,5 +1,5 @@
-"""Room: demo. A short story on real local clusters, told to a person and judged at its end.
+"""Room: demo. A demonstration on real local clusters, with a verdict on every record at the end.
 
-Uses the test kit for clusters and for the verdict, and the product only through its front door: a
-topology file and the `run` command.
+It uses the test kit for clusters and for the verdict, and the product as its users do: a topology file
+and the `run` command. Start at ``story``.
 """

@@ -1,4 +1,4 @@
-"""The part with traffic: records cross, one is explained, a worker dies, its lanes move again."""
+"""The demo with traffic: records are copied, one is explained, a worker is killed, its lanes move on."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ CATCH_UP_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """What became of the killed worker's partitions.
+    """What happened to the killed worker's partitions.
 
     Attributes:
         partitions: how many it had.
@@ -65,10 +65,10 @@ class Act:
         self._dead: str | None = None
 
     def play(self, *, traffic_seconds: float) -> Takeover:
-        """Plays to the end of the traffic.
+        """Runs to the end of the traffic.
 
         Raises:
-            ReplicatorError: nothing crossed in time, or a worker ended by itself.
+            ReplicatorError: nothing was copied in time, or a worker ended unexpectedly.
         """
         self._screen.say("waiting for the workers to find each other and share the lanes")
         self._wait_for_crossing()
@@ -81,7 +81,7 @@ class Act:
         return takeover
 
     def catch_up(self) -> bool:
-        """Waits until nothing is left to copy; returns whether that came in time."""
+        """Waits until nothing is left to copy; returns whether that happened in time."""
         self._screen.say("applications stopped writing; the flows catch up")
         done = self._watch(lambda sample: sample.caught_up, limit_seconds=CATCH_UP_SECONDS)
         self._show(now=True)
@@ -91,7 +91,7 @@ class Act:
         return done is not None
 
     def console(self, worker: WorkerProcess) -> str:
-        """Where a worker answers; empty when it did not say so yet."""
+        """A worker's address; empty when it is not known yet."""
         return self._samples[-1].consoles.get(worker.name, "") if self._samples else ""
 
     def _wait_for_crossing(self) -> None:
@@ -104,10 +104,10 @@ class Act:
         if sample is None and not self._samples[-1].crossing:
             problems = "; ".join(self._samples[-1].problems) or "no problem is reported"
             raise ReplicatorError(
-                f"no record crossed within {CROSSING_SECONDS:g} s ({problems}); "
+                f"no record was copied within {CROSSING_SECONDS:g} s ({problems}); "
                 f"the end of a worker's log:\n{self._workers[0].log_tail()}"
             )
-        self._screen.say("records are crossing, lanes are shared by both workers", style="green")
+        self._screen.say("records are copied, both workers share the lanes", style="green")
         self._show(now=True)
         self._screen.say(f"console: {self.console(self._workers[0])}")
 
@@ -142,7 +142,7 @@ class Act:
         if took is not None:
             self._screen.say(
                 f"all of them move again {took:.1f} s after the kill "
-                f"({SESSION_SECONDS:.0f} s of that to notice that it is dead)",
+                f"(of which {SESSION_SECONDS:.0f} s to detect that it is dead)",
                 style="green",
             )
         self._show(now=True)
@@ -155,7 +155,7 @@ class Act:
         limit_seconds: float | None = None,
         now: bool = False,
     ) -> Sample | None:
-        """Looks and shows until the condition holds; None when the limit came first."""
+        """Samples and shows until the condition holds; None when the limit came first."""
         deadline = None if limit_seconds is None else self._clock.monotonic() + limit_seconds
         while True:
             sample = self._look()

@@ -1,4 +1,4 @@
-"""Looking at a cluster: one copied record to explain, and whether every transaction is decided."""
+"""Reads a cluster: one copied record to explain, and whether every transaction is complete."""
 
 import contextlib
 import time
@@ -18,7 +18,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Found(NamedTuple):
-    """A copied record as it stands on its target."""
+    """A copied record as its target has it."""
 
     cluster: str
     topic: str
@@ -48,7 +48,7 @@ def find_copied_record(
 
 
 def all_committed(cluster: ClusterPlan, topics: Sequence[str]) -> bool:
-    """Whether nothing stands in these topics that readers of committed records cannot see yet.
+    """Whether readers of committed records see everything in these topics.
 
     A transaction is decided a moment before its markers are in every partition.
     """

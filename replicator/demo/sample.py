@@ -21,10 +21,10 @@ class FlowSample:
 
     Attributes:
         flow: ``source->target``.
-        state: as `status` says it.
+        state: as in `status`.
         lag_records: offsets of the source that are not on the target yet; None while unknown.
-        lag_seconds: age of the oldest record that waits; None when not known.
-        copied: records copied since the flow exists.
+        lag_seconds: age of the oldest record to copy; None when not known.
+        copied: records copied in total.
         lanes: by worker, as the group on the target has them.
     """
 
@@ -45,7 +45,7 @@ class Sample:
         flows: in the order of the file.
         positions: next source offset to copy, as stored on the target.
         owners: the worker of each partition's lane.
-        consoles: address of each worker that is heard of.
+        consoles: address of each known worker.
         problems: one line each.
     """
 
@@ -78,7 +78,7 @@ class Sample:
 
 
 def take_sample(plan: Plan, *, clock: Clock) -> Sample:
-    """Reads both sides of every flow, as `status` does. Blocking."""
+    """Reads both clusters of every flow, as `status` does. Blocking."""
     facts = collect_facts(plan, flow=None, clock=clock)
     report = status_report(plan, facts, now_ms=round(clock.now() * 1000))
     return make_sample(plan, facts, report, at=clock.monotonic())
@@ -109,7 +109,7 @@ def make_sample(
 
 
 def moved_since(before: Sample, now: Sample, places: Iterable[Place]) -> frozenset[Place]:
-    """Those partitions whose stored position went on."""
+    """The partitions whose stored position advanced."""
     return frozenset(
         place for place in places if now.positions.get(place, -1) > before.positions.get(place, -1)
     )

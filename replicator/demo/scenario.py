@@ -22,7 +22,7 @@ class Scenario:
         writers: clusters that applications write to.
         flows: ``source, target`` of every flow.
         link: the lines of the link that only this shape has.
-        naming: topic names on targets, for the judge.
+        naming: topic names on targets, for the checker.
         moral: why it works, in one sentence.
     """
 
@@ -35,7 +35,7 @@ class Scenario:
     moral: str
 
     def topics_on(self, cluster: str) -> tuple[str, ...]:
-        """Names under which records stand on a cluster at the end."""
+        """Topic names of a cluster at the end."""
         own = [TOPIC] if cluster in self.writers else []
         copied = [
             name
@@ -45,7 +45,7 @@ class Scenario:
         return tuple(dict.fromkeys([*own, *copied]))
 
     def expected_flows(self) -> tuple[Flow, ...]:
-        """The flows as the judge of the history wants them."""
+        """The flows as the history checker takes them."""
         return tuple(Flow(source, target, relay=False) for source, target in self.flows)
 
 
@@ -57,7 +57,7 @@ SCENARIOS: Mapping[Shape, Scenario] = {
         flows=(("east", "west"),),
         link=("active: east", "passive: west"),
         naming=identity,
-        moral="Should west ever be written to and copied back, this is how loops are told.",
+        moral="If west is ever written to and copied back, this is how loops are recognised.",
     ),
     Shape.ACTIVE_ACTIVE: Scenario(
         shape=Shape.ACTIVE_ACTIVE,
@@ -67,8 +67,8 @@ SCENARIOS: Mapping[Shape, Scenario] = {
         link=("clusters: [east, west]", "naming: identity"),
         naming=identity,
         moral=(
-            "The flow back sees the name of its own target in it and leaves the record alone: "
-            "one topic name on both sides, and nothing ever circles."
+            "The flow back finds its own target in the header and skips the record: "
+            "one topic name on both clusters, and no record loops."
         ),
     ),
     Shape.HUB_AND_SPOKE: Scenario(
@@ -78,7 +78,7 @@ SCENARIOS: Mapping[Shape, Scenario] = {
         flows=(("east", "central"), ("west", "central")),
         link=("hub: central", "spokes: [east, west]", "direction: to-hub"),
         naming=prefix,
-        moral="On the hub every spoke keeps a topic of its own, named after it.",
+        moral="On the hub every spoke has a topic of its own, named after it.",
     ),
 }
 

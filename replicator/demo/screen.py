@@ -1,4 +1,4 @@
-"""What the demo puts on the screen: a live table on a terminal, plain lines elsewhere."""
+"""The demo's output: a live table on a terminal, plain lines elsewhere."""
 
 import sys
 import textwrap
@@ -42,7 +42,7 @@ class Screen:
 
     @property
     def interactive(self) -> bool:
-        """Whether a person sits in front of it."""
+        """Whether the output is a terminal."""
         return self._console.is_terminal and sys.stdin.isatty()
 
     def say(self, line: str, *, style: str | None = None) -> None:
@@ -51,7 +51,7 @@ class Screen:
         self._print(f"[{passed:5.1f} s] {line}", indent=INDENT, style=style)
 
     def note(self, lines: Sequence[str]) -> None:
-        """Lines that belong to the one before."""
+        """Lines that continue the one before."""
         for line in lines:
             self._print(" " * INDENT + line, indent=INDENT)
 
@@ -77,7 +77,7 @@ class Screen:
             self._live = None
 
     def show_verdict(self, verdict: DemoVerdict) -> None:
-        """The table of the verdict and what the judge found."""
+        """The table of the verdict and the checker's findings."""
         self.end_table()
         self._console.print(verdict_table(verdict))
         self.note(verdict.findings())
@@ -119,7 +119,7 @@ def flow_table(
 def flow_lines(
     flows: Sequence[FlowSample], rates: Mapping[str, float], *, dead: str | None
 ) -> list[str]:
-    """The same as plain lines; those without any lane say nothing yet."""
+    """The same as plain lines; flows without lanes are left out."""
     return [
         f"  {flow.flow} {flow.state} {rates.get(flow.flow, 0.0):.0f}/s, "
         f"lag {'?' if flow.lag_records is None else flow.lag_records} ({seconds(flow.lag_seconds)} s), "
@@ -130,7 +130,7 @@ def flow_lines(
 
 
 def lanes_by_worker(flow: FlowSample, *, dead: str | None) -> str:
-    """Whose lanes are whose; a killed worker is marked as long as the group still has it."""
+    """The lanes of each worker; a killed worker is marked while the group still has it."""
     return (
         ", ".join(
             f"{worker} {'dead ' if worker == dead else ''}{numbers(owned)}"
@@ -141,7 +141,7 @@ def lanes_by_worker(flow: FlowSample, *, dead: str | None) -> str:
 
 
 def verdict_table(verdict: DemoVerdict) -> Table:
-    """What was written where, and what stands where."""
+    """How many records were written and found, by cluster and topic."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("on cluster", "in topic", "written on"):
         table.add_column(name, no_wrap=True)

@@ -1,6 +1,6 @@
-"""The story the demo tells: boot, write, watch, explain, kill, take over, verify, stop.
+"""The course of the demo: boot, write, watch, explain, kill, take over, verify, stop.
 
-Whatever happens, also Ctrl-C, everything that was started is stopped again on the way out.
+Everything that was started is stopped again at the end, also after an error or Ctrl-C.
 """
 
 import contextlib
@@ -34,11 +34,11 @@ _COMMITTED_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the demo was asked for.
+    """The options of the demo.
 
     Attributes:
         shape: which topology.
-        traffic_seconds: how long writers write; longer if lanes are still on their way then.
+        traffic_seconds: how long writers write; longer while killed lanes are being taken over.
         keep: leave all running after the verdict until Ctrl-C, and the files even after that.
         wait: leave all running after the verdict until Enter.
     """
@@ -50,7 +50,7 @@ class DemoOptions:
 
 
 class Demo:
-    """One telling of the story."""
+    """One run of the demo."""
 
     def __init__(self, options: DemoOptions, screen: Screen, *, clock: Clock | None = None) -> None:
         self._options = options
@@ -62,11 +62,11 @@ class Demo:
         self._kept: Path | None = None
 
     def run(self) -> bool:
-        """Tells it; returns whether the verdict is clean, lanes moved and all stopped in order.
+        """Runs it; returns whether the verdict is clean, lanes moved and all stopped cleanly.
 
         Raises:
             InputError: Java or Maven is missing.
-            ReplicatorError: something did not start, or ended by itself.
+            ReplicatorError: something did not start, or ended unexpectedly.
         """
         stack = contextlib.ExitStack()
         try:
@@ -165,7 +165,7 @@ class Demo:
         screen.show_verdict(verdict)
         if verdict.clean:
             screen.say(
-                "verdict: every record is on each side exactly once, in order, unchanged",
+                "verdict: every record is on each cluster exactly once, in order, unchanged",
                 style="bold green",
             )
         else:
@@ -173,7 +173,7 @@ class Demo:
         return verdict.clean
 
     def _stay(self, console: str, directory: Path) -> None:
-        """Leaves everything running for a look, if that was asked for."""
+        """Keeps everything running, if requested."""
         screen = self._screen
         if self._options.keep:
             screen.say(f"still running: console {console}")
@@ -197,7 +197,7 @@ class Demo:
             self._screen.say(f"{worker.name} drained after SIGTERM in {took_seconds:.1f} s")
             return True
         self._screen.say(
-            f"{worker.name} did not stop in order (exit code {code}) in {took_seconds:.1f} s",
+            f"{worker.name} did not stop cleanly (exit code {code}) in {took_seconds:.1f} s",
             style="red",
         )
         self._screen.note(worker.log_tail().splitlines())
@@ -212,7 +212,7 @@ def _judged(takeover: Takeover, screen: Screen) -> bool:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Tidying up must not be cut short by a second Ctrl-C."""
+    """Ignores a second Ctrl-C, which would cut the clean-up short."""
     before = {
         number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)
     }

@@ -1,4 +1,4 @@
-"""The verdict: is every acknowledged record where it belongs exactly once? Pure."""
+"""Decides whether every acknowledged record arrived exactly once. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,14 +24,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class DemoVerdict:
-    """What was counted, and what the judge of the whole history found."""
+    """The counts, and the checker's report on the whole history."""
 
     rows: tuple[Row, ...]
     report: Report
 
     @property
     def clean(self) -> bool:
-        """Whether all is well; over nothing it is not."""
+        """Whether nothing is wrong; an empty history is never clean."""
         return self.report.clean and bool(self.rows) and all(row.acknowledged for row in self.rows)
 
     def findings(self) -> list[str]:
@@ -44,7 +44,7 @@ class DemoVerdict:
 
 
 def judge(scenario: Scenario, events: Sequence[Event]) -> DemoVerdict:
-    """Judges everything that was written and found.
+    """Checks everything that was written and found.
 
     Args:
         scenario: which flows there are.

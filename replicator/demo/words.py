@@ -9,10 +9,12 @@ def explain_record(found: Found, scenario: Scenario) -> list[str]:
     """A copied record and its hop header, line by line."""
     hops = parse_hops(found.hops) or ()
     return [
-        f"One record as it stands on {found.cluster}, {place(found)}:",
+        f"One record on {found.cluster}, {place(found)}:",
         f"  key {_text(found.key)}, {_size(found.value)}",
         f"  replicator-hops: {_text(found.hops)}",
-        "That header says, oldest station first: " + ", then ".join(map(_hop, hops)) + ".",
+        "The header lists the record's hops, oldest first: "
+        + ", then ".join(map(_hop, hops))
+        + ".",
         scenario.moral,
     ]
 
@@ -23,7 +25,7 @@ def place(found: Found) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A lag for people."""
+    """A lag as text."""
     return "?" if value is None else f"{value:.1f}"
 
 

@@ -83,7 +83,7 @@ def test_the_demo_proves_exactly_once_over_a_killed_worker_and_leaves_nothing(de
     assert "replicator-hops: east/orders/" in shown.text
     assert "SIGKILL to worker-" in shown.text
     assert "all of them move again" in shown.text
-    assert "verdict: every record is on each side exactly once" in shown.text
+    assert "verdict: every record is on each cluster exactly once" in shown.text
     assert "drained after SIGTERM" in shown.text
     assert shown.partitions_left_behind() == []
 
@@ -91,7 +91,7 @@ def test_the_demo_proves_exactly_once_over_a_killed_worker_and_leaves_nothing(de
 @pytest.mark.slow
 def test_a_record_that_nobody_wrote_makes_the_demo_fail(demo):
     shown = demo("--shape", "active-passive", "--seconds", "4")
-    shown.wait_for("records are crossing")
+    shown.wait_for("records are copied")
     west = re.search(r"west (127\.0\.0\.1:\d+)", shown.text)[1]
     intruder = Producer({"bootstrap.servers": west})
     intruder.produce("orders", b"planted", partition=0)

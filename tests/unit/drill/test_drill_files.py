@@ -112,8 +112,11 @@ def test_every_problem_of_a_file_is_found_at_once_and_with_its_place():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("kind: switchover, fault: {how: kill}", "'how' means nothing to a switchover"),
-        ("kind: worker-crash, fault: {duration: 5s}", "'duration' means nothing to a worker-crash"),
+        ("kind: switchover, fault: {how: kill}", "'how' does not apply to a switchover"),
+        (
+            "kind: worker-crash, fault: {duration: 5s}",
+            "'duration' does not apply to a worker-crash",
+        ),
         ("kind: network-cut, fault: {how: kill}", "a network cut kills no broker"),
         ("kind: failover, fault: {end: [a]}", "'end' without 'begin'"),
         ("kind: failover, fault: {begin: []}", "too few entries"),
@@ -141,7 +144,7 @@ def test_files_that_are_no_drill_get_a_sentence(text):
         ("link: order-dr", "did you mean 'orders-dr'?"),
         ("link: orders-dr, flow: rome->paris", "has no flow 'rome->paris'"),
         ("link: mesh", "link 'mesh' has 6 flows"),
-        ("link: star, flow: paris->oslo, kind: switchover", "its sides have no roles to change"),
+        ("link: star, flow: paris->oslo, kind: switchover", "its clusters have no roles to change"),
     ],
 )
 def test_link_and_flow_are_looked_up_in_the_topology(spec, words):

@@ -50,7 +50,7 @@ def test_a_report_that_was_made_better_with_its_checksum_breaks_the_next_one(cha
     report["checksum"] = checksum(report)
     stored.path.write_bytes(orjson.dumps(report))
     stored.page.write_text(draw_page(report))
-    assert details(chain) == ["the report before it was altered or taken away"]
+    assert details(chain) == ["the report before it was altered or removed"]
 
 
 def test_a_report_that_was_taken_away_leaves_a_gap(chain):
