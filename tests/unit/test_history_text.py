@@ -51,7 +51,7 @@ def test_an_empty_history_says_so():
 
 def test_the_digest_of_a_drill_survives_the_control_topic():
     held = EMPTY.fold([DRILL.encode()])
-    (record,) = held.records.values()
+    (record,) = held.drills()
     assert record == DRILL
     assert held.same_orders(EMPTY)  # it orders nothing of a lane
     entry = record.entry()

@@ -185,10 +185,9 @@ def _other_writer(
     """Another source's flow that writes the same target topic under another link."""
     if held is not None and held.state == "active" and held.target == wanted.target:
         return None  # it was first
-    for record in snapshot.control.topics():
+    for record in snapshot.control.topics_into(wanted.target):
         if (
-            record.target == wanted.target
-            and record.state == "active"
+            record.state == "active"
             and record.source != wanted.flow.source
             and record.link != wanted.flow.link
         ):

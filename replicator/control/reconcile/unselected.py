@@ -42,13 +42,7 @@ def unselected(pair: PairPlan, selection: TopicSelection, control: ControlState)
         if (one is not None and one.flow.link == record.link) or record.link in resting:
             continue
         (moved if one is not None and record.activated else topics).append(record)
-    links = tuple(
-        other
-        for other in control.records.values()
-        if isinstance(other, ProblemRecord | Share)
-        and other.source == source
-        and other.link not in known
-    )
+    links = tuple(other for other in control.kept_of_links(source) if other.link not in known)
     return Unselected(tuple(topics), tuple(moved), links)
 
 
@@ -97,9 +91,8 @@ def _gone(
     if not propagate or age_seconds < DELETION_GRACE_SECONDS:
         return []
     shared = any(
-        other.target == record.target and other.identity != record.identity
-        for other in snapshot.control.topics()
-        if other.state == "active"
+        other.identity != record.identity and other.state == "active"
+        for other in snapshot.control.topics_into(record.target)
     )
     if record.target not in snapshot.target.sizes or shared:
         reason = f"'{record.topic}' is gone on {record.source}, and so is its copy"

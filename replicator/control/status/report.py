@@ -256,7 +256,7 @@ def _quarantined(flow: FlowPlan, facts: PairFacts, topic: TopicRecord) -> int:
         for number in range(topic.partitions)
         if (topic.topic, number) in facts.checkpoints
     )
-    return max(0, kept - facts.control.quarantine_resolved(flow.source, topic.topic))
+    return max(0, kept - len(facts.control.quarantine_outcomes(flow.source, topic.topic)))
 
 
 def _lag_records(

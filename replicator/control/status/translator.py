@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from replicator.control.store.read import read_control
-from replicator.control.store.records import QuarantineOutcome
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotFoundError
 from replicator.offsets.lines import ReplicatedPartition
@@ -31,11 +30,8 @@ def _replayed(plan: Plan) -> Callable[[ReplicatedPartition], frozenset[int]]:
                 states[alias] = EMPTY  # never applied
         return frozenset(
             record.offset
-            for record in states[alias].records.values()
-            if isinstance(record, QuarantineOutcome)
-            and record.outcome == "replayed"
-            and (record.source, record.topic, record.partition)
-            == (line.source.alias, line.topic, line.partition)
+            for record in states[alias].quarantine_outcomes(line.source.alias, line.topic)
+            if record.outcome == "replayed" and record.partition == line.partition
         )
 
     return of

@@ -44,8 +44,8 @@ def read_drills(plan: Plan, link: str | None = None) -> list[DrillRecord]:
         record.id: record
         for state in states
         if state is not None
-        for record in state.records.values()
-        if isinstance(record, DrillRecord) and link in {None, record.link}
+        for record in state.drills()
+        if link in {None, record.link}
     }
     return sorted(found.values(), key=lambda record: (record.at_ms, record.id))
 

@@ -121,7 +121,8 @@ class ControlFollower(threading.Thread):
         """See ``ControlLog``."""
         self._reads += 1
         if self._reads % WHOLE_READS == 0:
-            return self._whole.read(admin)
+            whole, held = self._whole.read(admin), self.state
+            return held if held.records() == whole.records() else whole
         end = self._end(admin)
         if end < self._position:  # not the topic that was followed
             return self._whole.read(admin)

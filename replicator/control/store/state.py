@@ -1,8 +1,14 @@
-"""The control topic folded into what holds now: frozen, and cheap to fold further."""
+"""The control topic of one cluster, folded into what holds now: frozen, and cheap to fold further.
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar, cast
+Records are kept in persistent maps with the groups that questions ask for, so that one more record
+and one question cost the same with ten topics and with ten thousand.
+"""
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+from typing import Any, Final, TypeVar, cast
+
+from immutables import Map
 
 from replicator.control.store.base import Record
 from replicator.control.store.drill_records import DrillRecord
@@ -10,6 +16,7 @@ from replicator.control.store.records import (
     AcceptedGap,
     BackfillRecord,
     Binding,
+    GapTaken,
     Identity,
     Layout,
     Pause,
@@ -43,16 +50,84 @@ _NEWS = frozenset(
 )  # fmt: skip
 """Kinds that tell people something and ask nothing of a lane."""
 
+_GROUPS: dict[type[Record], tuple[tuple[str, ...], ...]] = {
+    Binding: ((),),
+    TopicRecord: (("source",), ("source", "link"), ("target",)),
+    Pause: (("flow",), ("flow", "topic")),
+    AcceptedGap: (("source",),),
+    GapTaken: (("source",),),
+    BackfillRecord: (("source",), ("source", "link")),
+    WorkerRecord: (("source",),),
+    Share: (("source",),),
+    ProblemRecord: (("source",),),
+    QuarantineOutcome: (("source", "topic"),),
+    TransitionRecord: ((), ("link",)),
+    StepRecord: (("link", "id"),),
+    SalvageRecord: (("link", "id"),),
+    DrainedRecord: (("link",),),
+    SightingRecord: (("cluster",),),
+    DrillRecord: ((),),
+}
+"""By which fields questions ask for records of a kind; no fields: for all of the kind."""
+
+_ORDERS: dict[type[Record], Callable[[Any], Any]] = {
+    TopicRecord: attrgetter("source", "link", "topic"),
+    BackfillRecord: attrgetter("link", "topic", "partition"),
+    WorkerRecord: attrgetter("id"),
+    TransitionRecord: attrgetter("at_ms", "id"),
+    StepRecord: attrgetter("at_ms"),
+    DrillRecord: attrgetter("at_ms", "id"),
+}
+"""How an answer is sorted; ties, and records of other kinds, come in the order of their first writing."""
+
 R = TypeVar("R", bound=Record)
+GroupKey = tuple[str, tuple[str, ...], tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+class _Group:
+    """Records that share the values of some fields; sorted when it is first asked."""
+
+    __slots__ = ("_sorted", "members")
+
+    def __init__(self, members: Map[int, Record]) -> None:
+        self.members: Final = members
+        self._sorted: tuple[Record, ...] | None = None
+
+    def in_order(self) -> tuple[Record, ...]:
+        """The records; the same tuple each time."""
+        if self._sorted is None:
+            found = [record for _, record in sorted(self.members.items())]
+            order = _ORDERS.get(type(found[0])) if found else None
+            if order is not None:
+                found.sort(key=order)
+            self._sorted = tuple(found)
+        return self._sorted
+
+
 class ControlState:
-    """Everything the control topic of one cluster says; records of all its sources."""
+    """Everything the control topic of one cluster says; records of all its sources. Never changes.
 
-    records: Mapping[Identity, Record] = field(default_factory=dict)
-    orders: object = field(default_factory=object, compare=False, repr=False)
-    """The same object as long as no record has come that asks something of a lane or a controller."""
+    An answer that is a tuple is the same object as long as no record in it changed.
+
+    Attributes:
+        orders: the same object as long as no record came that asks something of a lane or a
+            controller.
+    """
+
+    __slots__ = ("_groups", "_next", "_records", "orders")
+
+    def __init__(
+        self,
+        records: Map[Identity, tuple[int, Record]] | None = None,
+        groups: Map[GroupKey, _Group] | None = None,
+        orders: object = None,
+        following: int = 0,
+    ) -> None:
+        """Without arguments: what an empty topic says. ``following`` is the number of the next record."""
+        self._records: Final = Map[Identity, tuple[int, Record]]() if records is None else records
+        self._groups: Final = Map[GroupKey, _Group]() if groups is None else groups
+        self.orders: Final = object() if orders is None else orders
+        self._next: Final = following
 
     def fold(self, log: Iterable[tuple[bytes, bytes | None]]) -> "ControlState":
         """The state after these records of the log; the same object when nothing changed.
@@ -60,31 +135,23 @@ class ControlState:
         Raises:
             StoredFormatError: for a record that must not be guessed at.
         """
-        changed: dict[Identity, Record] | None = None
-        orders = self.orders
+        change = _Change(self._records, self._groups, self._next)
         for key, value in log:
             decoded = decode_record(key, value)
-            if decoded is None:
-                continue
-            identity, record = decoded
-            if changed is None:
-                changed = dict(self.records)
-            if record is None:
-                changed.pop(identity, None)
-            else:
-                changed[identity] = record
-            if identity[0] not in _NEWS:
-                orders = object()
-        return self if changed is None else ControlState(changed, orders)
+            if decoded is not None:
+                change.take(*decoded)
+        if not change.happened:
+            return self
+        orders = object() if change.ordered else self.orders
+        return ControlState(*change.finish(), orders, change.following)
 
     def same_orders(self, other: "ControlState") -> bool:
         """Whether lanes have the same orders; who works and what is wrong may differ."""
-        if self.orders is other.orders:
-            return True
-        mine, others = _orders(self.records), _orders(other.records)
-        return len(mine) == len(others) and all(
-            others.get(identity) is record for identity, record in mine.items()
-        )
+        return self.orders is other.orders
+
+    def records(self) -> dict[Identity, Record]:
+        """Every record, by what it is about: as many steps as there are records."""
+        return {identity: record for identity, (_, record) in self._records.items()}
 
     def layout(self, source: str) -> Layout | None:
         """The lane layout of the pair that ends here and begins at ``source``."""
@@ -96,28 +163,45 @@ class ControlState:
 
     def bindings(self) -> tuple[Binding, ...]:
         """All aliases that were ever used with this cluster."""
-        return tuple(self._all(Binding))
+        return self._group(Binding)
 
     def topic(self, source: str, link: str, topic: str) -> TopicRecord | None:
         """The record of one replicated topic."""
         return self._get(TopicRecord, source, link, topic)
 
-    def topics(self, source: str | None = None, link: str | None = None) -> tuple[TopicRecord, ...]:
-        """Replicated topics, of one source or of one link if asked, in order of name."""
-        found = (
-            record
-            for record in self._all(TopicRecord)
-            if (source is None or record.source == source) and (link is None or record.link == link)
-        )
-        return tuple(sorted(found, key=lambda record: (record.source, record.link, record.topic)))
+    def topics(self, source: str, link: str | None = None) -> tuple[TopicRecord, ...]:
+        """Replicated topics of a source, of one link if asked, in order of link and name."""
+        if link is None:
+            return self._group(TopicRecord, source=source)
+        return self._group(TopicRecord, source=source, link=link)
+
+    def topics_into(self, target: str) -> tuple[TopicRecord, ...]:
+        """Replicated topics of any source that have this target topic."""
+        return self._group(TopicRecord, target=target)
 
     def pauses(self, flow: str) -> tuple[Pause, ...]:
         """What operators paused of ``source->target``."""
-        return tuple(pause for pause in self._all(Pause) if pause.flow == flow)
+        return self._group(Pause, flow=flow)
+
+    def paused(self, flow: str, link: str, topic: str, partition: int) -> bool:
+        """Whether a partition is paused by itself or by something that contains it."""
+        return bool(self._groups) and any(
+            pause.link in {None, link} and pause.partition in {None, partition}
+            for about in (None, topic)
+            for pause in self._group(Pause, flow=flow, topic=about)
+        )
 
     def gap(self, source: str, topic: str, partition: int) -> AcceptedGap | None:
         """The newest gap an operator accepted for a partition."""
         return self._get(AcceptedGap, source, topic, partition)
+
+    def gaps(self, source: str) -> tuple[AcceptedGap, ...]:
+        """The newest gap an operator accepted, for each partition of a source that has one."""
+        return self._group(AcceptedGap, source=source)
+
+    def gaps_taken(self, source: str) -> tuple[GapTaken, ...]:
+        """Every range of a source's offsets that a lane gave up."""
+        return self._group(GapTaken, source=source)
 
     def seed(self, source: str, link: str, topic: str, partition: int) -> BackfillRecord | None:
         """What Spark does or did with a partition."""
@@ -125,12 +209,9 @@ class ControlState:
 
     def seeds(self, source: str, link: str | None = None) -> tuple[BackfillRecord, ...]:
         """All that Spark does or did with partitions of a source, in order of name."""
-        found = (
-            seed
-            for seed in self._all(BackfillRecord)
-            if seed.source == source and (link is None or seed.link == link)
-        )
-        return tuple(sorted(found, key=lambda seed: (seed.link, seed.topic, seed.partition)))
+        if link is None:
+            return self._group(BackfillRecord, source=source)
+        return self._group(BackfillRecord, source=source, link=link)
 
     def copied_by_spark(self, source: str, link: str, topic: str, partition: int) -> bool:
         """Whether lanes must leave a partition alone."""
@@ -145,21 +226,21 @@ class ControlState:
         """What the controller found wrong with a flow."""
         return self._get(ProblemRecord, source, link)
 
+    def kept_of_links(self, source: str) -> tuple[ProblemRecord | Share, ...]:
+        """What the controller keeps of each link of a source, of links that were removed too."""
+        return (*self._group(ProblemRecord, source=source), *self._group(Share, source=source))
+
     def workers(self, source: str) -> tuple[WorkerRecord, ...]:
         """Workers of a pair that said they are there, in order of id."""
-        found = (worker for worker in self._all(WorkerRecord) if worker.source == source)
-        return tuple(sorted(found, key=lambda worker: worker.id))
+        return self._group(WorkerRecord, source=source)
 
     def quarantine_outcome(self, record_id: str) -> QuarantineOutcome | None:
         """What became of a quarantined record; None while it waits."""
         return self._get(QuarantineOutcome, record_id)
 
-    def quarantine_resolved(self, source: str, topic: str) -> int:
-        """How many quarantined records of a source topic were replayed or discarded."""
-        return sum(
-            outcome.source == source and outcome.topic == topic
-            for outcome in self._all(QuarantineOutcome)
-        )
+    def quarantine_outcomes(self, source: str, topic: str) -> tuple[QuarantineOutcome, ...]:
+        """Quarantined records of a source topic that were replayed or discarded."""
+        return self._group(QuarantineOutcome, source=source, topic=topic)
 
     def role(self, link: str) -> RoleRecord | None:
         """What this cluster says about a link's role."""
@@ -170,52 +251,100 @@ class ControlState:
         return self._get(ContactRecord, source, link)
 
     def fence(self, link: str, cluster: str) -> FenceRecord | None:
-        """Whether writers of a link are kept off a cluster."""
+        """Whether writers of a link are fenced off a cluster."""
         return self._get(FenceRecord, link, cluster)
 
     def transitions(self, link: str | None = None) -> tuple[TransitionRecord, ...]:
         """Role changes, of one link if asked, oldest first."""
-        found = (one for one in self._all(TransitionRecord) if link in {None, one.link})
-        return tuple(sorted(found, key=lambda one: (one.at_ms, one.id)))
+        if link is None:
+            return self._group(TransitionRecord)
+        return self._group(TransitionRecord, link=link)
 
     def steps(self, link: str, transition: str) -> tuple[StepRecord, ...]:
         """Steps of one role change in the order in which they were written first."""
-        found = (s for s in self._all(StepRecord) if (s.link, s.id) == (link, transition))
-        return tuple(sorted(found, key=lambda step: step.at_ms))
-
-    def drained(self, link: str) -> tuple[str, ...]:
-        """Clusters of a link that are marked as drained."""
-        return tuple(sorted(one.cluster for one in self._all(DrainedRecord) if one.link == link))
-
-    def last_sighting_ms(self, cluster: str) -> int | None:
-        """When any worker could last reach a cluster, as this one witnessed it; None for never."""
-        seen = (one.at_ms for one in self._all(SightingRecord) if one.cluster == cluster)
-        return max(seen, default=None)
+        return self._group(StepRecord, link=link, id=transition)
 
     def salvaged(self, link: str, transition: str) -> tuple[SalvageRecord, ...]:
         """How far tails were put on the new side by one failback."""
-        return tuple(
-            one for one in self._all(SalvageRecord) if (one.link, one.id) == (link, transition)
-        )
+        return self._group(SalvageRecord, link=link, id=transition)
 
-    def paused(self, flow: str, link: str, topic: str, partition: int) -> bool:
-        """Whether a partition is paused by itself or by something that contains it."""
-        return any(
-            pause.link in {None, link}
-            and pause.topic in {None, topic}
-            and pause.partition in {None, partition}
-            for pause in self.pauses(flow)
-        )
+    def drained(self, link: str) -> tuple[str, ...]:
+        """Clusters of a link that are marked as drained, sorted."""
+        return tuple(sorted(one.cluster for one in self._group(DrainedRecord, link=link)))
+
+    def last_sighting_ms(self, cluster: str) -> int | None:
+        """When any worker could last reach a cluster, as this one witnessed it; None for never."""
+        seen = self._group(SightingRecord, cluster=cluster)
+        return max((one.at_ms for one in seen), default=None)
+
+    def drills(self) -> tuple[DrillRecord, ...]:
+        """Drills on real links, oldest first."""
+        return self._group(DrillRecord)
 
     def _get(self, kind: type[R], *identity: object) -> R | None:
-        return cast("R | None", self.records.get((kind.KIND, identity)))
+        held = self._records.get((kind.KIND, identity))
+        return None if held is None else cast("R", held[1])
 
-    def _all(self, kind: type[R]) -> Iterable[R]:
-        return (record for record in self.records.values() if isinstance(record, kind))
+    def _group(self, kind: type[R], **values: object) -> tuple[R, ...]:
+        found = self._groups.get((kind.KIND, tuple(values), tuple(values.values())))
+        return () if found is None else cast("tuple[R, ...]", found.in_order())
 
 
-def _orders(records: Mapping[Identity, Record]) -> dict[Identity, Record]:
-    return {identity: record for identity, record in records.items() if identity[0] not in _NEWS}
+class _Change:
+    """A fold under way: touches only the records and groups that change."""
+
+    def __init__(
+        self, records: Map[Identity, tuple[int, Record]], groups: Map[GroupKey, _Group], after: int
+    ) -> None:
+        self._before = groups
+        self._records = records.mutate()
+        self._members: dict[GroupKey, Map[int, Record]] = {}
+        self.following = after
+        self.happened = False
+        self.ordered = False
+
+    def take(self, identity: Identity, record: Record | None) -> None:
+        """Sets or, with None, removes what is on record under an identity."""
+        held = self._records.get(identity)
+        if (None if held is None else held[1]) == record:
+            return
+        self.happened = True
+        self.ordered = self.ordered or identity[0] not in _NEWS
+        number = self.following if held is None else held[0]
+        if held is not None:
+            for key in _keys(held[1]):
+                self._members[key] = self._held(key).delete(number)
+        if record is None:
+            del self._records[identity]
+            return
+        self.following = max(self.following, number + 1)
+        self._records[identity] = (number, record)
+        for key in _keys(record):
+            self._members[key] = self._held(key).set(number, record)
+
+    def finish(self) -> tuple[Map[Identity, tuple[int, Record]], Map[GroupKey, _Group]]:
+        """All records and groups with the change in them."""
+        groups = self._before.mutate()
+        for key, members in self._members.items():
+            if members:
+                groups[key] = _Group(members)
+            else:
+                groups.pop(key, None)
+        return self._records.finish(), groups.finish()
+
+    def _held(self, key: GroupKey) -> Map[int, Record]:
+        if key in self._members:
+            return self._members[key]
+        held = self._before.get(key)
+        return Map() if held is None else held.members
+
+
+def _keys(record: Record) -> list[GroupKey]:
+    """The groups that a record belongs to."""
+    return [
+        (record.KIND, fields, tuple([getattr(record, field) for field in fields]))
+        for fields in _GROUPS.get(type(record), ())
+    ]
 
 
 EMPTY = ControlState()

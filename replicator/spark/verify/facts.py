@@ -73,10 +73,7 @@ def collect_facts(
         ) from error
     records = _replicated(control, pair, topics)
     quarantined = _by_partition(read_quarantine(plan, pair))
-    gaps = _by_partition(
-        gap for gap in control.records.values()
-        if isinstance(gap, GapTaken) and gap.source == pair.source.alias
-    )  # fmt: skip
+    gaps = _by_partition(control.gaps_taken(pair.source.alias))
     with (
         ClusterAdmin(pair.source, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as source,
         ClusterAdmin(pair.target, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as target,

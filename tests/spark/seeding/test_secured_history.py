@@ -115,7 +115,7 @@ def test_secured_clusters_are_copied_compared_and_archived_and_no_secret_is_seen
 
     written = [path for path in folder.rglob("*") if path.is_file()]
     places.update({str(path): path.read_bytes().decode(errors="replace") for path in written})
-    control = "\n".join(repr(record) for record in lab.control().records.values())
+    control = "\n".join(repr(record) for record in lab.control().records().values())
     places["control topic"] = control
     events = [text for place, text in places.items() if ".events/" in place]
     assert len(events) >= len(commands)
