@@ -2,7 +2,7 @@
 
 import sys
 
-from replicator.control.lanes.desired import lane_may_start
+from replicator.control.lanes.lane_specs import lane_may_start
 from replicator.control.store.state import ControlState
 from replicator.dataplane.process.lane_process import run_lane_process
 from replicator.dataplane.transport.spec import LaneSpec

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicator.control.lanes.checkpoint_moves import plan_moves
-from replicator.control.lanes.desired import lane_specs
+from replicator.control.lanes.lane_specs import lane_specs
 from replicator.control.lanes.layout import lane_in
 from replicator.control.reconcile.actions import (
     AlterConfigs,

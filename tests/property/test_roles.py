@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.control.lanes.desired import allowed_by_role, lane_may_start
+from replicator.control.lanes.lane_specs import allowed_by_role, lane_may_start
 from replicator.control.store.records import Layout, decode_record
 from replicator.control.store.role_records import RoleRecord
 from replicator.control.store.state import EMPTY
@@ -87,7 +87,7 @@ def test_a_flow_ends_when_its_target_holds_a_newer_word_against_it(mine, theirs)
 
 
 def test_a_lane_that_starts_after_the_fence_reads_the_role_and_ends():
-    from replicator.control.lanes.desired import lane_settings
+    from replicator.control.lanes.lane_specs import lane_settings
     from replicator.dataplane.transport.spec import LaneSpec
 
     flow = LINK.flows[0]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.control.backfill.estimate import backfill_estimate
-from replicator.control.lanes.desired import lane_may_start, lane_specs
+from replicator.control.lanes.lane_specs import lane_may_start, lane_specs
 from replicator.control.lanes.layout import decide_layout
 from replicator.control.lanes.throttle_shares import decide_shares
 from replicator.control.reconcile.actions import AlterConfigs, CreateTopic, DeleteTopic, GrowTopic

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from replicator.control.backfill.ranges import BackfillFacts, backfill_record, plan_ranges
 from replicator.control.backfill.spark_process import asked_by_controller
 from replicator.control.backfill.stream_partitions import partitions_left_behind, partitions_to_take
-from replicator.control.lanes.desired import lane_specs
+from replicator.control.lanes.lane_specs import lane_specs
 from replicator.control.reconcile.actions import WriteRecord
 from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import reconcile

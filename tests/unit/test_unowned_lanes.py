@@ -26,7 +26,7 @@ def test_lanes_that_workers_claim_have_an_owner():
 
 
 def test_lanes_of_a_worker_that_fell_silent_have_none():
-    assert unowned(state(worker("a", (0, 1)), worker("b", (2, 3), silent_ms=25_000))) == (2, 3)
+    assert unowned(state(worker("a", (0, 1)), worker("b", (2, 3), silent_ms=16_000))) == (2, 3)
 
 
 def test_only_lanes_of_the_link_count():

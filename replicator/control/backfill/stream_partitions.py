@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import ControlState
-from replicator.control.store.worker_record import FRESH_SECONDS
+from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import is_canary_topic, is_stream
 from replicator.topology.plan import FlowPlan, PairPlan
 
@@ -58,8 +58,8 @@ def partitions_left_behind(
     workers = {str(flow.link) for flow in pair.flows if flow.policy.runtime == "workers"}
     alive = {
         rate.link
-        for worker in control.workers(source)
-        if is_stream(worker.id) and now_ms - worker.at_ms < FRESH_SECONDS * 1000
+        for worker in fresh_workers(control, source, now_ms=now_ms)
+        if is_stream(worker.id)
         for rate in worker.flows
     }
     return tuple(seed for seed in held if seed.link in workers and seed.link not in alive)

@@ -21,7 +21,7 @@ from replicator.clock import Clock
 from replicator.control.controller.executor import Executor
 from replicator.control.controller.lane_migration import LaneMigration
 from replicator.control.controller.recent_results import RecentResults
-from replicator.control.lanes.share_keeper import SHARE_SECONDS, ShareKeeper
+from replicator.control.lanes.throttle_shares import SHARE_SECONDS, ThrottleShares
 from replicator.control.observe.observer import Observer
 from replicator.control.reconcile.actions import (
     ArrangeLanes,
@@ -116,7 +116,7 @@ class PairController:
         )
         self._reconciler = Reconciler(selector)
         self._executor = Executor(target_admin)
-        self._keeper = ShareKeeper(plan, pair, source_admin, client_id)
+        self._keeper = ThrottleShares(plan, pair, source_admin, client_id)
         self._control_topic = control_topic(plan.topology)
         self._writer: ControllerWriter | None = None
         self._wake = asyncio.Event()

@@ -1,20 +1,65 @@
-"""How a flow's throttle is split over its lanes, by what each still has to copy. Pure."""
+"""How a flow's throttle is split over its lanes, by what each still has to copy.
+
+``decide_shares`` is the pure rule, ``ThrottleShares`` reads what it needs.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import LaneShare, Layout, Share
 from replicator.control.store.state import ControlState
 from replicator.formats.checkpoint import Checkpoint
+from replicator.identifiers import TopicPartition
+from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.checkpoint_log import read_checkpoints
 from replicator.policy.throttling import LaneNeed, split_budget
 from replicator.policy.values import PRIORITIES, Priority
-from replicator.topology.plan import FlowPlan, PairPlan
+from replicator.topology.plan import FlowPlan, PairPlan, Plan
+
+SHARE_SECONDS = 2.0
+"""How often needs are looked at: often enough that a lane which caught up frees its part."""
 
 CHANGE_WORTH_WRITING = 0.10
 """A share is written again when it changed by more than this part of itself."""
 
 _TYPICAL_RECORD_BYTES = 1024
 """Size assumed until a partition's own records have been seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleShares:
+    """Reads positions and ends of one pair; blocking."""
+
+    plan: Plan
+    pair: PairPlan
+    source_admin: ClusterAdmin
+    client_id: str
+
+    @property
+    def needed(self) -> bool:
+        """Whether any flow of the pair has a budget."""
+        return is_throttled(self.pair)
+
+    def shares(self, control: ControlState) -> tuple[Share, ...]:
+        """The share records that should be written now.
+
+        Raises:
+            ClusterError: a cluster does not answer.
+        """
+        layout = control.layout(self.pair.source.alias)
+        if layout is None or layout.state != "stable":
+            return ()
+        checkpoints = read_checkpoints(
+            self.plan.topology, self.pair, client_id=self.client_id, partitions=layout.total
+        )
+        keys = [
+            (record.topic, number)
+            for record in control.topics(self.pair.source.alias)
+            for number in range(record.working_partitions)
+        ]
+        ends = self.source_admin.known_offsets(keys, "latest")
+        return decide_shares(self.pair, control, checkpoints=checkpoints, ends=ends)
 
 
 def is_throttled(pair: PairPlan) -> bool:
@@ -26,8 +71,8 @@ def decide_shares(
     pair: PairPlan,
     control: ControlState,
     *,
-    checkpoints: Mapping[tuple[str, int], Checkpoint],
-    ends: Mapping[tuple[str, int], int],
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+    ends: Mapping[TopicPartition, int],
 ) -> tuple[Share, ...]:
     """The share records to write: only those that are new or changed by more than a tenth.
 
@@ -67,8 +112,8 @@ def _needs(
     flow: FlowPlan,
     layout: Layout,
     control: ControlState,
-    checkpoints: Mapping[tuple[str, int], Checkpoint],
-    ends: Mapping[tuple[str, int], int],
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+    ends: Mapping[TopicPartition, int],
 ) -> dict[int, LaneNeed]:
     block = layout.block(flow.link)
     if block is None:
@@ -76,9 +121,10 @@ def _needs(
     records = dict.fromkeys(range(block.first, block.first + block.count), 0)
     sizes = dict(records)
     urgent: dict[int, Priority] = {}
+    pauses = control.pauses(flow.id)
     for topic in control.topics(flow.source, flow.link):
         for partition in range(topic.working_partitions):
-            if control.paused(flow.id, flow.link, topic.topic, partition):
+            if pauses and control.paused(flow.id, flow.link, topic.topic, partition):
                 continue
             checkpoint = checkpoints.get((topic.topic, partition))
             end = ends.get((topic.topic, partition), 0)

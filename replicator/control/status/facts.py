@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replicator.control.store.state import EMPTY, ControlState
-from replicator.control.store.worker_record import FRESH_SECONDS
+from replicator.control.store.worker_record import fresh_workers
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_stream
 from replicator.problem import Problem
@@ -53,7 +53,7 @@ class PairFacts:
         """Whether a stream of Spark said lately that it runs the flow."""
         return any(
             rate.link == flow.link
-            for worker in self.control.workers(flow.source)
-            if is_stream(worker.id) and self.now_ms - worker.at_ms < FRESH_SECONDS * 1000
+            for worker in fresh_workers(self.control, flow.source, now_ms=self.now_ms)
+            if is_stream(worker.id)
             for rate in worker.flows
         )

@@ -17,7 +17,7 @@ from replicator.control.store.records import (
     TopicRecord,
     WorkerRecord,
 )
-from replicator.control.store.worker_record import FRESH_SECONDS
+from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import JsonObject, is_canary_topic
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, LinkPlan, PairPlan, Plan
@@ -80,11 +80,7 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
         if record.state != "gone" and not is_canary_topic(record.topic)
     ]
     partitions = [partition for topic in topics for partition in topic.partitions]
-    workers = [
-        worker
-        for worker in facts.control.workers(flow.source)
-        if facts.now_ms - worker.at_ms < FRESH_SECONDS * 1000
-    ]
+    workers = fresh_workers(facts.control, flow.source, now_ms=facts.now_ms)
     unowned = _unowned(block, owned) if flow.policy.runtime == "workers" else ()
     problems = _problems(flow, facts, topics, workers, unowned)
     state, reason = _state(flow, facts, block, owned, partitions)

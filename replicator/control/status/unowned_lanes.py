@@ -1,9 +1,7 @@
 """Which lanes of a link nobody works on, as the control topic tells it. Pure."""
 
 from replicator.control.store.state import ControlState
-
-STALE_AFTER_SECONDS = 20.0
-"""Workers say that they are there about every 5 s; one that was silent for longer counts no more."""
+from replicator.control.store.worker_record import fresh_workers
 
 
 def unowned_lanes(
@@ -22,10 +20,7 @@ def unowned_lanes(
     if block is None:
         return None
     claimed = {
-        lane
-        for worker in control.workers(source)
-        if now_ms - worker.at_ms <= STALE_AFTER_SECONDS * 1000
-        for lane in worker.lanes
+        lane for worker in fresh_workers(control, source, now_ms=now_ms) for lane in worker.lanes
     }
     lanes = range(block.first, block.first + block.count)
     return tuple(lane for lane in lanes if lane not in claimed)

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from replicator.clock import Clock
 from replicator.control.store.records import CanaryPart, FlowRates, ProblemPart, WorkerRecord
+from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import LinkName, control_topic
@@ -15,6 +16,19 @@ from replicator.topology.plan import PairPlan, Plan
 
 FRESH_SECONDS = 15.0
 """A worker writes its record about every 5 s; an older one says nothing about now."""
+
+
+def fresh_workers(control: ControlState, source: str, *, now_ms: int) -> tuple[WorkerRecord, ...]:
+    """The workers and streams of a pair that are at work now, in order of id: the one rule for it.
+
+    Args:
+        control: the control topic of the pair's target.
+        source: alias of the cluster it copies from.
+        now_ms: milliseconds since the epoch.
+    """
+    return tuple(
+        worker for worker in control.workers(source) if now_ms - worker.at_ms < FRESH_SECONDS * 1000
+    )
 
 
 class Identity(Protocol):

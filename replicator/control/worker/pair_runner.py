@@ -1,7 +1,7 @@
 """One worker's part in one ordered pair of clusters: joins, takes lanes, follows the control topic.
 
 Its own threads, its own clients: a pair whose clusters are down waits here and retries, and no
-other pair notices. What its lanes should do is computed anew (``desired``) from the plan, the
+other pair notices. What its lanes should do is computed anew (``lane_specs``) from the plan, the
 control topic and the lanes it owns whenever one of these changes, and only differences are sent.
 """
 
@@ -17,8 +17,7 @@ from replicator.clock import Clock
 from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.thread import ControllerThread
-from replicator.control.lanes.desired import pair_allowed_by_role
-from replicator.control.lanes.lane_specs import LaneSpecs
+from replicator.control.lanes.lane_specs import LaneSpecs, pair_allowed_by_role
 from replicator.control.store.follower import ControlFollower
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import RateMeter, WorkerRecordWriter, with_canaries

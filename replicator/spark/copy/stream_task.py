@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from replicator.control.backfill.handover import read_control_past_open_transactions
 from replicator.control.backfill.stream_partitions import copied_by_streams
-from replicator.control.lanes.desired import lane_settings
+from replicator.control.lanes.lane_specs import lane_settings
 from replicator.control.lanes.layout import lane_in
 from replicator.control.roles.read import in_force
 from replicator.control.store.records import BackfillRecord, TopicRecord
