@@ -1,25 +1,19 @@
 """Writing to a compacted topic so that a returned call is a kept promise."""
 
 import time
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from replicator.errors import (
-    AuthenticationFailedError,
-    FencedError,
-    ReplicatorError,
-    UnknownOutcomeError,
-)
+from replicator.errors import ReplicatorError
+from replicator.kafka import codes
 from replicator.kafka.client import open_producer
 from replicator.kafka.compacted_log import Entry
-from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
+from replicator.kafka.errors import as_kafka_error
 from replicator.kafka.settings import producer_config
+from replicator.kafka.transactions import ProducerWatch, TransactionWriter, produce_when_room
 from replicator.topology.plan import ClusterPlan
-
-_PAUSE_SECONDS = 0.05
 
 
 class LogWriter:
@@ -43,13 +37,17 @@ class LogWriter:
         self.topic = topic
         self._cluster = cluster
         self._client_id = client_id
-        self._transactional_id = transactional_id
         self._timeout_seconds = timeout_seconds
-        self._subject = f"cluster:{cluster.alias}"
-        self._trouble = ConnectionTrouble()
-        self._failed: list[KafkaError] = []
+        self._doing = f"write to {topic}"
+        self._transactions = (
+            None
+            if transactional_id is None
+            else TransactionWriter(
+                cluster, transactional_id, client_id=client_id, timeout_seconds=timeout_seconds
+            )
+        )
+        self._watch = ProducerWatch(f"cluster:{cluster.alias}")
         self._producer: Producer | None = None
-        self._fenced = False
 
     def open(self) -> None:
         """Connects; with a transactional id this fences every earlier owner.
@@ -59,41 +57,10 @@ class LogWriter:
         Raises:
             ReplicatorError: nothing was changed, or it is unknown; may be called again.
         """
-        if self._fenced:
-            raise FencedError("another owner has taken over", subject=self.topic)
-        if self._producer is not None:
-            return
-        seconds = self._timeout_seconds
-        config = producer_config(
-            self._cluster,
-            client_id=self._client_id,
-            transactional_id=self._transactional_id,
-            transaction_timeout_seconds=seconds,
-            linger_seconds=0.0,
-            on_delivery=self._delivered,
-            only_failed_deliveries=True,
-            on_error=self._trouble,
-        )
-        # Nobody waits longer than this for a write, and a late one must not overtake a newer one.
-        config["message.timeout.ms"] = round(seconds * 1000)
-        if self._transactional_id is None:
-            # An idempotent producer asks for its id first, and finding no broker yet it asks again
-            # after half a second. One request at a time keeps order as well, and a repeated entry
-            # of a compacted topic is the same entry.
-            config["enable.idempotence"] = False
-        config["topic.metadata.propagation.max.ms"] = min(3000, round(seconds * 1000))
-        producer = open_producer(config, subject=self._subject)
-        deadline = time.monotonic() + seconds
-        # A cluster that cannot be reached is found here, where nothing has been sent yet.
-        if self._transactional_id is None:
-            doing = f"write to {self.topic}"
-            self._until_done(producer, partial(self._look, producer), deadline, doing, decided=True)
+        if self._transactions:
+            self._transactions.open()
         else:
-            # Not looked up before: the library takes over in 30 ms when this is its first question,
-            # and often waits for half a second when it is the second.
-            doing = f"take over {self._transactional_id}"
-            self._until_done(producer, producer.init_transactions, deadline, doing, decided=True)
-        self._producer = producer
+            self._plain()
 
     def write(self, entries: Iterable[Entry], *, partition: int = 0) -> None:
         """Writes the entries in order and returns when they are stored.
@@ -106,24 +73,21 @@ class LogWriter:
         wanted = list(entries)
         if not wanted:
             return
-        self.open()
-        producer = self._producer
-        if producer is None:
-            raise RuntimeError("an open writer has a producer")
-        self._failed.clear()
-        deadline = time.monotonic() + self._timeout_seconds
-        if self._transactional_id is None:
-            self._write_plainly(producer, wanted, partition, deadline)
+        if self._transactions:
+            self._transactions.open()
+            self._transactions.begin(self._doing)
+            for key, value in wanted:
+                self._transactions.add(self.topic, partition, key, value)
+            self._transactions.commit()
         else:
-            self._transact(producer, wanted, partition, deadline)
-        self._trouble.clear()
+            self._write_plainly(self._plain(), wanted, partition)
 
     def close(self) -> None:
         """Gives the connections back; an unfinished write is given up."""
+        if self._transactions:
+            self._transactions.close()
         producer, self._producer = self._producer, None
         if producer is not None:
-            # Every write has ended its transaction. The library's own close would try to abort once
-            # more and warn where that fails, as it must after a time-out.
             producer.purge()
 
     def __enter__(self) -> Self:
@@ -132,114 +96,57 @@ class LogWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _look(self, producer: Producer, timeout_seconds: float) -> None:
-        error = producer.list_topics(self.topic, timeout=timeout_seconds).topics[self.topic].error
-        if error is not None:
-            raise KafkaException(error)
+    def _plain(self) -> Producer:
+        """A producer without transactions that has seen the topic.
 
-    def _delivered(self, error: KafkaError | None, _message: Any) -> None:  # noqa: ANN401
-        if error is not None:
-            self._failed.append(error)
+        A cluster that cannot be reached is found here, where nothing has been sent yet.
+        """
+        if self._producer is not None:
+            return self._producer
+        seconds = self._timeout_seconds
+        config = producer_config(
+            self._cluster,
+            client_id=self._client_id,
+            linger_seconds=0.0,
+            on_delivery=self._watch.on_delivery,
+            only_failed_deliveries=True,
+            on_error=self._watch.trouble,
+        )
+        # Nobody waits longer than this for a write, and a late one must not overtake a newer one.
+        config["message.timeout.ms"] = round(seconds * 1000)
+        # An idempotent producer asks for its id first, and finding no broker yet it asks again
+        # after half a second. One request at a time keeps order as well, and a repeated entry
+        # of a compacted topic is the same entry.
+        config["enable.idempotence"] = False
+        config["topic.metadata.propagation.max.ms"] = min(3000, round(seconds * 1000))
+        producer = open_producer(config, subject=f"cluster:{self._cluster.alias}")
 
-    def _send(self, producer: Producer, entries: list[Entry], partition: int) -> None:
-        for key, value in entries:
-            while True:
-                try:
-                    producer.produce(self.topic, value, key, partition)
-                    break
-                except BufferError:
-                    producer.poll(0.05)
+        def look(timeout_seconds: float) -> None:
+            topics = producer.list_topics(self.topic, timeout=timeout_seconds).topics
+            if topics[self.topic].error is not None:
+                raise KafkaException(topics[self.topic].error)
 
-    def _write_plainly(
-        self, producer: Producer, entries: list[Entry], partition: int, deadline: float
-    ) -> None:
-        doing = f"write to {self.topic}"
         try:
-            self._send(producer, entries, partition)
+            self._watch.until_done(producer, look, seconds=seconds)
+        except KafkaException as error:
+            raise self._watch.mapped(as_kafka_error(error), self._doing) from error
+        self._producer = producer
+        return producer
+
+    def _write_plainly(self, producer: Producer, entries: list[Entry], partition: int) -> None:
+        self._watch.refused.clear()
+        deadline = time.monotonic() + self._timeout_seconds
+        try:
+            for key, value in entries:
+                produce_when_room(producer, self.topic, value, key, partition)
             left = producer.flush(max(0.0, deadline - time.monotonic()) + 1.0)
         except KafkaException as error:
-            raise self._gone(as_kafka_error(error), doing, decided=False) from error
-        if self._failed or left:
-            timed_out = KafkaError(KafkaError._TIMED_OUT)  # noqa: SLF001 - a public constant
-            raise self._gone((*self._failed, timed_out)[0], doing, decided=False)
+            raise self._unknown(as_kafka_error(error)) from error
+        if self._watch.refused or left:
+            raise self._unknown((*self._watch.refused, KafkaError(codes.TIMED_OUT))[0])
+        self._watch.trouble.clear()
 
-    def _transact(
-        self, producer: Producer, entries: list[Entry], partition: int, deadline: float
-    ) -> None:
-        doing = f"write to {self.topic}"
-        try:
-            producer.begin_transaction()
-            self._send(producer, entries, partition)
-        except KafkaException as error:
-            raise self._gone(as_kafka_error(error), doing, decided=True) from error
-        self._until_done(producer, producer.commit_transaction, deadline, doing)
-
-    def _until_done(
-        self,
-        producer: Producer,
-        call: Callable[[float], None],
-        deadline: float,
-        doing: str,
-        *,
-        decided: bool = False,
-    ) -> None:
-        """Calls until it is done: the library allows, and wants, the same call again.
-
-        ``decided`` says that a failure, too, is certain: nothing was written.
-        """
-        begun = time.monotonic()
-        while True:
-            try:
-                call(max(0.1, min(1.0, deadline - time.monotonic())))
-            except KafkaException as error:
-                inner = self._hear(producer) or as_kafka_error(error)
-                mapped = self._failure(inner, doing, decided=True)
-                late = time.monotonic() >= deadline
-                # Another broker may still know our password: believe it after a second.
-                login = isinstance(mapped, AuthenticationFailedError)
-                if inner.txn_requires_abort():
-                    self._abort(producer, deadline)
-                    failed = self._failed[0] if self._failed else inner
-                    raise self._gone(failed, doing, decided=True) from error
-                if late or not (may_pass(mapped) or (login and time.monotonic() - begun < 1.0)):
-                    raise self._gone(inner, doing, decided=decided) from error
-                time.sleep(_PAUSE_SECONDS)  # refused at once: not asked again in a tight loop
-            else:
-                return
-
-    def _hear(self, producer: Producer) -> KafkaError | None:
-        """Lets the library tell why connections fail; returns the error that ended the producer."""
-        try:
-            producer.poll(0)
-        except KafkaException as error:
-            return as_kafka_error(error)
-        return None
-
-    def _abort(self, producer: Producer, deadline: float) -> None:
-        try:
-            producer.abort_transaction(max(0.5, deadline - time.monotonic()))
-        except KafkaException:
-            # The next owner of the id aborts what is left open, and that is us, in the next open().
-            return
-
-    def _gone(self, error: KafkaError, doing: str, *, decided: bool) -> ReplicatorError:
+    def _unknown(self, error: KafkaError) -> ReplicatorError:
         """Drops the producer, whose state is spent, and maps the error."""
         self.close()
-        return self._failure(error, doing, decided=decided)
-
-    def _failure(self, error: KafkaError, doing: str, *, decided: bool) -> ReplicatorError:
-        mapped = map_kafka_error(
-            error,
-            subject=self._subject,
-            doing=doing,
-            cause=self._trouble.cause(),
-            unknown_on_timeout=not decided,
-        )
-        self._fenced = isinstance(mapped, FencedError)
-        if not decided and mapped.retriable and not isinstance(mapped, UnknownOutcomeError):
-            return UnknownOutcomeError(
-                f"no answer whether this took effect: {doing} ({mapped.message})",
-                subject=self._subject,
-                remedy="The stored state is read again before going on.",
-            )
-        return mapped
+        return self._watch.mapped(error, self._doing, unknown=True)

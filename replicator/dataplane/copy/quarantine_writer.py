@@ -14,6 +14,7 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.identifiers import quarantine_topic
 from replicator.kafka.client import KafkaError, Producer
+from replicator.kafka.transactions import produce_when_room
 
 _RAW_FETCH_SECONDS = 10.0
 _ANY_PARTITION = -1
@@ -101,23 +102,11 @@ class QuarantineWriter:
             on_failed(error, message)
 
         report = first_writes.report_for(self._topic, _ANY_PARTITION, delivered)
-        while True:
-            try:
-                # As `callback`: given as `on_delivery` beside a `callback` of None it is not called.
-                producer.produce(
-                    self._topic,
-                    record.value,
-                    record.key,
-                    _ANY_PARTITION,
-                    report,
-                    None,
-                    0,
-                    record.headers,
-                )
-            except BufferError:
-                producer.poll(0.05)
-            else:
-                break
+        # As `callback`: given as `on_delivery` beside a `callback` of None it is not called.
+        produce_when_room(
+            producer, self._topic, record.value, record.key, _ANY_PARTITION, report, None, 0,
+            record.headers,
+        )  # fmt: skip
         first_writes.wait_after(self._topic, _ANY_PARTITION)  # it has only one
 
     def _id(self, refusal: Refusal) -> str:

@@ -12,7 +12,8 @@ from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.index_notes import Stored
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import UnknownOutcomeError
-from replicator.kafka.client import KafkaException, Producer
+from replicator.kafka.client import KafkaError, Producer
+from replicator.kafka.transactions import produce_when_room, until_done
 
 
 class Committer(Protocol):
@@ -65,13 +66,7 @@ class CheckpointWriter:
 
     def _produce(self, key: bytes, value: bytes | None) -> None:
         report = self._first_writes.report_for(self._topic, self._lane, None)
-        while True:
-            try:
-                self._producer.produce(self._topic, value, key, self._lane, report)
-            except BufferError:
-                self._producer.poll(0.05)
-            else:
-                break
+        produce_when_room(self._producer, self._topic, value, key, self._lane, report)
         self._first_writes.wait_after(self._topic, self._lane)
 
 
@@ -116,21 +111,19 @@ class TransactionalCommitter:
         routes = tuple(routes)
         self.begin()
         at_ms = self._writer.write(routes, notes)
-        while True:
-            try:
-                self._producer.commit_transaction(2.0)
-                break
-            except KafkaException as error:
-                # A time-out leaves the commit going on inside the client: asking again resumes it.
-                if not error.args[0].retriable():
-                    raise
-                if self._give_up():
-                    raise UnknownOutcomeError(
-                        "the target did not answer a commit before the lane had to stop",
-                        remedy="The next owner re-reads the checkpoint and goes on from it.",
-                    ) from error
+        until_done(lambda: self._producer.commit_transaction(2.0), final=self._final)
         self.opened_at = None
         _mark_committed(routes, at_ms)
+
+    def _final(self, error: KafkaError) -> KafkaError | None:
+        if not error.retriable():
+            return error
+        if self._give_up():
+            raise UnknownOutcomeError(
+                "the target did not answer a commit before the lane had to stop",
+                remedy="The next owner re-reads the checkpoint and goes on from it.",
+            )
+        return None
 
     def abort(self) -> None:
         """Takes the open transaction back, if there is one."""

@@ -1,19 +1,15 @@
 """Inside a task: archived rows, ordered, back into a topic; transactionally, and never twice."""
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
-from replicator.clock import Clock, SystemClock
-from replicator.errors import RecordRefusedError, ReplicatorError, UnknownOutcomeError
+from replicator.errors import RecordRefusedError
 from replicator.identifiers import restore_transactional_id, restores_topic
-from replicator.kafka.client import KafkaError, KafkaException, Producer, open_producer
 from replicator.kafka.compacted_log import read_compacted
-from replicator.kafka.errors import kafka_errors, map_kafka_error
-from replicator.kafka.settings import producer_config
+from replicator.kafka.transactions import TransactionWriter
 from replicator.policy.provenance import find_hops, with_hop
 from replicator.spark.archive.restoring import (
     RestoreProgress,
@@ -27,7 +23,6 @@ CLIENT_ID = "replicator-restore"
 COMMIT_RECORDS = 20_000
 COMMIT_BYTES = 32 * 1024 * 1024
 TIMEOUT_SECONDS = 60.0
-_ABORT_SECONDS = 10.0
 
 DONE_DDL = "topic string, partition int, records bigint, skipped bigint"
 _DONE = pa.schema(
@@ -57,9 +52,7 @@ class RestoreOrder:
 class PartitionWriter:
     """One partition of a restore, taken over: whoever held it before can write no more."""
 
-    def __init__(
-        self, order: RestoreOrder, topic: str, partition: int, *, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, order: RestoreOrder, topic: str, partition: int) -> None:
         """Fences an earlier owner, then reads how far it came.
 
         Raises:
@@ -68,28 +61,17 @@ class PartitionWriter:
         self._order = order
         self._topic, self._partition = topic, partition
         self._target_topic = order.names[topic]
-        self._subject = f"cluster:{order.target.alias}"
-        self._clock = clock or SystemClock()
-        self._failed: KafkaError | None = None
-        self._open = False
         self._held_records = self._held_bytes = 0
         self.skipped = 0
-        self._producer: Producer = open_producer(
-            producer_config(
-                order.target,
-                client_id=CLIENT_ID,
-                transactional_id=restore_transactional_id(
-                    order.topology, order.restore, topic, partition
-                ),
-                compression="lz4",
-                max_message_bytes=order.max_message_bytes[topic],
-                on_delivery=self._delivered,
-                only_failed_deliveries=True,
-            ),
-            subject=self._subject,
+        self._transactions = TransactionWriter(
+            order.target,
+            restore_transactional_id(order.topology, order.restore, topic, partition),
+            client_id=CLIENT_ID,
+            timeout_seconds=TIMEOUT_SECONDS,
+            compression="lz4",
+            max_message_bytes=order.max_message_bytes[topic],
         )
-        with kafka_errors(self._subject, f"take over {self._target_topic}/{partition}"):
-            self._producer.init_transactions(TIMEOUT_SECONDS)
+        self._transactions.open()
         self.progress = self._stored()
         self._before = self.progress.records
 
@@ -116,17 +98,13 @@ class PartitionWriter:
                 remedy="Restore around it: --to-offset before it, then --from-offset behind it with "
                 "--append.",
             )
-        if not self._open:
-            with kafka_errors(self._subject, "begin a transaction"):
-                self._producer.begin_transaction()
-            self._open = True
+        self._transactions.begin(f"write {self._target_topic}/{self._partition}")
         key, value = row["key"], row["value"]
         pairs = [(each["key"], each["value"]) for each in row["headers"] or ()]
         hop = f"{self._order.alias}/{self._topic}/{self._partition}/{offset}".encode()
-        stamp = row["timestamp"]
-        self._produce(
-            self._target_topic, value, key, self._partition,
-            -1 if stamp is None else stamp, with_hop(pairs, find_hops(pairs), hop),
+        self._transactions.add(
+            self._target_topic, self._partition, key, value,
+            timestamp_ms=max(0, row["timestamp"] or 0), headers=with_hop(pairs, find_hops(pairs), hop),
         )  # fmt: skip
         self.progress = replace(
             self.progress, next_offset=offset + 1, records=self.progress.records + 1
@@ -140,72 +118,19 @@ class PartitionWriter:
         """Commits records and progress together; nothing where nothing is open.
 
         Raises:
-            ReplicatorError: see its class; the transaction is taken back.
+            ReplicatorError: see its class; nothing was written unless the outcome is unknown.
         """
-        if not self._open:
+        if not self._held_records:
             return
         key, value = self.progress.encode()
         number = progress_partition(self._topic, self._partition)
-        self._produce(restores_topic(self._order.topology), value, key, number, -1, [])
-        with kafka_errors(self._subject, f"commit into {self._target_topic}/{self._partition}"):
-            self._producer.commit_transaction(TIMEOUT_SECONDS)
-        self._open = False
+        self._transactions.add(restores_topic(self._order.topology), number, key, value)
+        self._transactions.commit()
         self._held_records = self._held_bytes = 0
 
     def close(self) -> None:
-        """Takes an open transaction back; the connections go with the object.
-
-        The client's own ``close`` raises where the producer was fenced, so it is not called.
-        """
-        if not self._open:
-            return
-        self._open = False
-        try:
-            self._producer.abort_transaction(_ABORT_SECONDS)
-        except KafkaException:
-            # Fenced, or out of reach: the next owner aborts it, or the broker after its time.
-            with contextlib.suppress(KafkaException):
-                self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-                self._producer.poll(0)
-
-    def _produce(  # noqa: PLR0917  the client's own order
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int,
-        timestamp_ms: int,
-        headers: Sequence[tuple[str, bytes | None]],
-    ) -> None:
-        deadline = self._clock.monotonic() + TIMEOUT_SECONDS
-        while True:
-            if self._failed is not None:
-                raise self._failure(self._failed)
-            try:
-                given: dict[str, Any] = {"timestamp": timestamp_ms} if timestamp_ms >= 0 else {}
-                self._producer.produce(topic, value, key, partition, headers=list(headers), **given)
-            except BufferError:
-                self._producer.poll(0.2)
-                if self._clock.monotonic() > deadline:
-                    raise UnknownOutcomeError(
-                        f"{topic}/{partition} takes nothing any more",
-                        subject=self._subject,
-                        remedy="Check its leader; the restore goes on where it was.",
-                    ) from None
-            except KafkaException as error:
-                raise self._failure(error.args[0]) from error
-            else:
-                self._producer.poll(0)
-                return
-
-    def _delivered(self, error: KafkaError | None, _message: object) -> None:
-        if error is not None and self._failed is None:
-            self._failed = error
-
-    def _failure(self, error: KafkaError) -> ReplicatorError:
-        return map_kafka_error(
-            error, subject=self._subject, doing=f"write {self._target_topic}/{self._partition}"
-        )
+        """Aborts an open transaction and gives the connections back."""
+        self._transactions.close()
 
     def _stored(self) -> RestoreProgress:
         number = progress_partition(self._topic, self._partition)
