@@ -5,6 +5,7 @@ half a second, so callers import the rooms that need it only when they need them
 """
 
 import logging
+import threading
 import warnings
 
 with warnings.catch_warnings():
@@ -24,13 +25,32 @@ with warnings.catch_warnings():
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
     from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
-    from kafka.protocol.parser import KafkaProtocol
+    from kafka.protocol.parser import KafkaProtocol as _KafkaProtocol
     from kafka.protocol.producer import ProduceRequest
     from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 _LOGGER = logging.getLogger("kafka")
 _LOGGER.addHandler(logging.NullHandler())
 _LOGGER.setLevel(logging.WARNING)  # below it, the library prints logins byte for byte
+
+_making_classes = threading.Lock()
+
+
+class KafkaProtocol(_KafkaProtocol):  # type: ignore[misc]  # the library has no types
+    """The library's encoder and decoder of one connection, safe beside others in other threads.
+
+    The library makes the class of a response in one version when the first one arrives, and registers
+    it by a weak reference. Two threads that make the same one at once leave the reference to the one
+    that is thrown away: from then on every response of that kind is a ReferenceError (3.0.12).
+    """
+
+    def send_request(self, request: ApiMessage, correlation_id: int | None = None) -> int:
+        """As the library's, and makes the class of the response while no other thread makes one."""
+        with _making_classes:
+            sent: int = super().send_request(request, correlation_id)
+            request.header.get_response_class()
+        return sent
+
 
 __all__ = [
     "AbstractTokenProvider",
