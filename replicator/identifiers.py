@@ -33,11 +33,6 @@ def flow_id(source: ClusterAlias, target: ClusterAlias) -> FlowId:
     return FlowId(f"{source}->{target}")
 
 
-def flow_key(source: ClusterAlias, target: ClusterAlias) -> str:
-    """Returns the flow as it stands inside names: ``east.west``."""
-    return f"{source}.{target}"
-
-
 def parse_flow_id(text: str) -> tuple[ClusterAlias, ClusterAlias]:
     """Reads ``east->west``.
 

@@ -25,9 +25,9 @@ from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRa
 from replicator.errors import InputError
 from replicator.formats.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.identifiers import FlowId, worker_client_id
-from replicator.observability.figures import LinkMetrics
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
+from replicator.observability.snapshot import LinkMetrics
 from replicator.topology.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
 from replicator.topology.roles import orient

@@ -15,7 +15,6 @@ from replicator.control.store.worker_record import lane_problems
 from replicator.control.worker.pair_view import PairView
 from replicator.failover.run.history import history
 from replicator.formats.lane_stats import LaneStats
-from replicator.observability.figures import FlowMetrics, MetricsSnapshot
 from replicator.observability.health import (
     CanaryHealth,
     ClusterHealth,
@@ -24,6 +23,7 @@ from replicator.observability.health import (
     ReadinessFacts,
     readiness,
 )
+from replicator.observability.snapshot import FlowMetrics, MetricsSnapshot
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 from replicator.wiring import Worker

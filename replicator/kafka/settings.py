@@ -5,7 +5,7 @@ settings come last, but never replace one that ordering, delivery or failure det
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal
 
 from confluent_kafka import KafkaError
@@ -198,21 +198,6 @@ def user_settings(cluster: ClusterPlan, role: Role) -> dict[str, str]:
         for name, value in cluster.kafka
         if owner_reason(name) is None and not name.startswith(foreign)
     }
-
-
-def redact(config: Mapping[str, Any]) -> dict[str, str]:
-    """The settings as text that may be shown: secrets and certificates replaced, callbacks named."""
-    shown: dict[str, str] = {}
-    for name, value in sorted(config.items()):
-        if name == CLUSTER:
-            continue
-        if any(word in name for word in ("password", "secret", ".pem", "sasl.jaas", "token")):
-            shown[name] = "***"
-        elif callable(value) or isinstance(value, logging.Logger):
-            shown[name] = "<callback>"
-        else:
-            shown[name] = str(value)
-    return shown
 
 
 def _security(cluster: ClusterPlan, security: ResolvedSecurity) -> Config:

@@ -8,8 +8,7 @@ when stderr is not a terminal, readable text when it is. Standard output stays f
 import logging
 import os
 import sys
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import MutableMapping
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -94,30 +93,6 @@ def get_logger(room: str) -> Logger:
         wrapper_class=Logger,
     )
     return logger
-
-
-@contextmanager
-def log_context(
-    *,
-    link: str | None = None,
-    flow: str | None = None,
-    lane: int | None = None,
-    topic: str | None = None,
-    partition: int | None = None,
-    epoch: int | None = None,
-) -> Iterator[None]:
-    """Binds fields to every event of this task or thread until the block ends."""
-    given = {
-        "link": link,
-        "flow": flow,
-        "lane": lane,
-        "topic": topic,
-        "partition": partition,
-        "epoch": epoch,
-    }
-    fields = {name: value for name, value in given.items() if value is not None}
-    with structlog.contextvars.bound_contextvars(**fields):
-        yield
 
 
 def _formatter(log_format: LogFormat, *, colours: bool) -> logging.Formatter:

@@ -7,7 +7,6 @@ the catalogue.
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import Metric as Family
@@ -17,9 +16,9 @@ from prometheus_client.samples import Sample as Line
 
 from replicator.formats.lane_stats import LaneStats
 from replicator.observability.build import Build, current_build
-from replicator.observability.catalogue import CATALOGUE, PREFIX, Metric
-from replicator.observability.figures import MetricsSnapshot
+from replicator.observability.catalogue import Metric
 from replicator.observability.samples import Families, Sample
+from replicator.observability.snapshot import MetricsSnapshot
 from replicator.observability.totals import Totals
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -97,33 +96,4 @@ def read_exposition(exposition: str) -> tuple[tuple[str, dict[str, str], float],
         (line.name, dict(line.labels), line.value)
         for family in text_string_to_metric_families(exposition)
         for line in family.samples
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueDifferences:
-    """What an exposition and the catalogue disagree on; empty when they agree."""
-
-    undeclared: tuple[str, ...]
-    missing: tuple[str, ...]
-    wrong_labels: tuple[str, ...]
-
-
-def compare_with_catalogue(exposition: str, *, detail: bool = False) -> CatalogueDifferences:
-    """Compares a scrape with the catalogue: names both ways, and the labels of every sample."""
-    declared = {entry.full_name: entry for entry in CATALOGUE}
-    seen: set[str] = set()
-    wrong: set[str] = set()
-    for family in text_string_to_metric_families(exposition):
-        name = family.name + ("_total" if family.type == "counter" else "")
-        seen.add(name)
-        if name not in declared:
-            continue
-        expected = set(declared[name].label_names(detail=detail))
-        wrong.update(name for line in family.samples if set(line.labels) - {"le"} != expected)
-    undeclared = {name for name in seen - declared.keys() if name.startswith(PREFIX)}
-    return CatalogueDifferences(
-        undeclared=tuple(sorted(undeclared)),
-        missing=tuple(sorted(declared.keys() - seen)),
-        wrong_labels=tuple(sorted(wrong)),
     )

@@ -3,13 +3,12 @@
 Pure: what workers answered goes in, a verdict comes out. `replicator check` asks; `helm test` runs that.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.observability.catalogue import metric
 
 Labels = Mapping[str, str]
-Series = Iterable[tuple[str, Labels, float]]
 """Samples of one scrape: full name, labels, value."""
 
 

@@ -22,7 +22,7 @@ from replicator.observability.catalogue import (
     TRANSACTION_OUTCOMES,
     Metric,
 )
-from replicator.observability.figures import (
+from replicator.observability.snapshot import (
     MetricsSnapshot,
     TaskMetrics,
     lag_records,

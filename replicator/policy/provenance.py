@@ -19,7 +19,7 @@ match backtrack.
 
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.identifiers import HOPS_HEADER
@@ -86,11 +86,6 @@ def encode_hop(hop: Hop) -> bytes:
     if hop.topic is None or hop.partition is None or hop.offset is None:
         return hop.alias.encode()
     return f"{hop.alias}/{hop.topic}/{hop.partition}/{hop.offset}".encode()
-
-
-def encode_hops(hops: Iterable[Hop]) -> bytes:
-    """A whole header value, oldest hop first."""
-    return b" ".join(encode_hop(hop) for hop in hops)
 
 
 def append(existing: bytes | None, hop: bytes) -> bytes:

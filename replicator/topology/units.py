@@ -53,11 +53,3 @@ def format_duration(seconds: float) -> str:
         if seconds >= _SECONDS[unit] and (seconds / _SECONDS[unit]).is_integer():
             return f"{int(seconds / _SECONDS[unit])}{unit}"
     return f"{seconds * 1000:g}ms"
-
-
-def format_size(size_bytes: int) -> str:
-    """A size as the file would say it, in the largest unit that keeps it whole."""
-    for unit in ("TiB", "TB", "GiB", "GB", "MiB", "MB", "KiB", "KB"):
-        if size_bytes >= _BYTES[unit] and size_bytes % _BYTES[unit] == 0:
-            return f"{size_bytes // _BYTES[unit]}{unit}"
-    return f"{size_bytes}B"

@@ -13,7 +13,6 @@ from replicator.policy.provenance import (
     aliases_in,
     append,
     encode_hop,
-    encode_hops,
     find_hops,
     hop_prefix,
     parse_hops,
@@ -27,6 +26,12 @@ ALIASES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 TOPICS = st.text(alphabet="abzABZ019._-", min_size=1, max_size=40)
 FULL_HOPS = st.builds(Hop, ALIASES, TOPICS, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1))
 HOPS = st.lists(st.one_of(FULL_HOPS, st.builds(Hop, ALIASES)), min_size=1, max_size=6)
+
+
+def encode_hops(hops):
+    return b" ".join(encode_hop(hop) for hop in hops)
+
+
 HEADERS = st.lists(
     st.tuples(
         st.sampled_from(["replicator-hops", "other"]),

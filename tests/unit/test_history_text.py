@@ -6,7 +6,7 @@ from replicator.control.store.drill_records import DrillRecord
 from replicator.control.store.records import FlowRates, WorkerRecord
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import with_canaries
-from replicator.observability.figures import TaskMetrics
+from replicator.observability.snapshot import TaskMetrics
 
 DRILL = DrillRecord(
     id="20260101-000000-weekly-a1b2", link="orders-dr", name="weekly", drill="failover",

@@ -15,7 +15,7 @@ from replicator.mm2.names import (
     onward_heartbeats,
     remote_topic,
 )
-from replicator.observability.figures import TaskMetrics
+from replicator.observability.snapshot import TaskMetrics
 from replicator.offsets.group_decision import GroupOutcomeDraft
 from replicator.offsets.group_report import GroupOutcome, PartitionOutcome, SyncReport
 from replicator.offsets.index import OffsetIndex

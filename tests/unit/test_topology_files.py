@@ -11,7 +11,7 @@ from replicator.policy.values import PRIORITIES
 from replicator.topology.load import load_plan
 from replicator.topology.reference import reference_text
 from replicator.topology.schema import fields_at, schema_text, topology_schema
-from replicator.topology.units import format_duration, format_size, parse_duration, parse_size
+from replicator.topology.units import format_duration, parse_duration, parse_size
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
@@ -103,7 +103,6 @@ def test_durations_read_as_they_are_written(text, seconds):
 )
 def test_sizes_read_as_they_are_written(text, count):
     assert parse_size(text) == count
-    assert parse_size(format_size(count)) == count
 
 
 @pytest.mark.parametrize("text", ["", "5", "5 s", "-5s", "s", "5S", "1e3s", "\uff15s"])

@@ -10,7 +10,7 @@ from replicator.control.controller.controller import PairController
 from replicator.control.store.follower import ControlFollower
 from replicator.control.tasks.task import TaskContext, TaskRunner
 from replicator.kafka.admin import ClusterAdmin
-from replicator.observability.figures import TaskMetrics
+from replicator.observability.snapshot import TaskMetrics
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 

@@ -11,7 +11,7 @@ from replicator.errors import ReplicatorError
 from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import LinkName, control_topic
 from replicator.kafka.log_writer import LogWriter
-from replicator.observability.figures import TaskMetrics
+from replicator.observability.snapshot import TaskMetrics
 from replicator.topology.plan import PairPlan, Plan
 
 FRESH_SECONDS = 15.0

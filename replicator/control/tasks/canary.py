@@ -25,7 +25,7 @@ from replicator.formats.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.topics import NewTopicSpec
-from replicator.observability.figures import TaskMetrics
+from replicator.observability.snapshot import TaskMetrics
 from replicator.policy.naming import name_problem
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from replicator.control.store.state import ControlState
 from replicator.identifiers import LinkName
-from replicator.observability.figures import TaskMetrics
+from replicator.observability.snapshot import TaskMetrics
 from replicator.problem import Problem
 
 

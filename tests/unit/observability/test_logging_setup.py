@@ -12,7 +12,6 @@ import structlog
 from replicator.observability.logging import (
     configure_logging,
     get_logger,
-    log_context,
 )
 from replicator.redaction import register_secret
 
@@ -40,7 +39,7 @@ def lines(stream):
 def test_not_on_a_terminal_each_event_is_one_json_object_with_what_was_bound():
     stream = io.StringIO()
     configure_logging(stream=stream)
-    with log_context(link="orders-dr", flow="east->west", lane=3):
+    with structlog.contextvars.bound_contextvars(link="orders-dr", flow="east->west", lane=3):
         get_logger("dataplane").info("lane started", position=5)
     get_logger("dataplane").info("after")
     first, second = lines(stream)

@@ -1,4 +1,5 @@
 import dataclasses
+from dataclasses import dataclass
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -9,7 +10,9 @@ from replicator.formats.lane_stats import (
     PartitionStats,
 )
 from replicator.observability.build import Build
-from replicator.observability.figures import (
+from replicator.observability.catalogue import CATALOGUE, PREFIX
+from replicator.observability.metrics import Metrics
+from replicator.observability.snapshot import (
     FlowMetrics,
     LinkMetrics,
     MetricsSnapshot,
@@ -17,7 +20,6 @@ from replicator.observability.figures import (
     lag_records,
     lag_seconds,
 )
-from replicator.observability.metrics import Metrics, compare_with_catalogue
 
 FLOW = {"link": "orders-dr", "flow": "east->west"}
 PARTITION = PartitionStats(
@@ -192,6 +194,35 @@ def test_histograms_are_cumulative_and_end_with_everything():
     assert value(page, "replication_latency_seconds_count") == 7
     assert value(page, "replication_latency_seconds_sum") == 12.5
     assert value(page, "commit_duration_seconds_count") == 5
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueDifferences:
+    """What an exposition and the catalogue disagree on; empty when they agree."""
+
+    undeclared: tuple[str, ...]
+    missing: tuple[str, ...]
+    wrong_labels: tuple[str, ...]
+
+
+def compare_with_catalogue(exposition: str, *, detail: bool = False) -> CatalogueDifferences:
+    """Compares a scrape with the catalogue: names both ways, and the labels of every sample."""
+    declared = {entry.full_name: entry for entry in CATALOGUE}
+    seen: set[str] = set()
+    wrong: set[str] = set()
+    for family in text_string_to_metric_families(exposition):
+        name = family.name + ("_total" if family.type == "counter" else "")
+        seen.add(name)
+        if name not in declared:
+            continue
+        expected = set(declared[name].label_names(detail=detail))
+        wrong.update(name for line in family.samples if set(line.labels) - {"le"} != expected)
+    undeclared = {name for name in seen - declared.keys() if name.startswith(PREFIX)}
+    return CatalogueDifferences(
+        undeclared=tuple(sorted(undeclared)),
+        missing=tuple(sorted(declared.keys() - seen)),
+        wrong_labels=tuple(sorted(wrong)),
+    )
 
 
 @pytest.mark.parametrize("detail", [False, True])
