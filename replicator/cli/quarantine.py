@@ -9,7 +9,7 @@ import typer
 from replicator.cli.options import FileOption, Output, OutputOption, YesOption
 from replicator.cli.output import confirm, render, say
 from replicator.cli.pause import operator
-from replicator.errors import InputError
+from replicator.errors import InputError, ReplicatorError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -81,7 +81,7 @@ def replay(
     from replicator.control.operator import quarantine_actions
 
     def act(plan: "Plan", pair: "PairPlan", entries: "list[Quarantined]") -> dict[str, object]:
-        return quarantine_actions.replay(plan, pair, entries, by=operator())
+        return quarantine_actions.replay(plan, pair, entries, by=operator(), go_on=every)
 
     _deal("Replay", act, ids, flow=flow, every=every, yes=yes, file=file, output=output)
 
@@ -132,12 +132,17 @@ def _deal(
     if not confirm(f"{verb} {len(chosen)} records?", yes=yes):
         say("Nothing was done.")
         return
-    done: list[object] = []
+    done: list[dict[str, object]] = []
     for pair in pairs:
         mine = [entry for entry in chosen if entry in waiting[pair.id]]
         records = act(plan, pair, mine)["records"] if mine else []
         done.extend(records if isinstance(records, list) else [])
-    render({"records": done}, output, text=f"{verb}: {len(done)} records done.")
+    left = [each for each in done if each["outcome"] in {"refused", "unknown"}]
+    lines = [f"{verb}: {len(done) - len(left)} records done."]
+    lines += [f"{each['id']} {each['outcome']}: {each['detail']} {each['remedy']}" for each in left]
+    render({"records": done}, output, text="\n".join(lines))
+    if left:
+        raise typer.Exit(ReplicatorError.exit_code)
 
 
 def _pairs(file: Path | None, flow: str | None) -> "tuple[Plan, list[PairPlan]]":

@@ -1,10 +1,14 @@
 """Checks what `run` was asked for, before anything starts; all problems at once."""
 
+import re
 from pathlib import Path
 
 from replicator.errors import InputError
 from replicator.topology.load import require_plan, topology_path
 from replicator.wiring import WorkerOptions
+
+_NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")
+"""It stands in client ids, records and log lines."""
 
 
 def checked_options(
@@ -19,8 +23,14 @@ def checked_options(
     """The options of a worker.
 
     Raises:
-        InputError: a broken topology, or a cluster or flow that it does not have.
+        InputError: a name that other workers could not show, a broken topology, or a cluster or flow that it does not have.
     """
+    if worker_id is not None and not _NAME.fullmatch(worker_id):
+        raise InputError(
+            f"{worker_id[:100]!r} cannot be the name of a worker",
+            subject="--worker-id",
+            remedy="Give 1 to 200 letters, digits, dots, dashes, underscores or colons.",
+        )
     path = topology_path(file)
     plan = require_plan(path)
     aliases = sorted(cluster.alias for cluster in plan.clusters)

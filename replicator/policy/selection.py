@@ -56,6 +56,8 @@ def is_literal(pattern: str) -> bool:
 def pattern_problem(pattern: str, *, topic: bool) -> str | None:
     """Why a pattern cannot be used, or None; group names may hold any character."""
     if is_regex(pattern):
+        if not pattern.removeprefix(REGEX_PREFIX).strip():
+            return f"'{pattern}' has no expression behind '{REGEX_PREFIX}'"
         try:
             re.compile(pattern.removeprefix(REGEX_PREFIX))
         except re.error as error:

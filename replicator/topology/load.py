@@ -121,6 +121,13 @@ def read_file(path: FilePath, *, missing: str = _MISSING) -> str:
         InputError: when it cannot be read.
     """
     subject = str(path)
+    if path.exists() and not path.is_file():
+        # To open a pipe that nobody writes to would wait for ever.
+        raise InputError(
+            "is not a regular file",
+            subject=subject,
+            remedy="Write the content of a pipe to a file first.",
+        )
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -147,6 +147,20 @@ def test_a_value_that_was_left_out_is_read_from_the_source_again(run, file, east
     assert "does not have it any more" in errors
 
 
+def test_replaying_all_goes_on_past_refusals_and_reports_each(run, file, west, unique):
+    gone = [keep(west, unique, offset, omitted=True) for offset in (100, 102)]
+    kept = [keep(west, unique, offset) for offset in (101, 103)]
+    code, text, errors = run("quarantine", "replay", "--all", "--yes", "-f", file, "-o", "json")
+    assert code == 1, errors
+    outcomes = {record["id"]: record["outcome"] for record in json.loads(text)["records"]}
+    assert outcomes == dict.fromkeys(gone, "refused") | dict.fromkeys(kept, "replayed")
+    assert len(copied(west, f"{unique}.a")) == 2
+    code, text, _ = run("quarantine", "replay", "--all", "--yes", "-f", file)
+    assert code == 1
+    assert "0 records done" in text
+    assert text.count("does not have it any more") == 2
+
+
 def test_a_discarded_record_is_out_of_the_way_but_on_record(run, file, west, unique):
     identity = keep(west, unique, 3)
     assert run("quarantine", "discard", identity, "-f", file)[0] == 2  # nobody to ask

@@ -263,6 +263,12 @@ CASES = {
         "spec.links[0].topics.include[0]",
         "'regex:(' is not a regular expression",
     ),
+    "no expression": (
+        links(f"{{name: l, {AP}, topics: {{include: ['regex:']}}}}"),
+        "10:88",
+        "spec.links[0].topics.include[0]",
+        "'regex:' has no expression behind 'regex:'",
+    ),
     "illegal topic name": (
         links(f"{{name: l, {AP}, topics: {{include: ['or ders']}}}}"),
         "10:88",

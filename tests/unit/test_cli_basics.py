@@ -15,6 +15,7 @@ from replicator import cli
 from replicator.cli import main as command
 from replicator.cli.main import VERBS, run_command
 from replicator.cli.output import confirm
+from replicator.cli.worker_options import checked_options
 from replicator.errors import InputError, RefusedError
 
 ROOT = Path(__file__).parents[2]
@@ -257,3 +258,35 @@ def test_a_question_needs_somebody_to_answer_or_yes(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(InputError, match="no terminal to ask on"):
         confirm("Go on?", yes=False)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_a_file_that_is_no_regular_file_is_refused_at_once(tmp_path, kind):
+    path = tmp_path / "topology.yaml"
+    os.mkfifo(path) if kind == "pipe" else path.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "replicator", "validate", "-f", str(path)],
+        capture_output=True, text=True, check=False, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "is not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a\rb", "a b", "\x1b[31m", "größe", "x" * 201])
+def test_a_worker_name_that_logs_and_records_could_not_show_is_refused(name):
+    with pytest.raises(InputError) as caught:
+        checked_options(
+            file=Path(GOOD), clusters=(), flows=(), worker_id=name, grace_seconds=1.0,
+            metrics_detail=False,
+        )  # fmt: skip
+    assert caught.value.subject == "--worker-id"
+    assert "\n" not in caught.value.paragraph()
+
+
+@pytest.mark.parametrize("name", ["w-0", "host.example:8080", "a_B"])
+def test_an_ordinary_worker_name_is_taken(name):
+    options = checked_options(
+        file=Path(GOOD), clusters=(), flows=(), worker_id=name, grace_seconds=1.0,
+        metrics_detail=False,
+    )  # fmt: skip
+    assert options.worker_id == name

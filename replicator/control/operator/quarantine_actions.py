@@ -10,7 +10,13 @@ from replicator.control.operator.quarantine import (
     read_quarantine,
 )
 from replicator.control.store.records import QuarantineOutcome
-from replicator.errors import NotFoundError, RefusedError, SourceDataLostError
+from replicator.errors import (
+    NotFoundError,
+    RecordRefusedError,
+    RefusedError,
+    SourceDataLostError,
+    UnknownOutcomeError,
+)
 from replicator.identifiers import JsonObject, control_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
@@ -49,17 +55,20 @@ def replay(
     entries: Sequence[Quarantined],
     *,
     by: str,
+    go_on: bool = False,
     clock: Clock | None = None,
 ) -> JsonObject:
     """Writes kept records to their target topics with their origin, in the order given.
 
     A record stands at the end of its partition then, after newer ones. Each is marked as soon as it
-    is written; one whose write has no answer is not marked, and may be there.
+    is written; one whose write has no answer is not marked, and may be there. With ``go_on`` a record
+    that cannot be replayed is reported among the others, as ``refused`` or ``unknown``.
 
     Raises:
-        RefusedError: a record was dealt with already; nothing was written.
-        RecordRefusedError: the target still does not take one; earlier ones are done.
-        UnknownOutcomeError: no answer about one.
+        RefusedError: a record was replayed or discarded before; nothing was written. Without
+            ``go_on`` also: neither the quarantine nor the source has its content; earlier ones are done.
+        RecordRefusedError: the target still does not take one, without ``go_on``.
+        UnknownOutcomeError: no answer about one, without ``go_on``.
     """
     _refuse_resolved(entries)
     policies = {str(flow.link): flow.policy for flow in pair.flows}
@@ -67,8 +76,22 @@ def replay(
     for entry in entries:
         policy = policies.get(entry.link)
         provenance: Provenance = "full" if policy is None else policy.provenance
-        record = replayed_record(_original(pair, entry), entry, pair, provenance)
-        offset = produce_record(pair.target, entry.target_topic, entry.partition, record)
+        try:
+            record = replayed_record(_original(pair, entry), entry, pair, provenance)
+            offset = produce_record(pair.target, entry.target_topic, entry.partition, record)
+        except (RefusedError, RecordRefusedError, UnknownOutcomeError) as error:
+            if not go_on:
+                raise
+            outcome = "unknown" if isinstance(error, UnknownOutcomeError) else "refused"
+            done.append(
+                {
+                    "id": entry.id,
+                    "outcome": outcome,
+                    "detail": error.message,
+                    "remedy": error.remedy,
+                }
+            )
+            continue
         _settle(plan, pair, entry, "replayed", by=by, clock=clock)
         done.append({"id": entry.id, "outcome": "replayed", "targetOffset": offset})
     return {"records": done}
