@@ -223,7 +223,11 @@ def test_require_plan_raises_every_error_at_once(tmp_path):
 
 def test_a_file_that_cannot_be_read_is_said_so(tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
-    for name, words in (("none.yaml", "no such file"), ("latin.yaml", "UTF-8"), ("", "not a regular")):
+    for name, words in (
+        ("none.yaml", "no such file"),
+        ("latin.yaml", "UTF-8"),
+        ("", "not a regular"),
+    ):
         with pytest.raises(Exception, match=words):
             load_plan(tmp_path / name)
 
