@@ -77,7 +77,7 @@ def archive(
     with spark_session(settings, name=f"replicator archive {cluster}") as session:
         archiver = Archiver(session, source, folder, clock=SystemClock())
         if archiver.swept:
-            say(f"Deleted {archiver.swept} files that a killed command had left behind.")
+            say(f"Deleted {archiver.swept} unfinished files of an interrupted command.")
         if compact:
             _show_compaction(archiver.compact(), output)
             return
@@ -160,7 +160,7 @@ def restore(
     settings = spark_settings(master, conf, properties_file)
     with spark_session(settings, name=f"replicator restore {cluster}") as session:
         result: Any = restore_records(session, folder, wanted)
-    skipped = f"; {result['skipped']:,} were there already" if result["skipped"] else ""
+    skipped = f"; {result['skipped']:,} had been restored before" if result["skipped"] else ""
     text = f"Restored {result['records']:,} records into {cluster}{skipped}."
     render(result, output, text=text)
 
@@ -187,7 +187,7 @@ def _show_round(result: Any, output: Output) -> bool:  # noqa: ANN401 - plain JS
     for lost in result["lost"]:
         say(
             f"LOST {lost['topic']}/{lost['partition']}: offsets {lost['from']} to {lost['to']} were "
-            "taken by retention before they were archived. The manifest says so; run it more often.",
+            "deleted by retention before they were archived. The manifest records it; run it more often.",
             style="red",
         )
     return bool(result["lost"])
@@ -197,6 +197,6 @@ def _show_compaction(result: Any, output: Output) -> None:  # noqa: ANN401 - pla
     text = (
         "Nothing to compact."
         if result["commit"] is None
-        else f"Made {result['after']} files of {result['before']}."
+        else f"Merged {result['before']} files into {result['after']}."
     )
     render(result, output, text=text)

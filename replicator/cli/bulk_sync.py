@@ -28,9 +28,11 @@ FAILED = 1
 MAX_LINES = 20
 _UNFINISHED_HINT = (
     "A run with another --compacted began them, or their leader did not answer: repeat that run, or "
-    "give them back with --release."
+    "return them to the workers with --release."
 )
-_UNFINISHED = f"Nothing to copy in this way, and partitions are unfinished. {_UNFINISHED_HINT}"
+_UNFINISHED = (
+    f"Nothing to copy with this --compacted, and partitions are unfinished. {_UNFINISHED_HINT}"
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -78,7 +80,7 @@ def bulk_sync(
     from replicator.topology.plan import find_pair
 
     configure_logging()
-    logging.getLogger("replicator").setLevel(logging.WARNING)  # progress is told line by line
+    logging.getLogger("replicator").setLevel(logging.WARNING)  # progress is reported line by line
     path = topology_path(file)
     plan = in_force(require_plan(path))
     pair = find_pair(plan, flow)
@@ -109,9 +111,9 @@ def bulk_sync(
         )
     copied = {one.key for one in found.ranges}
     others = [
-        seed
-        for seed in unfinished(found.control, pair, topic or [])
-        if (seed.topic, seed.partition) not in copied
+        backfill
+        for backfill in unfinished(found.control, pair, topic or [])
+        if (backfill.topic, backfill.partition) not in copied
     ]
     if others:
         say(f"{len(others)} partitions stay unfinished. {_UNFINISHED_HINT}", style="yellow")
@@ -120,10 +122,10 @@ def bulk_sync(
 
 
 def applied_first(plan: "Plan", pair: "PairPlan") -> None:
-    """A flow that nobody ever started is applied, as a worker would.
+    """Applies a flow that was never applied, as a worker would.
 
     Raises:
-        RefusedError: something stands in its way.
+        RefusedError: a check of apply refused.
     """
     from replicator.clock import SystemClock
     from replicator.control.operator.apply import apply_pair
@@ -136,7 +138,7 @@ def applied_first(plan: "Plan", pair: "PairPlan") -> None:
         control = None
     if control is not None and control.layout(pair.source.alias) is not None:
         return
-    say(f"{pair.id} was never applied: its topics are made on {pair.target.alias} first.")
+    say(f"{pair.id} was never applied: its topics are created on {pair.target.alias} first.")
     problems = apply_pair(plan, pair, clock=SystemClock(), note=lambda line: say(f"  {line}"))
     if problems:
         first = problems[0]
@@ -152,7 +154,7 @@ def _copied(
     from replicator.spark.session.java import require_spark
     from replicator.spark.session.session import spark_session
 
-    require_spark()  # said before anything is taken from the workers
+    require_spark()  # before any partition is taken from the workers
     with spark_session(settings, name=f"replicator bulk-sync {found.pair.id}") as session:
         return run_bulk(
             session, plan, found, topology_file=path, by=operator(), clock=SystemClock()
@@ -164,11 +166,13 @@ def _release(plan: "Plan", pair: "PairPlan", topics: list[str], output: Output) 
     from replicator.control.backfill.handover import hand_back, read_control_past_open_transactions
     from replicator.spark.copy.bulk_plan import unfinished
 
-    seeds = unfinished(read_control_past_open_transactions(plan, pair), pair, topics)
-    hand_back(plan, pair, seeds, clock=SystemClock())
-    released = [{"topic": seed.topic, "partition": seed.partition} for seed in seeds]
+    backfills = unfinished(read_control_past_open_transactions(plan, pair), pair, topics)
+    hand_back(plan, pair, backfills, clock=SystemClock())
+    released = [
+        {"topic": backfill.topic, "partition": backfill.partition} for backfill in backfills
+    ]
     many = "partition" if len(released) == 1 else "partitions"
-    text = f"Given back to the workers: {len(released)} {many}."
+    text = f"Returned to the workers: {len(released)} {many}."
     render({"released": released}, output, text=text if released else "Nothing was unfinished.")
 
 
@@ -211,15 +215,15 @@ def _shown(found: "BulkPlan") -> "RenderableType":
     if len(estimates) > MAX_LINES:
         lines.append(Text(f"and {len(estimates) - MAX_LINES} more topics"))
     if found.resumed:
-        lines.append(Text("An earlier run was interrupted: it goes on where that was."))
-    lines.append(Text("Meanwhile the workers leave these partitions alone."))
+        lines.append(Text("An earlier run was interrupted: this one resumes where it stopped."))
+    lines.append(Text("The workers do not copy these partitions meanwhile."))
     return Group(*lines)
 
 
 def _done(outcome: "BulkOutcome", found: "BulkPlan") -> str:
-    told = outcome.manifest
+    manifest = outcome.manifest
     return (
-        f"Copied {told['records']:,} records of {len(outcome.results)} partitions in "
-        f"{told['seconds']} s; the live flow {found.pair.id} goes on from there. "
-        f"Manifest {told['checksum']}."
+        f"Copied {manifest['records']:,} records of {len(outcome.results)} partitions in "
+        f"{manifest['seconds']} s; the workers of {found.pair.id} go on from there. "
+        f"Manifest {manifest['checksum']}."
     )

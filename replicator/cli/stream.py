@@ -37,7 +37,7 @@ def stream(
     properties_file: PropertiesOption = None,
     file: FileOption = None,
 ) -> None:
-    """Run a flow on Spark instead of workers (`runtime: spark` on its link), until Ctrl-C.
+    """Run a flow on Spark instead of workers (`runtime: spark` on its link), until Ctrl-C or SIGTERM.
 
     When it ends, workers or another stream continue at the same record.
     """
@@ -72,6 +72,6 @@ def stream(
     settings = spark_settings(master, conf, properties_file)
     with spark_session(settings, name=f"replicator stream {flow}") as session:
         running = FlowStream(session, path, flow, by=operator(), clock=SystemClock())
-        say(f"Spark runs {flow}; Ctrl-C ends it and gives it back.")
+        say(f"Spark runs {flow}; Ctrl-C ends it and releases its partitions.")
         running.serve(interval_seconds=interval, stopping=threading.Event())
-    say(f"{flow} is given back.")
+    say(f"{flow}: all partitions are released.")

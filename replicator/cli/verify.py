@@ -90,10 +90,10 @@ def _text(result: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON
         figures = [Text(f"{each[name]:,}", style="red" if each[name] else "") for name in ANOMALIES]
         table.add_row(f"{each['topic']}/{each['partition']}", f"{each['compared']:,}", *figures)
     total = result["total"]
-    told = [f"{number:,} {reason}" for reason, number in total["excused"].items()]
+    excluded = [f"{number:,} {reason}" for reason, number in total["excused"].items()]
     parts: list[RenderableType] = [table]
-    if told:
-        parts.append(Text(f"Not on the target, as intended: {', '.join(told)}."))
+    if excluded:
+        parts.append(Text(f"Not on the target, as intended: {', '.join(excluded)}."))
     if result["clean"]:
         parts.append(
             Text(f"Both clusters agree: {total['compared']:,} records, in {result['seconds']} s.",

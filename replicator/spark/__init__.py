@@ -1,5 +1,5 @@
-"""Room: spark. Everything that touches history runs here, through PySpark; the only room that knows it.
+"""Room: spark. Everything about history rather than the live tail; the only room that knows PySpark.
 
-Nothing of this room is imported before one of its commands runs, so the rest of the program works
-without the ``spark`` extra.
+No module of this room is imported before one of its commands runs, so the rest of the program works
+without the ``spark`` extra. Start at ``session``, then at the package of the command.
 """

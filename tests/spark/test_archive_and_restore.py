@@ -16,8 +16,7 @@ from replicator.spark.archive.store import commit, load_archive, sum_up, sweep
 from replicator.spark.archive.write import Archiver, Source
 from replicator.spark.base.files import Files
 from replicator.spark.source.record_batches import SCHEMA_DDL
-from replicator.spark.verify.run import VerifyRequest as Compared
-from replicator.spark.verify.run import verify_flow
+from replicator.spark.verify.run import VerifyRequest, verify_flow
 
 HEADERS = [("a", b"1"), ("a", None), ("b", b"")]
 
@@ -65,7 +64,7 @@ def test_archive_wipe_restore_and_verify_is_clean(spark, pair, tmp_path):
     wanted = RestoreRequest(pair.name, pair.plan.cluster("west"), Selection((pair.topic,)))
     done = restore(spark, str(folder), wanted)
     assert (done["records"], done["skipped"]) == (300, 0)
-    result = verify_flow(spark, pair.plan, Compared("east->west"))
+    result = verify_flow(spark, pair.plan, VerifyRequest("east->west"))
     assert result["clean"], result
     assert result["total"]["compared"] == 300
     again = restore(spark, str(folder), wanted)

@@ -7,8 +7,7 @@ from copied_pair import NOW_MS, CopiedPair, plain, write
 
 from replicator.clock import SystemClock
 from replicator.control.status.collect import collect_status
-from replicator.spark.audit.run import Auditor
-from replicator.spark.audit.run import AuditRequest as Audited
+from replicator.spark.audit.run import Auditor, AuditRequest
 from replicator.spark.verify.run import VerifyRequest, verify_flow
 from replicator.testing import wait_until
 
@@ -84,7 +83,7 @@ def test_what_a_worker_copied_is_clean(spark, pair, worker, provenance):
     assert result["clean"], result
     assert result["total"]["excused"] == {"filtered": 2, "loop": 2}
     assert result["total"]["compared"] == 2 * (800 + len(odd) - 1) + 160
-    auditor = Auditor(spark, pair.plan, Audited("east->west"), clock=SystemClock())
+    auditor = Auditor(spark, pair.plan, AuditRequest("east->west"), clock=SystemClock())
     books = auditor.round()
     auditor.close()
     assert books["complete"], books

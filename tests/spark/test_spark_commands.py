@@ -110,4 +110,4 @@ def test_an_interrupted_copy_ends_its_tasks_and_can_be_given_back(pair, command,
     assert 0 < copied() < 50_000
     release = ["bulk-sync", "-f", str(pair.file), "--flow", "east->west", "--release"]
     assert run_command(release) == 0
-    assert "Given back to the workers: 1 partition." in capsys.readouterr().out
+    assert "Returned to the workers: 1 partition." in capsys.readouterr().out

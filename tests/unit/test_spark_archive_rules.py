@@ -73,14 +73,14 @@ def test_a_round_goes_on_where_the_archive_ends_and_names_what_is_gone():
     assert taken.ranges == (Range("t", 0, 15, 20),)
     assert taken.lost == (Lost("t", 0, 10, 15),)
     again = decide_round(archive, {("t", 0): 0}, {("t", 0): 10}, {"t": "x"})
-    assert (again.ranges, again.lost, again.reborn) == ((), (), ())
+    assert (again.ranges, again.lost, again.recreated) == ((), (), ())
 
 
 def test_what_is_gone_is_told_once_also_where_nothing_is_left_to_be_read():
     gone = Commit(2, "append", 6, "east", "id", lost=(Lost("t", 0, 10, 20),))
     archive = folded([FIRST, gone])
     again = decide_round(archive, {("t", 0): 20}, {("t", 0): 20}, {"t": "x"})
-    assert (again.ranges, again.lost, again.reborn) == ((), (), ())
+    assert (again.ranges, again.lost, again.recreated) == ((), (), ())
 
 
 def test_a_summary_stands_for_the_commits_before_it():
@@ -104,8 +104,8 @@ def test_a_topic_made_anew_is_never_read_on():
     archive = folded([FIRST])
     shorter = decide_round(archive, {("t", 0): 0}, {("t", 0): 5}, {"t": "x"})
     other = decide_round(archive, {("t", 0): 0}, {("t", 0): 50}, {"t": "y"})
-    assert shorter.reborn == other.reborn == (("t", 0),)
-    assert not decide_round(Archive(), {("t", 0): 0}, {("t", 0): 5}, {}).reborn
+    assert shorter.recreated == other.recreated == (("t", 0),)
+    assert not decide_round(Archive(), {("t", 0): 0}, {("t", 0): 5}, {}).recreated
 
 
 def test_only_files_of_the_asked_hours_are_read():

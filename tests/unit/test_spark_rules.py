@@ -18,7 +18,7 @@ from replicator.spark.source.scan import Scanned
 from replicator.spark.source.stream_limits import limited
 from replicator.spark.verify.cases import CaseFacts, Rules, Side, belongs, make_case
 from replicator.spark.verify.digests import content_digest, without_last_hop
-from replicator.spark.verify.facts import others_belong
+from replicator.spark.verify.facts import foreign_records_allowed
 from replicator.spark.verify.fingerprint import TargetFingerprints
 from replicator.topology.plan import FlowPlan, LinkPlan, Plan
 
@@ -197,18 +197,20 @@ def test_the_short_way_to_a_copys_origin_leads_where_the_long_one_does(hops, bef
     case = make_case(0, replace(FACTS, source=Side(0, 2**62), copied_to=2**62))
     assert case.hop_prefix == b"east/t/0/"
     headers = [*before, ("replicator-hops", hops)]
-    (mark,) = TargetFingerprints(case).marks(Scanned(Range("t", 0, 0, 9), [Copy()], [headers]))
+    (row,) = TargetFingerprints(case).fingerprints(
+        Scanned(Range("t", 0, 0, 9), [Copy()], [headers])
+    )
     kept, last = without_last_hop(headers)
     found = parse_hops(last)
     ours = found is not None and belongs(found[-1], case)
-    assert mark.origin == (found[-1].offset if ours else -1)
-    assert mark.digest == content_digest(b"k", b"v", kept if ours else headers, 5)
+    assert row.origin == (found[-1].offset if ours else -1)
+    assert row.digest == content_digest(b"k", b"v", kept if ours else headers, 5)
 
 
 def test_records_of_others_belong_on_a_passive_side_only_once_the_link_was_turned():
     flow = FlowPlan("link", "east", "west", LinkPolicy(Selection(("*",)), Selection()), ("west",))
     link = LinkPlan("link", "active-passive", ("east", "west"), "east", None, (flow,))
     plan = Plan("shop", (), (link,), "hash")
-    assert not others_belong(plan, flow)
-    assert not others_belong(plan, replace(flow, under=(0, 3)))  # begun, and taken back
-    assert others_belong(plan, replace(flow, under=(2, 0)))
+    assert not foreign_records_allowed(plan, flow)
+    assert not foreign_records_allowed(plan, replace(flow, under=(0, 3)))  # begun, and taken back
+    assert foreign_records_allowed(plan, replace(flow, under=(2, 0)))

@@ -108,7 +108,7 @@ class Archive:
             self.records[key] = self.records.get(key, 0) + done.records
         self.topics.update({topic.name: topic for topic in commit.topics})
         for gone in commit.lost:
-            # Told once: the next round begins behind it, also where nothing was left to be read.
+            # Reported once: the next round begins behind it, even if nothing was left to read.
             key = gone.topic, gone.partition
             self.ends[key] = max(self.ends.get(key, 0), gone.end)
         self.lost.extend(commit.lost)
@@ -168,7 +168,7 @@ def check_version(version: object, *, path: str) -> None:
 
 
 def unreadable(path: str, error: Exception) -> StoredFormatError:
-    """What is said of a manifest that is none of ours."""
+    """The error for a manifest that cannot be parsed."""
     return StoredFormatError(
         f"a manifest cannot be read ({error})",
         subject=path,

@@ -163,7 +163,7 @@ def _prepare(admin: ClusterAdmin, archive: Archive, names: Mapping[str, str]) ->
 
 def _configs(archive: Archive, topic: str) -> dict[str, str]:
     configs = dict(archive.topics[topic].configs)
-    # Old records must not be taken away by retention, nor be refused for their age, as they arrive.
+    # Brokers must not refuse old records for their age, nor stamp them anew.
     configs["message.timestamp.type"] = "CreateTime"
     if "max.message.bytes" in configs:
         configs["max.message.bytes"] = str(int(configs["max.message.bytes"]) + HEADROOM_BYTES)

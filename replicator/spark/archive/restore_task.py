@@ -50,7 +50,7 @@ class RestoreOrder:
 
 
 class PartitionWriter:
-    """One partition of a restore, taken over: whoever held it before can write no more."""
+    """One partition of a restore; an earlier writer of it is fenced."""
 
     def __init__(self, order: RestoreOrder, topic: str, partition: int) -> None:
         """Fences an earlier owner, then reads how far it came.

@@ -51,7 +51,7 @@ class Selection:
 class RestoreProgress:
     """One partition of a restore: archived offsets below ``next_offset`` are on the target.
 
-    ``target_id`` is the id of the target's topic: in one that was made anew since, nothing is.
+    ``target_id`` is the id of the target's topic: one that was created again since holds none of them.
     """
 
     restore: str

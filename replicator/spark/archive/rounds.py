@@ -1,7 +1,7 @@
 """What one round of an archive takes: pure, from what it holds and what the cluster holds.
 
-A partition goes on where the archive ends. Where retention was faster, the lost offsets are put into
-the manifest; where the log is shorter than the archive, the topic is another one than before.
+A partition goes on where the archive ends. Offsets that retention deleted first are recorded as lost;
+where the log is shorter than the archive, the topic was created again.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from replicator.spark.base.ranges import Range
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Ranges to read, offsets that are gone for good, and partitions that began anew."""
+    """Ranges to read, offsets that are lost, and partitions that were recreated."""
 
     ranges: tuple[Range, ...]
     lost: tuple[Lost, ...]
-    reborn: tuple[TopicPartition, ...]
+    recreated: tuple[TopicPartition, ...]
 
 
 def decide_round(
@@ -30,14 +30,14 @@ def decide_round(
     """Decides from both ends of every partition and the ids of the topics as they are now."""
     ranges: list[Range] = []
     lost: list[Lost] = []
-    reborn: list[TopicPartition] = []
+    recreated: list[TopicPartition] = []
     for key in sorted(latest):
         topic, partition = key
         held = archive.ends.get(key)
         known = archive.topics.get(topic)
         other_topic = known is not None and bool(known.id) and known.id != topic_ids.get(topic, "")
         if held is not None and (held > latest[key] or other_topic):
-            reborn.append(key)
+            recreated.append(key)
             continue
         start = earliest[key] if held is None else held
         if start < earliest[key]:
@@ -45,4 +45,4 @@ def decide_round(
             start = earliest[key]
         if start < latest[key]:
             ranges.append(Range(topic, partition, start, latest[key]))
-    return Round(tuple(ranges), tuple(lost), tuple(reborn))
+    return Round(tuple(ranges), tuple(lost), tuple(recreated))

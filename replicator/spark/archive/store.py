@@ -21,7 +21,7 @@ from replicator.spark.base.files import Files
 DATA = "data"
 STAGING = "_staging"
 _LOOKS = 5
-"""How often manifests are listed again because somebody summed them up while they were read."""
+"""How often manifests are listed again because a writer summed them up while they were read."""
 _OPENINGS = 5
 
 
@@ -40,7 +40,7 @@ def load_archive(files: Files) -> Archive:
 
 
 def require_archive(files: Files) -> Archive:
-    """The same, for who wants to read.
+    """The same, for readers.
 
     Raises:
         InputError: there is no archive.
@@ -89,10 +89,10 @@ def commit(files: Files, made: Commit) -> None:
 
 
 def sum_up(files: Files, archive: Archive) -> None:
-    """Writes a summary of all commits and deletes what it stands for; by who has the archive only.
+    """Writes a summary of all commits and deletes those commits; only for the command that opened the archive.
 
     Raises:
-        AlreadyExistsError: there is one already, so somebody else has the archive.
+        AlreadyExistsError: there is one already, so another command writes the archive.
     """
     files.create(files.path(FOLDER, summary_name(archive.number)), encode_summary(archive))
     mine = summary_name(archive.number)
@@ -104,7 +104,7 @@ def sum_up(files: Files, archive: Archive) -> None:
 def sweep(files: Files, archive: Archive) -> int:
     """Deletes what killed commands left behind; returns how many files that were.
 
-    To be called by who has opened the archive, before it writes anything.
+    Only for the command that opened the archive, before it writes anything.
     """
     files.delete(files.path(STAGING))
     strays = [
@@ -145,5 +145,5 @@ def _busy(files: Files) -> AlreadyExistsError:
     return AlreadyExistsError(
         "another command writes this archive",
         subject=files.root,
-        remedy="Let one at a time write it. What this one did not commit is left to the other.",
+        remedy="Only one command at a time may write an archive; the other one archives what this one did not commit.",
     )

@@ -1,7 +1,7 @@
 """A summary: one file that stands for every commit up to its number. Pure.
 
-A command that archives every minute makes half a million commits a year, and who opens the archive
-would read each of them. So the writer sums them up now and then, and deletes what the summary holds.
+A command that archives every minute makes half a million commits a year, and every reader would read
+each of them. So the writer sums them up every 200 commits, and deletes what the summary holds.
 """
 
 import json

@@ -33,7 +33,7 @@ from replicator.topology.plan import ClusterPlan
 CLIENT_ID = "replicator-archive"
 TIMEOUT_SECONDS = 30.0
 _LOOKS = 3
-"""How often a round looks at the logs anew because retention took what it was about to read."""
+"""How often a round reads the log bounds again because retention deleted what it was about to read."""
 FILES_PER_HOUR = 8
 """More files than this in one hour of a topic are made one."""
 
@@ -51,12 +51,12 @@ class Archiver:
     """Writes one archive; only one at a time may."""
 
     def __init__(self, session: SparkSession, source: Source, folder: str, *, clock: Clock) -> None:
-        """Takes the archive over from any earlier command, and sweeps what killed ones left behind.
+        """Opens the archive, which ends any earlier command, and deletes what killed ones left behind.
 
         Raises:
             RefusedError: the archive is of another cluster.
             InputError: the folder cannot be used.
-            AlreadyExistsError: others open the archive at the same time.
+            AlreadyExistsError: other commands open the archive at the same time.
         """
         self._session = session
         self._source = source
@@ -87,7 +87,7 @@ class Archiver:
             was nothing new.
 
         Raises:
-            RefusedError: a topic was made anew, so that its offsets mean other records now.
+            RefusedError: a topic was created again, so its offsets mean other records now.
             ReplicatorError: the cluster or the file system cannot be used.
         """
         for _ in range(_LOOKS - 1):
@@ -97,13 +97,13 @@ class Archiver:
             except ReplicatorError as error:
                 if error.code != SourceDataLostError.code:
                     raise
-                # Retention was faster than the reading: the next look puts that into the manifest.
+                # Retention deleted what was being read: the next look records that in the manifest.
         return self._round()
 
     def _round(self) -> JsonObject:
         taken, topics = self._look()
-        if taken.reborn:
-            names = ", ".join(sorted({topic for topic, _ in taken.reborn}))
+        if taken.recreated:
+            names = ", ".join(sorted({topic for topic, _ in taken.recreated}))
             raise RefusedError(
                 f"deleted and created again since they were archived: {names}",
                 subject=self._files.root,
@@ -176,7 +176,7 @@ class Archiver:
         return {"commit": number, "before": len(old), "after": len(written)}
 
     def tidy_round(self) -> JsonObject:
-        """One round of many: hours of many files are compacted first, so that its own word comes last."""
+        """One round of many: hours with many files are compacted first."""
         self.compact()
         return self.round()
 

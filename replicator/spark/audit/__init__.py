@@ -1,1 +1,4 @@
-"""Room: audit. Is everything there, and how late: by topic and span of time, again and again."""
+"""Room: audit. Decides whether every record of a flow arrived, and how late, by topic and span of time.
+
+Start at ``run.Auditor.round``: what is new since the books (``ledger``), counted by span (``counting``).
+"""

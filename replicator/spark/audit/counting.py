@@ -1,4 +1,4 @@
-"""One round of an audit: marks of both sides counted by span of time, without any join of records."""
+"""One round of an audit: fingerprints of both sides counted by span of time, without any join of records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,16 +9,16 @@ from pyspark.sql import functions as f
 
 from replicator.identifiers import TopicPartition
 from replicator.spark.audit.ledger import Bucket, Ledger, Reached
+from replicator.spark.verify.both_sides import fingerprints_of
 from replicator.spark.verify.cases import Case
-from replicator.spark.verify.fingerprint import EXPECTED, OTHERS, SOURCE, TARGET
-from replicator.spark.verify.marks import fingerprints_of
+from replicator.spark.verify.fingerprint import EXPECTED, FOREIGN_ALLOWED, SOURCE, TARGET
 from replicator.topology.plan import PairPlan
 
 _NO_CUT = 2**62
 
 
 def new_cases(cases: Iterable[Case], ledger: Ledger) -> list[Case]:
-    """What the books do not cover yet; compacted and restamped logs have no counts that could agree."""
+    """What the books do not cover yet; counts of compacted and restamped logs cannot agree."""
     found: list[Case] = []
     for case in cases:
         facts = case.facts
@@ -42,21 +42,21 @@ def new_cases(cases: Iterable[Case], ledger: Ledger) -> list[Case]:
 def counted(
     session: SparkSession, pair: PairPlan, cases: Sequence[Case], *, bucket_ms: int
 ) -> list[dict[str, Any]]:
-    """Counts by case, side, excuse, bucket and whether the copy lies behind the cut."""
+    """Counts by case, side, exclusion, bucket and whether the copy lies behind the cut."""
     # Copies behind the cut are kept apart, not left out: the next round begins at the first of them.
     open_ended = [replace(case, cut=_NO_CUT) for case in cases]
-    marks = fingerprints_of(session, pair, open_ended)
+    fingerprints = fingerprints_of(session, pair, open_ended)
     cuts = session.createDataFrame(
         [(case.number, case.cut) for case in cases], "case int, cut bigint"
     )
-    rows = marks.join(f.broadcast(cuts), "case").join(
+    rows = fingerprints.join(f.broadcast(cuts), "case").join(
         f.broadcast(_noted(session, cases)), ["case", "side", "offset"], "left"
     )
     late = f.col("noted") - f.col("at")
     return [
         row.asDict()
         for row in rows.groupBy(
-            "case", "side", "excuse",
+            "case", "side", "exclusion",
             (f.floor(f.col("at") / bucket_ms) * bucket_ms).alias("bucket"),
             ((f.col("side") == TARGET) & (f.col("origin") >= f.col("cut"))).alias("behind"),
         )
@@ -109,8 +109,8 @@ def round_of(
 def _bucket(case: Case, row: Mapping[str, Any]) -> Bucket | None:
     empty = Bucket(case.facts.topic, case.facts.partition, row["bucket"])
     if row["side"] == TARGET:
-        return None if row["excuse"] == OTHERS else replace(empty, found=row["records"])
-    if row["excuse"] != EXPECTED:
+        return None if row["exclusion"] == FOREIGN_ALLOWED else replace(empty, found=row["records"])
+    if row["exclusion"] != EXPECTED:
         return replace(empty, excused=row["records"])
     return replace(
         empty,

@@ -92,7 +92,7 @@ class Ledger:
         *,
         now_ms: int = 0,
     ) -> list[Bucket]:
-        """Takes a round in; returns the buckets as they are now."""
+        """Adds a round; returns the buckets as they are now."""
         changed: list[Bucket] = []
         for each in buckets:
             bucket = replace(each, counted_ms=now_ms)
@@ -104,7 +104,7 @@ class Ledger:
         return changed
 
     def forget(self, before_ms: int) -> list[Bucket]:
-        """Takes out what no round added to since then; returns it."""
+        """Removes buckets that no round has added to since then; returns them."""
         old = [bucket for bucket in self.buckets.values() if bucket.counted_ms < before_ms]
         for bucket in old:
             del self.buckets[bucket.topic, bucket.partition, bucket.at_ms]

@@ -58,7 +58,7 @@ class AuditRequest:
 
 
 class Auditor:
-    """Audits one flow; whoever audits it last fences an earlier one."""
+    """Audits one flow; the audit that starts last fences an earlier one."""
 
     def __init__(
         self, session: SparkSession, plan: Plan, wanted: AuditRequest, *, clock: Clock
@@ -94,7 +94,7 @@ class Auditor:
         self._ledger: Ledger | None = self._stored()
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Closes the connections."""
         self._writer.close()
 
     def round(self) -> JsonObject:

@@ -1,6 +1,7 @@
-"""Errors on their way out of Spark: a task's own error arrives as text inside text inside text.
+"""Errors of Spark jobs as errors of this product.
 
-So a task wraps what it raises into one line that can be found again, and the driver unwraps it.
+A task's own error reaches the driver inside the text of Java errors. So a task encodes what it raises in
+one line that the driver finds and decodes.
 """
 
 import contextlib
@@ -17,13 +18,13 @@ _KINDS: dict[int, type[ReplicatorError]] = {2: InputError, 3: RefusedError}
 
 
 class SparkJobError(ReplicatorError):
-    """A job failed; the message says why, as far as Spark tells."""
+    """A job failed; the message says why, as far as Spark reports it."""
 
     code = "SPARK_JOB_FAILED"
 
 
 class TaskError(Exception):
-    """What a task raises instead of an error of our tree: its text survives the way to the driver."""
+    """What a task raises instead of a ReplicatorError: its text survives the way to the driver."""
 
 
 @contextlib.contextmanager
@@ -32,7 +33,7 @@ def task_errors() -> Iterator[None]:
     try:
         yield
     except ReplicatorError as error:
-        told = {
+        encoded = {
             "message": error.message,
             "subject": error.subject,
             "remedy": error.remedy,
@@ -40,7 +41,7 @@ def task_errors() -> Iterator[None]:
             "exit": error.exit_code,
             "retriable": error.retriable,
         }
-        raise TaskError(f"{_MARK}{json.dumps(told)} END") from error
+        raise TaskError(f"{_MARK}{json.dumps(encoded)} END") from error
 
 
 @contextlib.contextmanager
@@ -64,10 +65,10 @@ def as_replicator_error(text: str) -> ReplicatorError:
     """What went wrong, from whatever Spark said. Pure."""
     found = _FOUND.search(text)
     if found is not None:
-        told = json.loads(found.group(1))
-        kind = _KINDS.get(told["exit"], SparkJobError)
-        error = kind(told["message"], subject=told["subject"], remedy=told["remedy"])
-        error.code, error.retriable = told["code"], told["retriable"]
+        encoded = json.loads(found.group(1))
+        kind = _KINDS.get(encoded["exit"], SparkJobError)
+        error = kind(encoded["message"], subject=encoded["subject"], remedy=encoded["remedy"])
+        error.code, error.retriable = encoded["code"], encoded["retriable"]
         return error
     named = _PYTHON_ERROR.findall(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

@@ -99,11 +99,11 @@ class Files:
             self.delete(hidden)
         if not made:
             raise AlreadyExistsError(
-                "somebody else wrote it first", subject=path, remedy="Read it, then go on."
+                "another command wrote it first", subject=path, remedy="Read it, then go on."
             )
 
     def _named(self, hidden: str, path: str) -> bool:
-        """Gives a finished file its name unless somebody has it; whether it did."""
+        """Gives a finished file its name unless the name is taken; returns whether it did."""
         if hidden.startswith(_LOCAL):
             # A local rename takes the place of what is there, whatever was seen a moment before.
             with contextlib.suppress(OSError):  # a file system without links: as others do it

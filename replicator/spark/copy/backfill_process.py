@@ -1,8 +1,8 @@
-"""What a worker starts to have history copied: a bulk run without anybody to ask.
+"""The process a worker starts to copy history: a bulk run that asks no questions.
 
-``python -m replicator.spark.copy.backfill_process TOPOLOGY FLOW``. It ends when its standard input does, for then
-its worker is gone. Without Spark on this machine, ``bulkSync: auto`` gives the history to the lanes;
-``always`` says what is missing and fails.
+``python -m replicator.spark.copy.backfill_process TOPOLOGY FLOW``. It ends when its standard input ends,
+because its worker is gone then. Without Spark on this machine, ``bulkSync: auto`` leaves the history to
+the lanes; ``always`` names what is missing and fails.
 """
 
 import logging
@@ -40,7 +40,7 @@ def settings_from(environment: "os._Environ[str]") -> SparkSettings:
 
 
 def copy_history(topology_file: Path, flow: str) -> None:
-    """Copies what the controller asked for, or gives it to the lanes where Spark cannot run.
+    """Copies what the controller asked for, or leaves it to the lanes where Spark cannot run.
 
     Raises:
         ReplicatorError: it could not be finished; a later child goes on.
@@ -52,8 +52,12 @@ def copy_history(topology_file: Path, flow: str) -> None:
         require_spark()
     except SparkUnavailableError as error:
         automatic = {str(one.link) for one in pair.flows if one.policy.bulk_sync.mode == "auto"}
-        seeds = unfinished(read_control_past_open_transactions(plan, pair), pair)
-        mine = [seed for seed in seeds if seed.by == CONTROLLER and seed.link in automatic]
+        backfills = unfinished(read_control_past_open_transactions(plan, pair), pair)
+        mine = [
+            backfill
+            for backfill in backfills
+            if backfill.by == CONTROLLER and backfill.link in automatic
+        ]
         if not mine:
             raise
         hand_back(plan, pair, mine, clock=clock)
@@ -71,7 +75,7 @@ def copy_history(topology_file: Path, flow: str) -> None:
 def main() -> int:
     """Runs it; the exit code is 0 when everything is copied."""
     redact_tracebacks()
-    # It logs how its connections break when a child is told to end.
+    # It logs how its connections break when this process ends.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     threading.Thread(target=_end_with_input, name="worker-watch", daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""What a bulk run would copy: looked at, sized, and put into orders for tasks."""
+"""What a bulk run copies: surveyed, sized, and split into orders for tasks."""
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ def survey(
 ) -> BulkPlan:
     """Looks at both clusters; nothing is written.
 
-    ``only_by`` takes nothing new: only what is declared already, by that name.
+    ``only_by`` limits it to ranges that this name has declared already.
 
     Raises:
         InputError: the flow was never applied, or a topic is not replicated by it.
@@ -88,9 +88,11 @@ def survey(
     ranges = plan_ranges(flows, control, facts, topics=topics, keeps_latest=keeps_latest)
     held = {one.key: control.seed(*_identity(one)) for one in ranges if one.resumed}
     if only_by is not None:
-        asked = {key for key, seed in held.items() if seed is not None and seed.by == only_by}
+        asked = {
+            key for key, backfill in held.items() if backfill is not None and backfill.by == only_by
+        }
         ranges = tuple(one for one in ranges if one.key in asked)
-    runs = [seed.run for seed in held.values() if seed is not None and seed.run]
+    runs = [backfill.run for backfill in held.values() if backfill is not None and backfill.run]
     jobs = sorted({run.partition(".")[0] for run in runs})
     return BulkPlan(pair, ranges, control, jobs[0] if jobs else secrets.token_hex(4), keeps_latest)
 
@@ -114,7 +116,7 @@ def declarations(found: BulkPlan, *, run: str, by: str, at_ms: int) -> tuple[Bac
 
 def orders(
     plan: Plan, pair: PairPlan, ranges: Iterable[BackfillRange], *, run: str, at_once: int,
-    ends_seed: bool = True,
+    ends_backfill: bool = True,
 ) -> tuple[CopyOrder, ...]:  # fmt: skip
     """One order per range; a flow's budget is split over as many tasks as run at once."""
     settings = {str(flow.link): lane_settings(plan, flow) for flow in pair.flows}
@@ -132,7 +134,7 @@ def orders(
             run=run,
             start=one.start,
             end=one.end,
-            ends_seed=ends_seed,
+            ends_backfill=ends_backfill,
             throttle=throttle_part(one.flow.policy.throttle, parts),
         )
         for one in listed
@@ -140,7 +142,7 @@ def orders(
 
 
 def work_of(record: TopicRecord, partition: int, accept_gap: str = "") -> PartitionWork:
-    """A partition as a lane would be told to copy it."""
+    """A partition as the specification of a lane has it."""
     return PartitionWork(
         topic=record.topic,
         partition=partition,
@@ -157,11 +159,11 @@ def unfinished(
 ) -> tuple[BackfillRecord, ...]:
     """History that some run has begun to copy and not finished."""
     return tuple(
-        seed
-        for seed in control.seeds(pair.source.alias)
-        if seed.state != "done"
-        and seed.purpose == "history"
-        and (not topics or seed.topic in topics)
+        backfill
+        for backfill in control.seeds(pair.source.alias)
+        if backfill.state != "done"
+        and backfill.purpose == "history"
+        and (not topics or backfill.topic in topics)
     )
 
 

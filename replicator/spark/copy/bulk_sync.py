@@ -1,7 +1,7 @@
 """``bulk-sync``: ranges of history as Spark tasks, one ordered chain per partition.
 
-Spark is the scheduler and nothing else: no record crosses into it. What was declared outlives the
-driver; a run that finds an unfinished one goes on with its ranges under the same job.
+Spark only schedules: no record passes through it. Declared ranges outlive the driver, and the next
+run goes on with unfinished ranges under the same job.
 """
 
 import secrets
@@ -53,7 +53,7 @@ def run_bulk(
     shown: bool | None = None,
     declared: Callable[[], None] = lambda: None,
 ) -> BulkOutcome:
-    """Takes the partitions from their lanes, copies them, and gives each back where it ends.
+    """Takes the partitions from their lanes, copies them, and returns each to its lane at the exact offset.
 
     Args:
         session: where tasks run.
@@ -63,7 +63,7 @@ def run_bulk(
         by: who asked, for the record.
         clock: of the driver.
         shown: whether a progress bar is shown; None decides by the terminal.
-        declared: called once the partitions are Spark's.
+        declared: called once the lanes have released the partitions.
 
     Raises:
         RefusedError: lanes are being changed.
@@ -71,17 +71,17 @@ def run_bulk(
     """
     began_at = clock.now()
     run = f"{found.job}.{secrets.token_hex(3)}"
-    seeds = declarations(found, run=run, by=by, at_ms=round(began_at * 1000))
-    take_from_lanes(plan, found.pair, seeds, clock=clock)
+    backfills = declarations(found, run=run, by=by, at_ms=round(began_at * 1000))
+    take_from_lanes(plan, found.pair, backfills, clock=clock)
     declared()
     context = session.sparkContext
     wanted = orders(plan, found.pair, found.ranges, run=run, at_once=context.defaultParallelism)
     with progress(session, "Copying history", shown=shown):
         if found.keeps_latest:
             compacted = compacted_only(found.pair, wanted)
-            thinned = copy_latest(session, compacted, topology_file=topology_file)
-            left = _without(wanted, thinned)
-            results = (*thinned, *copy_all(session, left))
+            latest = copy_latest(session, compacted, topology_file=topology_file)
+            left = _without(wanted, latest)
+            results = (*latest, *copy_all(session, left))
         else:
             results = copy_all(session, wanted)
     control = read_control_past_open_transactions(plan, found.pair)
@@ -125,9 +125,9 @@ def _finished_before(
     """What earlier runs of the job had finished: the control topic kept it."""
     here = {(result.topic, result.partition) for result in results}
     return tuple(
-        result_of(seed)
-        for seed in control.seeds(pair.source.alias)
-        if seed.state == "done"
-        and seed.run.partition(".")[0] == job
-        and (seed.topic, seed.partition) not in here
+        result_of(backfill)
+        for backfill in control.seeds(pair.source.alias)
+        if backfill.state == "done"
+        and backfill.run.partition(".")[0] == job
+        and (backfill.topic, backfill.partition) not in here
     )

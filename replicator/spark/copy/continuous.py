@@ -19,8 +19,8 @@ def continuously(
 ) -> Iterator[Result]:
     """Yields the result of each round, for ever.
 
-    A cluster that is away for a while ends nothing: that round is told to ``troubled`` and the next
-    one does its work as well, because a round takes whatever earlier ones have not stored.
+    A cluster that is unreachable for a while ends nothing: ``troubled`` gets that round's error, and the
+    next round does its work too, because a round takes whatever earlier ones have not stored.
 
     Raises:
         ReplicatorError: a failure that waiting does not mend.

@@ -91,7 +91,7 @@ def copy_latest(
 
     rows = (
         last.select("topic", "partition", "offset")
-        # Said by number: Spark would put what looks small into one task, and copy it in turn.
+        # An explicit number: Spark would put small partitions into one task, which copies them in turn.
         .repartition(len(wanted), "topic", "partition")
         .groupBy("topic", "partition")
         .applyInArrow(copy, _RESULT)
@@ -108,5 +108,5 @@ def _offsets(by_place: dict[tuple[str, int], CopyOrder], end: str) -> str:
 
 
 def _result(text: str) -> CopyResult:
-    told = json.loads(text)
-    return CopyResult(**{**told, "gaps": tuple(told["gaps"])})
+    fields = json.loads(text)
+    return CopyResult(**{**fields, "gaps": tuple(fields["gaps"])})

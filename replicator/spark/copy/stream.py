@@ -1,9 +1,9 @@
 """``stream``: a flow as a Structured Streaming query, for as long as the topology wants it so.
 
-The driver takes the partitions from the lanes, keeps saying that it is there, takes new partitions as
-they appear, and gives everything back when it ends in order: lanes or another stream go on at the
-checkpoints. One that dies leaves its partitions held; the next stream takes them over, or workers do
-once the topology gives them the flow.
+The driver takes the partitions from the lanes, writes its worker record, takes new partitions as they
+appear, and returns all of them when it ends: lanes or another stream go on at the checkpoints. The
+partitions of a driver that dies stay assigned to it until the next stream takes them, or the workers
+do once the topology says ``runtime: workers``.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ log = structlog.get_logger("spark")
 
 @dataclass(slots=True)
 class MovedCounts:
-    """What micro-batches copied since it was last asked, by link; written by Spark's callback."""
+    """What micro-batches copied since the last ``take``, by link; written by Spark's callback."""
 
     by_link: dict[str, tuple[int, int]]
     lock: threading.Lock
@@ -64,14 +64,14 @@ class MovedCounts:
             self.by_link[link] = (held[0] + records, held[1] + size)
 
     def take(self) -> dict[str, tuple[int, int]]:
-        """Gives the counts and begins anew."""
+        """Returns the counts and resets them."""
         with self.lock:
             taken, self.by_link = self.by_link, {}
             return taken
 
 
 class FlowStream:
-    """One driver; ``serve`` blocks until told to stop, or until the flow is not Spark's any more."""
+    """One driver; ``serve`` blocks until it is stopped, or until Spark no longer runs the flow."""
 
     def __init__(
         self, session: "SparkSession", topology_file: Path, flow: str, *, by: str, clock: Clock
@@ -79,7 +79,7 @@ class FlowStream:
         """Reads the topology.
 
         Raises:
-            InputError: no such flow, or none of its links is run by Spark.
+            InputError: no such flow, or Spark runs none of its links.
         """
         self._session = session
         self._file = topology_file
@@ -94,10 +94,10 @@ class FlowStream:
         require_spark_runtime(self._pair)
 
     def serve(self, *, interval_seconds: float, stopping: threading.Event) -> None:
-        """Runs until ``stopping`` is set, the topology says ``workers``, or somebody takes over.
+        """Runs until ``stopping`` is set, the topology says ``workers``, or another stream takes over.
 
         Raises:
-            ReplicatorError: it cannot go on; what it held stays held until the next stream.
+            ReplicatorError: it cannot go on; its partitions stay assigned to it until the next stream.
         """
         identity = WorkerIdentity(
             id=stream_id(socket.gethostname(), os.getpid()),
@@ -119,8 +119,8 @@ class FlowStream:
 
     def _watch(self, folder: Path, interval_seconds: float, stopping: threading.Event,
                record: WorkerRecordWriter) -> None:  # fmt: skip
-        """Looks after the query; a cluster that does not answer for a while ends nothing."""
-        told_at = self._clock.monotonic() - RECORD_SECONDS
+        """Restarts the query when it ends; a cluster that does not answer for a while ends nothing."""
+        recorded_at = self._clock.monotonic() - RECORD_SECONDS
         batches = 0
         while not stopping.wait(LOOK_SECONDS):
             now = self._clock.monotonic()
@@ -130,23 +130,25 @@ class FlowStream:
                         return
                     batches += 1
                     self._query = self._start(folder / str(batches), interval_seconds)
-                if now - told_at >= RECORD_SECONDS:
+                if now - recorded_at >= RECORD_SECONDS:
                     if not self._still_ours():
                         return
-                    record.write(lanes=(), rates=self._rates(now - told_at))
-                    told_at = now
+                    record.write(lanes=(), rates=self._rates(now - recorded_at))
+                    recorded_at = now
             except (ClusterError, UnknownOutcomeError) as error:
                 log.warning("stream waits for its clusters", flow=self._flow, error=error.message)
-                stopping.wait(RETRY_SECONDS)  # they are away: to ask at once again helps nobody
+                stopping.wait(
+                    RETRY_SECONDS
+                )  # they are unreachable: asking again at once is useless
 
     def _failed(self) -> bool:
-        """Whether the last query ended by itself, and says why; the next goes on at the checkpoints."""
+        """Whether the last query failed; logs why. The next one goes on at the checkpoints."""
         query, self._query = self._query, None
         failure = None if query is None else query.exception()
         if failure is None:
             return False
-        told = as_replicator_error(str(failure))
-        log.warning("micro-batch failed", flow=self._flow, error=told.paragraph())
+        error = as_replicator_error(str(failure))
+        log.warning("micro-batch failed", flow=self._flow, error=error.paragraph())
         return True
 
     def _still_ours(self) -> bool:
@@ -161,9 +163,9 @@ class FlowStream:
         self._plan, self._pair = plan, pair
         control = read_control_past_open_transactions(plan, pair)
         others = [
-            seed
-            for seed in copied_by_streams(control, pair.source.alias)
-            if seed.run != self._run and seed.link in _links(pair)
+            backfill
+            for backfill in copied_by_streams(control, pair.source.alias)
+            if backfill.run != self._run and backfill.link in _links(pair)
         ]
         if others:
             log.info("another stream took the flow over", flow=self._flow, run=others[0].run)
@@ -174,18 +176,18 @@ class FlowStream:
     def _take(self, control: ControlState) -> None:
         at_ms = round(self._clock.now() * 1000)
         flows = _streamed(self._pair)
-        seeds = partitions_to_take(flows, control, run=self._run, by=self._by, at_ms=at_ms)
-        if not seeds:
+        backfills = partitions_to_take(flows, control, run=self._run, by=self._by, at_ms=at_ms)
+        if not backfills:
             return
         facts = read_backfill_facts(self._plan, self._pair, flows, control)
         latest = {str(flow.link) for flow in flows if flow.policy.start_from.kind == "latest"}
         placed: list[BackfillRecord] = []
-        for seed in seeds:
-            start = (facts.ends if seed.link in latest else facts.starts).get(_key(seed))
-            if start is not None:  # else its leader did not answer: it joins at a later look
-                placed.append(seed.model_copy(update={"start": start}))
+        for backfill in backfills:
+            start = (facts.ends if backfill.link in latest else facts.starts).get(_key(backfill))
+            if start is not None:  # else its leader did not answer: it joins later
+                placed.append(backfill.model_copy(update={"start": start}))
         take_from_lanes(self._plan, self._pair, placed, clock=self._clock)
-        log.info("taken from lanes", flow=self._flow, partitions=len(placed))
+        log.info("partitions taken from lanes", flow=self._flow, partitions=len(placed))
 
     def _start(self, folder: Path, interval_seconds: float) -> "StreamingQuery":
         self._session.dataSource.register(CopySource)
@@ -197,7 +199,7 @@ class FlowStream:
             .option("tasks", str(self._session.sparkContext.defaultParallelism))
             .load()
         )
-        # Spark's own account of what was read is of no consequence: the truth is on the target.
+        # Spark's own offsets are not used: the checkpoints on the target decide.
         return (
             rows.writeStream.queryName(f"replicator stream {self._flow}")
             .option("checkpointLocation", str(folder / "offsets"))
@@ -227,27 +229,27 @@ class FlowStream:
     def _give_back(self) -> None:
         control = read_control_past_open_transactions(self._plan, self._pair)
         held = copied_by_streams(control, self._pair.source.alias)
-        mine = [seed for seed in held if seed.run == self._run]
+        mine = [backfill for backfill in held if backfill.run == self._run]
         hand_back(self._plan, self._pair, mine, clock=self._clock)
-        log.info("given back", flow=self._flow, partitions=len(mine))
+        log.info("partitions returned to lanes", flow=self._flow, partitions=len(mine))
 
 
 def require_spark_runtime(pair: PairPlan) -> None:
-    """A flow has one runtime, and the file says which.
+    """Checks that the topology file gives the flow to Spark.
 
     Raises:
-        InputError: no link of the flow is run by Spark.
+        InputError: Spark runs no link of the flow.
     """
     if not _streamed(pair):
         raise InputError(
-            "its links are run by workers",
+            "workers run its links",
             subject=str(pair.id),
             remedy="Set 'runtime: spark' on a link of the topology, then start the stream.",
         )
 
 
 def release_streams(plan: Plan, pair: PairPlan, *, clock: Clock) -> Sequence[BackfillRecord]:
-    """Gives back what a stream that died still holds; returns what that was.
+    """Releases the partitions of a stream that died; returns them.
 
     Raises:
         ReplicatorError: the target does not answer; the same call again goes on.
@@ -265,5 +267,5 @@ def _links(pair: PairPlan) -> frozenset[str]:
     return frozenset(str(flow.link) for flow in _streamed(pair))
 
 
-def _key(seed: BackfillRecord) -> tuple[str, int]:
-    return seed.topic, seed.partition
+def _key(backfill: BackfillRecord) -> tuple[str, int]:
+    return backfill.topic, backfill.partition

@@ -74,7 +74,7 @@ class _Held:
 
     flow: FlowPlan
     record: TopicRecord
-    seed: BackfillRecord
+    backfill: BackfillRecord
 
 
 class CopyReader(DataSourceStreamReader):
@@ -157,12 +157,18 @@ class CopyReader(DataSourceStreamReader):
     def _held(self, pair: PairPlan, control: ControlState) -> dict[TopicPartition, _Held]:
         flows = {str(flow.link): flow for flow in pair.flows}
         found: dict[TopicPartition, _Held] = {}
-        for seed in copied_by_streams(control, pair.source.alias):
-            record = control.topic(seed.source, seed.link, seed.topic)
-            if seed.run != self._run or seed.state != "seeding" or seed.link not in flows:
+        for backfill in copied_by_streams(control, pair.source.alias):
+            record = control.topic(backfill.source, backfill.link, backfill.topic)
+            if (
+                backfill.run != self._run
+                or backfill.state != "seeding"
+                or backfill.link not in flows
+            ):
                 continue
-            if record is not None and seed.partition < record.working_partitions:
-                found[seed.topic, seed.partition] = _Held(flows[seed.link], record, seed)
+            if record is not None and backfill.partition < record.working_partitions:
+                found[backfill.topic, backfill.partition] = _Held(
+                    flows[backfill.link], record, backfill
+                )
         return found
 
 
@@ -176,23 +182,23 @@ def _order(
     end: int,
     parts: int,
 ) -> CopyOrder:
-    """The start is the checkpoint's; without one it is where the partition was taken over."""
+    """The start is the checkpoint's; without one, where the stream took the partition."""
     layout = control.layout(pair.source.alias)
-    block = layout.block(one.seed.link) if layout is not None else None
-    gap = control.gap(one.seed.source, *key)
+    block = layout.block(one.backfill.link) if layout is not None else None
+    gap = control.gap(one.backfill.source, *key)
     if block is None:
         raise RuntimeError("a partition is held whose link has no lanes")
     return CopyOrder(
         topology=plan.topology,
-        link=one.seed.link,
+        link=one.backfill.link,
         source=pair.source,
         target=pair.target,
         settings=lane_settings(plan, one.flow),
-        work=work_of(one.record, one.seed.partition, gap.token if gap is not None else ""),
+        work=work_of(one.record, one.backfill.partition, gap.token if gap is not None else ""),
         lane=lane_in(block, *key),
-        run=one.seed.run,
-        start=one.seed.start,
+        run=one.backfill.run,
+        start=one.backfill.start,
         end=end,
-        ends_seed=False,
+        ends_backfill=False,
         throttle=throttle_part(one.flow.policy.throttle, parts),
     )

@@ -2,7 +2,7 @@
 
 Needs no Spark: it is a function of plain data, so it runs in a Python worker of any cluster, in a test
 and in a benchmark alike. Where it begins is decided by what is stored on the target, never by Spark:
-a retried or repeated task goes on at the checkpoint, and a range that is done costs a look.
+a retried or repeated task goes on at the checkpoint, and a range that is done costs one read of the control topic.
 """
 
 import gc
@@ -26,7 +26,7 @@ from replicator.policy.values import Throttle
 from replicator.topology.plan import ClusterPlan
 
 COMMIT_SECONDS = 1.0
-"""How long a transaction of a bulk copy stays open: nobody waits for single records of history."""
+"""How long a transaction of a bulk copy stays open: no reader waits for single records of history."""
 
 _READ_SECONDS = 60.0
 
@@ -35,8 +35,8 @@ _READ_SECONDS = 60.0
 class CopyOrder:
     """Everything a task needs; travels by pickle, with references to secrets only.
 
-    ``run`` is the run that declared the range. ``ends_seed``: the range's end is the end of what
-    Spark does with the partition, and lanes are told so in its last transaction.
+    ``run`` is the run that declared the range. ``ends_backfill``: the range's end is the end of what
+    Spark copies of the partition, and its last transaction says so to the lanes.
     """
 
     topology: str
@@ -49,7 +49,7 @@ class CopyOrder:
     run: str
     start: int
     end: int
-    ends_seed: bool = True
+    ends_backfill: bool = True
     throttle: Throttle = Throttle()  # noqa: RUF009  frozen, so one instance is safe
 
 
@@ -97,7 +97,7 @@ def copy_order(
     _quiet_collector()
     clock = clock or SystemClock()
     permit = _Permit(order)
-    errand = BoundedCopy(
+    bounded = BoundedCopy(
         writer=seed_transactional_id(
             order.topology, order.source.alias, order.target.alias,
             order.work.topic, order.work.partition,
@@ -106,14 +106,14 @@ def copy_order(
         end=order.end,
         clock=clock,
         final_record=(
-            (lambda tally, route: permit.final_record(tally, route, round(clock.now() * 1000)))
-            if order.ends_seed
+            (lambda totals, route: permit.final_record(totals, route, round(clock.now() * 1000)))
+            if order.ends_backfill
             else None
         ),
         keep=keep,
     )  # fmt: skip
     outcome = copy_range(
-        _spec(order), errand, may_start=permit.given, open_index=LaneIndex, clock=clock,
+        _spec(order), bounded, may_start=permit.given, open_index=LaneIndex, clock=clock,
         patience_seconds=patience_seconds,
     )  # fmt: skip
     if not outcome.ours:
@@ -123,17 +123,14 @@ def copy_order(
 
 @cache
 def _quiet_collector() -> None:
-    """The hot path makes short-lived objects only: looking at the imported world again and again costs.
-
-    Once per process: what is frozen is never looked at again.
-    """
+    """Freezes imported modules out of collection, once per process: the copy makes short-lived objects only."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
 
 
 class _Permit:
-    """Whether the control topic lets this run copy the partition; asked after every fence."""
+    """Whether the control topic permits this run to copy the partition; read after every fence."""
 
     def __init__(self, order: CopyOrder) -> None:
         self._order = order
@@ -165,23 +162,23 @@ class _Permit:
         )
 
     def final_record(
-        self, tally: RangeTotals, route: PartitionState, at_ms: int
+        self, totals: RangeTotals, route: PartitionState, at_ms: int
     ) -> tuple[str, bytes, bytes | None]:
-        """The seed is done, and with what."""
+        """The control record that ends the backfill of the partition, with its totals."""
         if self._held is None:
             raise RuntimeError("a range cannot end before it was permitted to begin")
         done = self._held.model_copy(
             update={
                 "state": "done",
                 "at_ms": at_ms,
-                "start": tally.start,
+                "start": totals.start,
                 "position": route.position,
-                "records": tally.records,
-                "bytes": tally.size,
-                "checksum": _hexadecimal(tally.checksum),
-                "seconds": _seconds(tally, at_ms),
+                "records": totals.records,
+                "bytes": totals.size,
+                "checksum": _hexadecimal(totals.checksum),
+                "seconds": _seconds(totals, at_ms),
                 "problem": route.problem,
-                "superseded": tally.superseded,
+                "superseded": totals.superseded,
             }
         )
         return control_topic(self._order.topology), *done.encode()
@@ -190,7 +187,7 @@ class _Permit:
         """The range is done by an earlier attempt.
 
         Raises:
-            RefusedError: it is not, and it is not ours to do.
+            RefusedError: it is not, and another run or the lanes own the partition.
         """
         held, work = self._held, self._order.work
         if held is None or held.state != "done":
@@ -238,17 +235,17 @@ def _spec(order: CopyOrder) -> LaneSpec:
 
 
 def _result(order: CopyOrder, outcome: RangeOutcome, *, now_ms: int) -> CopyResult:
-    tally = outcome.tally or RangeTotals(outcome.position, order.end)
+    totals = outcome.tally or RangeTotals(outcome.position, order.end)
     return CopyResult(
         topic=order.work.topic,
         partition=order.work.partition,
-        start=tally.start,
+        start=totals.start,
         position=outcome.position,
-        records=tally.records,
-        size=tally.size,
-        checksum=_hexadecimal(tally.checksum),
-        superseded=tally.superseded,
-        seconds=_seconds(tally, now_ms),
+        records=totals.records,
+        size=totals.size,
+        checksum=_hexadecimal(totals.checksum),
+        superseded=totals.superseded,
+        seconds=_seconds(totals, now_ms),
         problem=outcome.problem,
         detail=outcome.detail,
         gaps=outcome.gaps,
@@ -259,5 +256,5 @@ def _hexadecimal(checksum: int) -> str:
     return f"{checksum:08x}"
 
 
-def _seconds(tally: RangeTotals, now_ms: int) -> float:
-    return round(max(0, now_ms - tally.began_ms) / 1000, 3) if tally.began_ms else 0.0
+def _seconds(totals: RangeTotals, now_ms: int) -> float:
+    return round(max(0, now_ms - totals.began_ms) / 1000, 3) if totals.began_ms else 0.0

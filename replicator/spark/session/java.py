@@ -1,4 +1,4 @@
-"""Is there what Spark needs on this machine? Asked before it is started, so that people get a sentence."""
+"""Checks before Spark starts that this machine has what Spark needs, so that what is missing is named."""
 
 import importlib.util
 import os
@@ -62,7 +62,7 @@ def require_java() -> None:
 
 
 def _java() -> str | None:
-    """The one that Spark takes: JAVA_HOME's before the one on PATH."""
+    """The runtime that Spark takes: that of JAVA_HOME before the one on PATH."""
     home = os.environ.get("JAVA_HOME")
     if home:
         own = Path(home) / "bin" / "java"

@@ -28,7 +28,7 @@ _LOG_TAIL_LINES = 3
 
 @contextlib.contextmanager
 def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSession]":
-    """Gives a session with the ``replicator-kafka`` source registered; stops it if it started it.
+    """Yields a session with the ``replicator-kafka`` source registered; stops it if it started it.
 
     Ctrl-C and SIGTERM cancel running jobs and come out as KeyboardInterrupt. Errors of Spark come
     out as errors of our tree, those of our own tasks as they were raised.
@@ -57,8 +57,8 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
         interrupts = signal.getsignal(signal.SIGINT)
         session = _start(settings, name, Path(folder))
         if threading.current_thread() is threading.main_thread():
-            # The library puts its own in the place, which fails once its session has ended; and what
-            # it does meanwhile is done below.
+            # PySpark installs a handler of its own, which fails once its session has ended; what it
+            # does meanwhile is done below.
             signal.signal(signal.SIGINT, interrupts)
         try:
             session.dataSource.register(KafkaDataSource)
@@ -78,13 +78,13 @@ def _start(settings: SparkSettings, name: str, folder: Path) -> "SparkSession":
 
     conf = spark_conf(settings)
     local = is_local(conf["spark.master"])
-    # The library asks the environment alone which Python tasks run under.
+    # PySpark reads only the environment to find the Python of its tasks.
     python = conf.get("spark.pyspark.python") or (sys.executable if local else None)
     if python is not None:
         os.environ["PYSPARK_PYTHON"] = python
     conf.setdefault("spark.sql.warehouse.dir", str(folder / "warehouse"))
     log = folder / "driver.log"
-    # It tells of every connection it closes, and with tracebacks of those that an interrupt cuts.
+    # It logs every connection it closes, with tracebacks for those that an interrupt breaks.
     logging.getLogger("py4j").setLevel(logging.WARNING if settings.debug else logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(name).config(map={**conf})
     try:
@@ -113,7 +113,7 @@ def _silence_counters(session: "SparkSession") -> None:
 
 @contextlib.contextmanager
 def _stderr_into(log: Path) -> Iterator[None]:
-    """Lets the JVM inherit a file as its standard error: it has much to say that helps nobody."""
+    """Lets the JVM inherit a file as its standard error: most of what it writes helps no operator."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -128,12 +128,12 @@ def _stderr_into(log: Path) -> Iterator[None]:
 
 
 def _why(log: Path, error: Exception) -> str:
-    """What the JVM said last, else what Python was told."""
+    """The JVM's last lines, else what the Python exception says."""
     if log.exists():
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-        told = [line for line in lines if line and not line.startswith(("at ", "WARNING", "..."))]
-        if told:
-            return " / ".join(told[-_LOG_TAIL_LINES:])
+        said = [line for line in lines if line and not line.startswith(("at ", "WARNING", "..."))]
+        if said:
+            return " / ".join(said[-_LOG_TAIL_LINES:])
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 

@@ -99,7 +99,7 @@ def require_reached(
     """Refuses to read on in silence where a log is shorter than what was read of it.
 
     Raises:
-        SourceDataLostError: a log ends before a position; the topic was made anew, or records were lost.
+        SourceDataLostError: a log ends before a position; the topic was created again, or records were lost.
     """
     short = [
         f"{key[0]}/{key[1]} ends at {ends[key]}, below {position}"
@@ -110,7 +110,7 @@ def require_reached(
         raise SourceDataLostError(
             "; ".join(short[:5]),
             subject=f"cluster:{options.cluster.alias}",
-            remedy="The topic was made anew or lost records. Choose where to begin with "
+            remedy="The topic was created again or lost records. Choose where to begin with "
             "startingOffsets, or set failOnDataLoss to false.",
         )
 

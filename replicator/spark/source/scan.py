@@ -1,7 +1,7 @@
 """Reading ranges of partitions inside a task: every record once, in order, and never one too many.
 
 The end of a range may be an offset that no reader ever sees (a transaction marker, a compacted
-record), so it is told by the first record behind it or by the library's end-of-partition event.
+record), so a range ends at the first record behind it or at the library's end-of-partition event.
 """
 
 from collections.abc import Iterator, Sequence
@@ -69,7 +69,7 @@ class RangeScanner:
         self._known: set[str] = set()
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Closes the connections."""
         self._consumer.close()
 
     def __enter__(self) -> Self:

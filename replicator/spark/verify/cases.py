@@ -3,9 +3,9 @@
 A **cut** is the source offset up to which a partition is judged: the position of its checkpoint,
 which is committed in one transaction with the copies below it. So lag is no difference.
 
-Where records cannot be judged because a log no longer (or never) had them, the interval begins
-later: at the source's log start, at the origin of the oldest copy that the target's retention left,
-at the first record a flow with `startFrom` took.
+The interval begins later where a log does not hold the records: at the source's log start, at the
+origin of the oldest copy that the target's retention left, at the first record that a flow with
+`startFrom` copied.
 """
 
 from collections.abc import Sequence
@@ -54,13 +54,13 @@ class CaseFacts:
         pairs: of the offset map, rising.
         noted: source offsets of the map with the time (milliseconds) at which the copy was there.
         oldest_copy: origin offset of the oldest copy in the target's log, where it begins above 0.
-        aside: source offsets in quarantine that were not replayed.
-        replayed: source offsets that were put back later.
-        gaps: source offsets given up by policy or on an operator's word, half open.
+        quarantined: source offsets in quarantine that were not replayed.
+        replayed: source offsets that were replayed from quarantine.
+        gaps: source offsets given up by policy or by an operator, half open.
         from_earliest: whether the flow began at the start of the log.
-        reborn: whether the source topic was deleted and made anew since the flow began.
-        others: whether records of other origins belong into the target topic.
-        quiet: whether the checkpoint stayed where it was while the target's end was read.
+        recreated: whether the source topic was deleted and created again since the flow began.
+        foreign_allowed: whether foreign records are allowed in the target topic.
+        quiet: whether the checkpoint did not move while the target's end was read.
     """
 
     topic: str
@@ -73,12 +73,12 @@ class CaseFacts:
     pairs: tuple[Pair, ...] = ()
     noted: tuple[tuple[int, int], ...] = ()
     oldest_copy: int | None = None
-    aside: frozenset[int] = frozenset()
+    quarantined: frozenset[int] = frozenset()
     replayed: frozenset[int] = frozenset()
     gaps: tuple[tuple[int, int], ...] = ()
     from_earliest: bool = True
-    reborn: bool = False
-    others: bool = False
+    recreated: bool = False
+    foreign_allowed: bool = False
     quiet: bool = True
 
 
@@ -86,8 +86,8 @@ class CaseFacts:
 class Case:
     """One comparison; offsets are half open.
 
-    ``source_from`` to ``cut`` is judged. ``source_to`` is above the cut where keys that move on must
-    be known (mode ``latest``). ``segments`` are pairs of the offset map inside the interval.
+    ``source_from`` to ``cut`` is judged. ``source_to`` is above the cut where later records of a key
+    must be known (mode ``latest``). ``segments`` are pairs of the offset map inside the interval.
     """
 
     number: int
@@ -155,7 +155,7 @@ def _ends(facts: CaseFacts, mode: Mode) -> tuple[int, int]:
         cut = facts.source.start
     if mode != "content" or facts.quiet:
         return cut, facts.target.end
-    # Copies that came since cannot be told by their header: the newest entry of the map can.
+    # The header does not show which copies came since: the newest entry of the offset map does.
     known = [pair for pair in facts.pairs if pair.source < cut and pair.target < facts.target.end]
     if not known:
         return facts.source.start, facts.target.start
@@ -166,7 +166,7 @@ def _starts(facts: CaseFacts, mode: Mode, cut: int) -> tuple[int, int]:
     """Where judging begins on the source, and where reading the target begins."""
     source_from, target_from = facts.source.start, facts.target.start
     first = facts.pairs[0] if facts.pairs else None
-    if facts.reborn and first is not None:
+    if facts.recreated and first is not None:
         target_from = max(target_from, first.target)
     if not facts.from_earliest:
         source_from = max(source_from, cut if first is None else first.source)

@@ -45,7 +45,7 @@ def write_records(
     named = differences.join(f.broadcast(names), "case").select(
         "topic", "target", "partition", "case",
         *(f.col(name).cast("int").alias(name) for name in ANOMALIES),
-        f.col("place").alias("sourceOffset"), f.col("copy").alias("targetOffset"),
+        "sourceOffset", "targetOffset",
         f.timestamp_millis("at").alias("timestamp"), "at",
         "hash1", "hash2", "copyHash1", "copyHash2",
     )  # fmt: skip
@@ -63,16 +63,17 @@ def _with_content(pair: PairPlan, cases: Sequence[Case], rows: DataFrame) -> Dat
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with (
             task_errors(),
-            # What retention takes meanwhile is shown as none.
-            RangeScanner(pair.source, client_id=CLIENT_ID, lost_is_error=False) as here,
-            RangeScanner(pair.target, client_id=CLIENT_ID, lost_is_error=False) as there,
+            # A record that retention deletes meanwhile is shown as none.
+            RangeScanner(pair.source, client_id=CLIENT_ID, lost_is_error=False) as source,
+            RangeScanner(pair.target, client_id=CLIENT_ID, lost_is_error=False) as target,
         ):
             for batch in batches:
-                told = [
-                    _told(row, by_number[row["case"]], here, there) for row in batch.to_pylist()
+                found = [
+                    _both_sides(row, by_number[row["case"]], source, target)
+                    for row in batch.to_pylist()
                 ]
-                if told:
-                    yield pa.RecordBatch.from_pylist(told, schema=_SCHEMA)
+                if found:
+                    yield pa.RecordBatch.from_pylist(found, schema=_SCHEMA)
 
     return rows.mapInArrow(read, DDL)
 
@@ -92,8 +93,8 @@ _SCHEMA = pa.schema(
 )  # fmt: skip
 
 
-def _told(
-    row: dict[str, object], case: Case, here: RangeScanner, there: RangeScanner
+def _both_sides(
+    row: dict[str, object], case: Case, source: RangeScanner, target: RangeScanner
 ) -> dict[str, object]:
     facts = case.facts
     return {
@@ -101,8 +102,8 @@ def _told(
         "target": facts.target_topic,
         "partition": facts.partition,
         "kinds": " ".join(name for name in ANOMALIES if row[name]),
-        "source": _content(here, facts.topic, facts.partition, row["sourceOffset"]),
-        "copy": _content(there, facts.target_topic, facts.partition, row["targetOffset"]),
+        "source": _content(source, facts.topic, facts.partition, row["sourceOffset"]),
+        "copy": _content(target, facts.target_topic, facts.partition, row["targetOffset"]),
         "at": row["at"],
     }
 

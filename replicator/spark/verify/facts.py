@@ -1,7 +1,7 @@
-"""What a comparison rests on, read from both clusters and the control topics of the target.
+"""The facts of a comparison, read from both clusters and the control topics of the target.
 
 The order matters: checkpoints first, the ends of the logs after them, checkpoints once more. So what
-a checkpoint accounts for lies below the ends, and whether it stood still in between is known.
+a checkpoint accounts for lies below the ends, and it is known whether the checkpoint moved meanwhile.
 """
 
 from collections import defaultdict
@@ -29,8 +29,8 @@ from replicator.topology.plan import FlowPlan, PairPlan, Plan
 CLIENT_ID = "replicator-verify"
 TIMEOUT_SECONDS = 30.0
 _LOOKED_AT = 20_000
-"""How many records of a target that lost its start are looked at for the oldest copy."""
-_REBORN = "deleted and created again"
+"""How many records are read for the oldest copy where the target's log does not begin at 0."""
+_RECREATED = "deleted and created again"
 _Placed = TypeVar("_Placed", GapTaken, Quarantined)
 
 
@@ -43,14 +43,14 @@ class _Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Everything that was read, in words of the clusters."""
+    """Everything that was read from both clusters."""
 
     plan: Plan
     pair: PairPlan
     before: StoredPartitions
     after: StoredPartitions
-    here: _Bounds
-    there: _Bounds
+    source: _Bounds
+    target: _Bounds
     gaps: Mapping[TopicPartition, Sequence[GapTaken]]
     quarantined: Mapping[TopicPartition, Sequence[Quarantined]]
 
@@ -79,12 +79,14 @@ def collect_facts(
         ClusterAdmin(pair.target, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as target,
     ):
         before = _stored(plan, pair, target)
-        here = _bounds(source, [(each.topic, each.working_partitions) for each in records], from_ms)
-        there = _bounds(
+        source_bounds = _bounds(
+            source, [(each.topic, each.working_partitions) for each in records], from_ms
+        )
+        target_bounds = _bounds(
             target, [(each.target, each.working_partitions) for each in records], from_ms
         )
         after = _stored(plan, pair, target)
-    read = _Read(plan, pair, before, after, here, there, gaps, quarantined)
+    read = _Read(plan, pair, before, after, source_bounds, target_bounds, gaps, quarantined)
     found = [
         _facts(read, record, partition)
         for record in records
@@ -141,23 +143,23 @@ def _facts(read: _Read, record: TopicRecord, partition: int) -> CaseFacts:
         topic=record.topic,
         target_topic=record.target,
         partition=partition,
-        source=_side(read.here, record.topic, partition),
-        target=_side(read.there, record.target, partition),
+        source=_side(read.source, record.topic, partition),
+        target=_side(read.target, record.target, partition),
         rules=_rules(read.plan, flow),
         copied_to=stored.copied_to,
         pairs=tuple(index_pairs(stored.entries.values())),
         noted=tuple(
             sorted({(entry.pair.source, entry.at_ms) for entry in stored.entries.values()})
         ),
-        aside=frozenset(each.offset for each in quarantined if each.outcome != "replayed"),
+        quarantined=frozenset(each.offset for each in quarantined if each.outcome != "replayed"),
         replayed=frozenset(each.offset for each in quarantined if each.outcome == "replayed"),
         gaps=tuple(
             (gap.lost.from_offset, gap.lost.to_offset) for gap in gaps
             if gap.lost.from_offset is not None and gap.lost.to_offset is not None
         ),
         from_earliest=flow.policy.start_from.kind == "earliest" and not stored.adopted,
-        reborn=any(_REBORN in gap.detail for gap in gaps),
-        others=others_belong(read.plan, flow),
+        recreated=any(_RECREATED in gap.detail for gap in gaps),
+        foreign_allowed=foreign_records_allowed(read.plan, flow),
         quiet=stored.copied_to == read.after.of(record.topic, partition).copied_to,
     )  # fmt: skip
 
@@ -185,12 +187,12 @@ def _rules(plan: Plan, flow: FlowPlan) -> Rules:
     )
 
 
-def others_belong(plan: Plan, flow: FlowPlan) -> bool:
+def foreign_records_allowed(plan: Plan, flow: FlowPlan) -> bool:
     """Whether records that this flow did not write may stand in its target topic.
 
-    Where the name tells the source it is this flow's alone, and so is a copy on a passive side. Under
-    one name for all, writers on the target and other flows have their records there too; and so have
-    writers of a side that was active before the link was turned.
+    A topic whose name carries the source belongs to this flow alone, and so does a copy on a passive
+    side. Where all clusters use one name, producers on the target and other flows write to it too, and
+    so did producers of a side that was active before the link's roles changed.
     """
     if carries_source(flow.policy.naming):
         return False
@@ -222,7 +224,7 @@ def _side(bounds: _Bounds, topic: str, partition: int) -> Side:
 
 
 def _by_partition(found: Iterable[_Placed]) -> dict[TopicPartition, list[_Placed]]:
-    """Sorted out once: there may be thousands of partitions, and many thousands of records."""
+    """Grouped once: there may be thousands of partitions and many thousands of records."""
     placed: dict[TopicPartition, list[_Placed]] = defaultdict(list)
     for each in found:
         placed[each.topic, each.partition].append(each)
@@ -230,7 +232,7 @@ def _by_partition(found: Iterable[_Placed]) -> dict[TopicPartition, list[_Placed
 
 
 def _with_oldest_copy(facts: CaseFacts, pair: PairPlan) -> CaseFacts:
-    """Where the target's log lost its start, looks at what it begins with now."""
+    """Where the target's log does not begin at 0, finds the origin of its oldest copy."""
     if facts.target.start == 0 or facts.rules.provenance != "full":
         return facts
     end = min(facts.target.end, facts.target.start + _LOOKED_AT)

@@ -1,7 +1,7 @@
 """Inside a task: each record of one side becomes a small row with what the comparison needs.
 
 Keys and values never leave the task: at most some eighty bytes a record cross into Spark. The source
-side runs the engine's own rules over each record, so what is hashed is what the target should hold.
+side applies the engine's own rules to each record, so it hashes what the target should hold.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,27 +28,27 @@ from replicator.spark.verify.digests import NO_TIME, content_digest, key_digest,
 from replicator.topology.plan import ClusterPlan
 
 SOURCE, TARGET = 0, 1
-EXPECTED, LOOP, FILTERED, TRANSFORMED, QUARANTINED, GIVEN_UP, OTHERS = range(7)
-"""Why a record need not have a counterpart; EXPECTED has none such reason."""
+EXPECTED, LOOP, FILTERED, TRANSFORMED, QUARANTINED, GIVEN_UP, FOREIGN_ALLOWED = range(7)
+"""Exclusion reasons: why a record need not have a counterpart; EXPECTED records must have one."""
 REASONS = {
     LOOP: "loop",
     FILTERED: "filtered",
     TRANSFORMED: "transformed",
     QUARANTINED: "quarantined",
     GIVEN_UP: "givenUp",
-    OTHERS: "others",
+    FOREIGN_ALLOWED: "others",
 }
 
 DDL = (
     "case int, side int, match1 bigint, match2 bigint, segment int, offset bigint, origin bigint, "
-    "hash1 bigint, hash2 bigint, at bigint, excuse int, back boolean, tombstone boolean"
+    "hash1 bigint, hash2 bigint, at bigint, exclusion int, outOfOrder boolean, tombstone boolean"
 )
 SCHEMA = pa.schema(
     [
         ("case", pa.int32()), ("side", pa.int32()), ("match1", pa.int64()), ("match2", pa.int64()),
         ("segment", pa.int32()), ("offset", pa.int64()), ("origin", pa.int64()),
-        ("hash1", pa.int64()), ("hash2", pa.int64()), ("at", pa.int64()), ("excuse", pa.int32()),
-        ("back", pa.bool_()), ("tombstone", pa.bool_()),
+        ("hash1", pa.int64()), ("hash2", pa.int64()), ("at", pa.int64()), ("exclusion", pa.int32()),
+        ("outOfOrder", pa.bool_()), ("tombstone", pa.bool_()),
     ]
 )  # fmt: skip
 
@@ -66,8 +66,8 @@ class Fingerprint(NamedTuple):
     digest: bytes
     match: bytes | None
     at_ms: int
-    excuse: int
-    back: bool
+    exclusion: int
+    out_of_order: bool
     tombstone: bool
 
 
@@ -82,9 +82,9 @@ def fingerprints(case: Case, side: int, cluster: ClusterPlan) -> Iterator[pa.Rec
     reader = SourceFingerprints(case) if side == SOURCE else TargetFingerprints(case)
     with RangeScanner(cluster, client_id="replicator-verify") as scanner:
         for scanned in scanner.scan(wanted):
-            marks = [mark for mark in reader.marks(scanned) if mark is not None]
-            if marks:
-                yield _batch(case, side, marks)
+            rows = [row for row in reader.fingerprints(scanned) if row is not None]
+            if rows:
+                yield _batch(case, side, rows)
 
 
 class SourceFingerprints:
@@ -102,40 +102,42 @@ class SourceFingerprints:
         self._timed = not case.facts.target.appends_time
         self._keyed = case.mode == "latest"
 
-    def marks(self, scanned: Scanned) -> Iterator[Fingerprint]:
+    def fingerprints(self, scanned: Scanned) -> Iterator[Fingerprint]:
         """One per record."""
-        aside, gaps = self._case.facts.aside, self._case.facts.gaps
+        quarantined, gaps = self._case.facts.quarantined, self._case.facts.gaps
         for message, headers in zip(scanned.messages, scanned.headers, strict=True):
             offset = message.offset()
-            mark = self._mark(message, headers, offset)
-            if mark.excuse == EXPECTED:
-                if offset in aside:
-                    mark = mark._replace(excuse=QUARANTINED)
+            row = self._fingerprint(message, headers, offset)
+            if row.exclusion == EXPECTED:
+                if offset in quarantined:
+                    row = row._replace(exclusion=QUARANTINED)
                 elif gaps and any(low <= offset < high for low, high in gaps):
-                    mark = mark._replace(excuse=GIVEN_UP)
-            yield mark
+                    row = row._replace(exclusion=GIVEN_UP)
+            yield row
 
-    def _mark(self, message: SourceMessage, headers: Headers | None, offset: int) -> Fingerprint:
+    def _fingerprint(
+        self, message: SourceMessage, headers: Headers | None, offset: int
+    ) -> Fingerprint:
         key, value, at = message.key(), message.value(), message.timestamp()[1]
-        excuse = EXPECTED
+        exclusion = EXPECTED
         content: Sequence[tuple[str, bytes | None]] = headers or _EMPTY
         if headers is UNREADABLE:
-            excuse = QUARANTINED
+            exclusion = QUARANTINED
         elif headers is not None or self._rewriter.active:
             outcome = CopyOutcome()
             hop = f"{self._case.hop_prefix.decode()}{offset}"
             try:
                 written = self._rewriter.rewrite(message, headers or [], hop, outcome)
             except RecordRefusedError:
-                written, excuse = None, QUARANTINED
+                written, exclusion = None, QUARANTINED
             if written is None:
-                excuse = next((_DROPS[why] for why in outcome.dropped), excuse)
+                exclusion = next((_DROPS[why] for why in outcome.dropped), exclusion)
             else:
                 key, value = written.key, written.value
                 content = without_last_hop(_plain(written.headers))[0]
         digest = content_digest(key, value, content, at if self._timed else NO_TIME)
         match = key_digest(key) if self._keyed else None
-        return Fingerprint(offset, offset, digest, match, at, excuse, False, value is None)
+        return Fingerprint(offset, offset, digest, match, at, exclusion, False, value is None)
 
 
 class TargetFingerprints:
@@ -146,17 +148,17 @@ class TargetFingerprints:
         self._prefix = case.hop_prefix
         self._digits = len(self._prefix)
         self._timed = not case.facts.target.appends_time
-        self._others = OTHERS if case.facts.others else EXPECTED
+        self._without_hop = FOREIGN_ALLOWED if case.facts.foreign_allowed else EXPECTED
         self._highest = -1
         self._keyed = case.mode == "latest"
         self._alias = case.facts.rules.source.encode()
 
-    def marks(self, scanned: Scanned) -> Iterator[Fingerprint | None]:
+    def fingerprints(self, scanned: Scanned) -> Iterator[Fingerprint | None]:
         """One per record; None for records outside of the interval that is judged."""
         for message, headers in zip(scanned.messages, scanned.headers, strict=True):
-            yield self._mark(message, headers)
+            yield self._fingerprint(message, headers)
 
-    def _mark(self, message: SourceMessage, headers: Headers | None) -> Fingerprint | None:
+    def _fingerprint(self, message: SourceMessage, headers: Headers | None) -> Fingerprint | None:
         case = self._case
         content: Sequence[tuple[str, bytes | None]] = _EMPTY
         origin, ours = self._only_hop(headers), True
@@ -165,17 +167,19 @@ class TargetFingerprints:
             origin, ours = self._origin(hop)
         if origin >= 0 and not self._inside(origin):
             return None
-        back = False
+        out_of_order = False
         if origin >= 0:
-            back = origin < self._highest and origin not in case.facts.replayed
+            out_of_order = origin < self._highest and origin not in case.facts.replayed
             self._highest = max(self._highest, origin)
         key, value, at = message.key(), message.value(), message.timestamp()[1]
         # Without our hop it may be anyone's; its headers count as they are.
         kept = content if ours else headers or _EMPTY
         digest = content_digest(key, value, kept, at if self._timed else NO_TIME)
         match = key_digest(key) if self._keyed else None
-        excuse = EXPECTED if ours else self._others
-        return Fingerprint(message.offset(), origin, digest, match, at, excuse, back, value is None)
+        exclusion = EXPECTED if ours else self._without_hop
+        return Fingerprint(
+            message.offset(), origin, digest, match, at, exclusion, out_of_order, value is None
+        )
 
     def _only_hop(self, headers: Headers | None) -> int:
         """The source offset in a record's one header, which is our one hop; -1 where it is not so.
@@ -217,17 +221,17 @@ def _plain(headers: ProducedHeaders) -> Sequence[tuple[str, bytes | None]]:
     ]
 
 
-def _batch(case: Case, side: int, marks: Sequence[Fingerprint]) -> pa.RecordBatch:
-    count = len(marks)
-    hashes = np.frombuffer(b"".join(mark.digest for mark in marks), "<i8").reshape(count, 2)
-    offsets = np.fromiter((mark.offset for mark in marks), "i8", count)
-    origins = np.fromiter((mark.origin for mark in marks), "i8", count)
+def _batch(case: Case, side: int, rows: Sequence[Fingerprint]) -> pa.RecordBatch:
+    count = len(rows)
+    hashes = np.frombuffer(b"".join(row.digest for row in rows), "<i8").reshape(count, 2)
+    offsets = np.fromiter((row.offset for row in rows), "i8", count)
+    origins = np.fromiter((row.origin for row in rows), "i8", count)
     zeros = np.zeros(count, "i8")
     if case.mode == "origin":
         # A record of the target that names no origin matches nothing.
         match = np.stack([np.where(origins < 0, -1 - offsets, origins), zeros], axis=1)
     elif case.mode == "latest":
-        joined = b"".join(mark.match or b"" for mark in marks)
+        joined = b"".join(row.match or b"" for row in rows)
         match = np.frombuffer(joined, "<i8").reshape(count, 2)
     else:
         match = hashes
@@ -246,10 +250,10 @@ def _batch(case: Case, side: int, marks: Sequence[Fingerprint]) -> pa.RecordBatc
             pa.array(origins),
             pa.array(np.ascontiguousarray(hashes[:, 0])),
             pa.array(np.ascontiguousarray(hashes[:, 1])),
-            pa.array(np.fromiter((mark.at_ms for mark in marks), "i8", count)),
-            pa.array(np.fromiter((mark.excuse for mark in marks), "i4", count)),
-            pa.array(np.fromiter((mark.back for mark in marks), "?", count)),
-            pa.array(np.fromiter((mark.tombstone for mark in marks), "?", count)),
+            pa.array(np.fromiter((row.at_ms for row in rows), "i8", count)),
+            pa.array(np.fromiter((row.exclusion for row in rows), "i4", count)),
+            pa.array(np.fromiter((row.out_of_order for row in rows), "?", count)),
+            pa.array(np.fromiter((row.tombstone for row in rows), "?", count)),
         ],
         schema=SCHEMA,
     )

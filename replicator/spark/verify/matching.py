@@ -1,4 +1,4 @@
-"""The comparison itself, as DataFrames: marks of both sides joined, and every pair judged.
+"""The comparison itself, as DataFrames: fingerprints of both sides joined, and every pair judged.
 
 Both sides are grouped by what they are matched on, which is a full outer join that also counts; it
 needs one shuffle, and Spark spills it to disk, so memory does not grow with the data.
@@ -7,36 +7,36 @@ needs one shuffle, and Spark spills it to disk, so memory does not grow with the
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from replicator.spark.verify.fingerprint import EXPECTED, OTHERS, SOURCE, TARGET
+from replicator.spark.verify.fingerprint import EXPECTED, FOREIGN_ALLOWED, SOURCE, TARGET
 
 ANOMALIES = ("lost", "duplicated", "reordered", "changed", "foreign")
 _HOUR_MS = 3_600_000
 
 
-def matched(marks: DataFrame) -> DataFrame:
-    """One row per record that either side knows, with how often each side has it and its content.
+def matched(fingerprints: DataFrame) -> DataFrame:
+    """One row per record that either side knows, with its count and content on each side.
 
-    Columns: case, match1, match2, segment, here, there (how often), place, copy (offsets), excuse,
-    back, hash1, hash2 (of the source), copyHash1, copyHash2, differs, at.
+    Columns: case, match1, match2, segment, sourceCount, targetCount, sourceOffset, targetOffset,
+    exclusion, outOfOrder, hash1, hash2 (of the source), copyHash1, copyHash2, differs, at.
     """
-    here, there = f.col("side") == SOURCE, f.col("side") == TARGET
+    on_source, on_target = f.col("side") == SOURCE, f.col("side") == TARGET
     return (
-        marks.groupBy("case", "match1", "match2")
+        fingerprints.groupBy("case", "match1", "match2")
         .agg(
             f.min("segment").alias("segment"),
-            f.sum(f.when(here, 1).otherwise(0)).alias("here"),
-            f.sum(f.when(there, 1).otherwise(0)).alias("there"),
-            f.min(f.when(here, f.col("offset"))).alias("place"),
-            f.min(f.when(there, f.col("offset"))).alias("copy"),
-            f.max("excuse").alias("excuse"),
-            f.max(f.col("back").cast("int")).alias("back"),
-            f.min(f.when(here, f.col("hash1"))).alias("hash1"),
-            f.min(f.when(here, f.col("hash2"))).alias("hash2"),
-            f.min(f.when(there, f.col("hash1"))).alias("copyHash1"),
-            f.min(f.when(there, f.col("hash2"))).alias("copyHash2"),
-            f.max(f.when(there, f.col("hash1"))).alias("copyHash1Most"),
-            f.max(f.when(there, f.col("hash2"))).alias("copyHash2Most"),
-            f.coalesce(f.min(f.when(here, f.col("at"))), f.min("at")).alias("at"),
+            f.sum(f.when(on_source, 1).otherwise(0)).alias("sourceCount"),
+            f.sum(f.when(on_target, 1).otherwise(0)).alias("targetCount"),
+            f.min(f.when(on_source, f.col("offset"))).alias("sourceOffset"),
+            f.min(f.when(on_target, f.col("offset"))).alias("targetOffset"),
+            f.max("exclusion").alias("exclusion"),
+            f.max(f.col("outOfOrder").cast("int")).alias("outOfOrder"),
+            f.min(f.when(on_source, f.col("hash1"))).alias("hash1"),
+            f.min(f.when(on_source, f.col("hash2"))).alias("hash2"),
+            f.min(f.when(on_target, f.col("hash1"))).alias("copyHash1"),
+            f.min(f.when(on_target, f.col("hash2"))).alias("copyHash2"),
+            f.max(f.when(on_target, f.col("hash1"))).alias("copyHash1Most"),
+            f.max(f.when(on_target, f.col("hash2"))).alias("copyHash2Most"),
+            f.coalesce(f.min(f.when(on_source, f.col("at"))), f.min("at")).alias("at"),
         )
         .withColumn("differs", _differs())
         .drop("copyHash1Most", "copyHash2Most")
@@ -54,35 +54,55 @@ def _differs() -> Column:
 
 def judged(rows: DataFrame) -> DataFrame:
     """Adds ``compared``, ``excused`` and a count for each anomaly."""
-    here, there = f.col("here"), f.col("there")
-    expected = f.col("excuse") == EXPECTED
+    on_source, on_target = f.col("sourceCount"), f.col("targetCount")
+    expected = f.col("exclusion") == EXPECTED
     return (
-        rows.withColumn("compared", f.least(here, there))
-        .withColumn("lost", f.when(expected, f.greatest(here - there, f.lit(0))).otherwise(0))
-        .withColumn("excused", f.when(~expected & (there == 0), here).otherwise(0))
-        .withColumn("others", f.when((here == 0) & (f.col("excuse") == OTHERS), there).otherwise(0))
-        .withColumn("duplicated", f.when(here > 0, f.greatest(there - here, f.lit(0))).otherwise(0))
-        .withColumn("reordered", f.when((there == 1) & (here == 1), f.col("back")).otherwise(0))
+        rows.withColumn("compared", f.least(on_source, on_target))
+        .withColumn(
+            "lost", f.when(expected, f.greatest(on_source - on_target, f.lit(0))).otherwise(0)
+        )
+        .withColumn("excused", f.when(~expected & (on_target == 0), on_source).otherwise(0))
+        .withColumn(
+            "others",
+            f.when((on_source == 0) & (f.col("exclusion") == FOREIGN_ALLOWED), on_target).otherwise(
+                0
+            ),
+        )
+        .withColumn(
+            "duplicated",
+            f.when(on_source > 0, f.greatest(on_target - on_source, f.lit(0))).otherwise(0),
+        )
+        .withColumn(
+            "reordered",
+            f.when((on_target == 1) & (on_source == 1), f.col("outOfOrder")).otherwise(0),
+        )
         .withColumn("changed", f.when(f.col("differs") & expected, 1).otherwise(0))
-        .withColumn("foreign", f.when((here == 0) & expected, there).otherwise(0))
+        .withColumn("foreign", f.when((on_source == 0) & expected, on_target).otherwise(0))
     )
 
 
 def with_order_of_content(rows: DataFrame) -> DataFrame:
-    """Where hops name no place: records that stand behind a later one are ``back``.
+    """Where hops name no place: records that stand behind a later one are ``outOfOrder``.
 
-    Only records that either side has once can be told apart, so only they are looked at.
+    Only records that each side has once can be told apart, so only their order is judged.
     """
-    before = Window.partitionBy("case").orderBy("copy").rowsBetween(Window.unboundedPreceding, -1)
-    single = rows.filter((f.col("here") == 1) & (f.col("there") == 1)).withColumn(
-        "back", (f.coalesce(f.max("place").over(before), f.lit(-1)) > f.col("place")).cast("int")
+    before = (
+        Window.partitionBy("case")
+        .orderBy("targetOffset")
+        .rowsBetween(Window.unboundedPreceding, -1)
     )
-    others = rows.filter((f.col("here") != 1) | (f.col("there") != 1))
-    return single.unionByName(others)
+    single = rows.filter((f.col("sourceCount") == 1) & (f.col("targetCount") == 1)).withColumn(
+        "outOfOrder",
+        (f.coalesce(f.max("sourceOffset").over(before), f.lit(-1)) > f.col("sourceOffset")).cast(
+            "int"
+        ),
+    )
+    repeated = rows.filter((f.col("sourceCount") != 1) | (f.col("targetCount") != 1))
+    return single.unionByName(repeated)
 
 
 def without_missing_headers(rows: DataFrame) -> DataFrame:
-    """Takes back what is only a copy without our header.
+    """Removes pairs that are one record, copied without our header.
 
     A record that fits only without the header is copied without it. Then its source looks lost and
     its copy foreign, with the same content: the two are one.
@@ -92,7 +112,7 @@ def without_missing_headers(rows: DataFrame) -> DataFrame:
         "contentHash2", f.coalesce("hash2", "copyHash2")
     )
     order = Window.partitionBy(*key, f.col("lost") > 0, f.col("foreign") > 0).orderBy(
-        "place", "copy"
+        "sourceOffset", "targetOffset"
     )
     numbered = content.withColumn("rank", f.row_number().over(order))
     both = Window.partitionBy(*key, "rank")
@@ -112,30 +132,31 @@ def differing(rows: DataFrame) -> DataFrame:
     return rows.filter(wrong)
 
 
-def newest_per_key(marks: DataFrame) -> DataFrame:
-    """For compacted logs: the newest mark of every key on each side, judged against each other.
+def newest_per_key(fingerprints: DataFrame) -> DataFrame:
+    """For compacted logs: the newest fingerprint row of every key on each side, judged against each other.
 
-    Keys that moved on behind the cut are left out: their older values may be compacted away already.
+    Keys with a record behind the cut are left out: their older values may be compacted already.
     """
-    order = f.struct("offset", "origin", "hash1", "hash2", "at", "excuse", "tombstone")
-    here, there = f.col("side") == SOURCE, f.col("side") == TARGET
-    return marks.groupBy("case", "match1", "match2").agg(
-        f.max(f.when(here, order)).alias("mine"), f.max(f.when(there, order)).alias("copied")
+    order = f.struct("offset", "origin", "hash1", "hash2", "at", "exclusion", "tombstone")
+    on_source, on_target = f.col("side") == SOURCE, f.col("side") == TARGET
+    return fingerprints.groupBy("case", "match1", "match2").agg(
+        f.max(f.when(on_source, order)).alias("original"),
+        f.max(f.when(on_target, order)).alias("copy"),
     )
 
 
 def judged_keys(rows: DataFrame, cuts: DataFrame) -> DataFrame:
     """The same columns as ``judged``, one row per key; ``cuts`` has a case and its cut."""
-    mine, copied = f.col("mine"), f.col("copied")
-    lives_here = mine.isNotNull() & ~f.coalesce(mine.tombstone, f.lit(False))
-    lives_there = copied.isNotNull() & ~f.coalesce(copied.tombstone, f.lit(False))
-    excused = f.coalesce(mine.excuse, copied.excuse) != EXPECTED
-    same = (mine.hash1 == copied.hash1) & (mine.hash2 == copied.hash2)
-    older = (copied.origin >= 0) & (copied.origin < mine.origin)
-    lost = lives_here & (~lives_there | (f.coalesce(~same, f.lit(True)) & older))
-    gone = mine.isNotNull() & ~lives_here & lives_there  # the deletion did not arrive
-    changed = lives_here & lives_there & ~same & ~older
-    moving = f.coalesce(mine.origin, f.lit(-1)) >= f.col("cut")
+    original, copy = f.col("original"), f.col("copy")
+    lives_on_source = original.isNotNull() & ~f.coalesce(original.tombstone, f.lit(False))
+    lives_on_target = copy.isNotNull() & ~f.coalesce(copy.tombstone, f.lit(False))
+    excused = f.coalesce(original.exclusion, copy.exclusion) != EXPECTED
+    same = (original.hash1 == copy.hash1) & (original.hash2 == copy.hash2)
+    older = (copy.origin >= 0) & (copy.origin < original.origin)
+    lost = lives_on_source & (~lives_on_target | (f.coalesce(~same, f.lit(True)) & older))
+    gone = original.isNotNull() & ~lives_on_source & lives_on_target  # the deletion is missing
+    changed = lives_on_source & lives_on_target & ~same & ~older
+    moving = f.coalesce(original.origin, f.lit(-1)) >= f.col("cut")
 
     def count(what: Column) -> Column:
         return f.when(f.coalesce(what, f.lit(False)) & ~excused, 1).otherwise(0)
@@ -146,29 +167,29 @@ def judged_keys(rows: DataFrame, cuts: DataFrame) -> DataFrame:
         .filter(~moving)
         .select(
             "case", "match1", "match2", f.lit(0).alias("segment"),
-            f.when(mine.isNotNull(), 1).otherwise(0).alias("here"),
-            f.when(copied.isNotNull(), 1).otherwise(0).alias("there"),
-            mine.offset.alias("place"), copied.offset.alias("copy"),
-            f.coalesce(mine.excuse, copied.excuse).alias("excuse"), f.lit(0).alias("back"),
-            mine.hash1.alias("hash1"), mine.hash2.alias("hash2"),
-            copied.hash1.alias("copyHash1"), copied.hash2.alias("copyHash2"),
-            f.coalesce(mine.at, copied.at).alias("at"), changed.alias("differs"),
-            f.when(mine.isNotNull() & copied.isNotNull(), 1).otherwise(0).alias("compared"),
+            f.when(original.isNotNull(), 1).otherwise(0).alias("sourceCount"),
+            f.when(copy.isNotNull(), 1).otherwise(0).alias("targetCount"),
+            original.offset.alias("sourceOffset"), copy.offset.alias("targetOffset"),
+            f.coalesce(original.exclusion, copy.exclusion).alias("exclusion"), f.lit(0).alias("outOfOrder"),
+            original.hash1.alias("hash1"), original.hash2.alias("hash2"),
+            copy.hash1.alias("copyHash1"), copy.hash2.alias("copyHash2"),
+            f.coalesce(original.at, copy.at).alias("at"), changed.alias("differs"),
+            f.when(original.isNotNull() & copy.isNotNull(), 1).otherwise(0).alias("compared"),
             count(lost | gone).alias("lost"),
-            f.when(excused & copied.isNull(), 1).otherwise(0).alias("excused"),
-            f.when(mine.isNull() & (copied.excuse == OTHERS), 1).otherwise(0).alias("others"),
+            f.when(excused & copy.isNull(), 1).otherwise(0).alias("excused"),
+            f.when(original.isNull() & (copy.exclusion == FOREIGN_ALLOWED), 1).otherwise(0).alias("others"),
             nothing.alias("duplicated"), nothing.alias("reordered"),
             count(changed).alias("changed"),
-            count(mine.isNull() & lives_there).alias("foreign"),
+            count(original.isNull() & lives_on_target).alias("foreign"),
         )
     )  # fmt: skip
 
 
 def counts(rows: DataFrame) -> DataFrame:
-    """Sums per case, hour (milliseconds of its start) and excuse, with a hash over either side."""
+    """Sums per case, hour (milliseconds of its start) and exclusion, with a hash over either side."""
     expected = f.col("compared") > 0
     return rows.groupBy(
-        "case", (f.floor(f.col("at") / _HOUR_MS) * _HOUR_MS).alias("hour"), "excuse"
+        "case", (f.floor(f.col("at") / _HOUR_MS) * _HOUR_MS).alias("hour"), "exclusion"
     ).agg(
         *(f.sum(name).alias(name) for name in ("compared", "excused", "others", *ANOMALIES)),
         f.bit_xor(f.when(expected, f.col("hash1"))).alias("sourceHash"),

@@ -61,41 +61,41 @@ class VerifyTotals:
         }
 
 
-Tallies = Mapping[tuple[int, int], VerifyTotals]
+TotalsByHour = Mapping[tuple[int, int], VerifyTotals]
 """By number of the case and hour (milliseconds of its start)."""
 
 
-def tallied(
+def totals_by_hour(
     rows: Iterable[Mapping[str, int | None]], wrong: Iterable[Mapping[str, int | None]]
 ) -> dict[tuple[int, int], VerifyTotals]:
-    """Tallies from counts over all rows; anomalies only from what was found wrong in the end.
+    """Totals from counts over all rows; anomalies only from what was found wrong in the end.
 
     Args:
-        rows: case, hour, excuse, compared, excused, others, sourceHash, targetHash.
+        rows: case, hour, exclusion, compared, excused, others, sourceHash, targetHash.
         wrong: case, hour, and a number for each anomaly.
     """
     found: dict[tuple[int, int], VerifyTotals] = {}
     for row in rows:
-        tally = found.setdefault((row["case"] or 0, row["hour"] or 0), VerifyTotals())
+        counted = found.setdefault((row["case"] or 0, row["hour"] or 0), VerifyTotals())
         excused = row["excused"] or 0
-        tally.add(
+        counted.add(
             VerifyTotals(
                 {name: row[name] or 0 for name in ("compared", "others")},
-                {REASONS[row["excuse"] or 0]: excused} if excused else {},
+                {REASONS[row["exclusion"] or 0]: excused} if excused else {},
                 row["sourceHash"] or 0,
                 row["targetHash"] or 0,
             )
         )
     for row in wrong:
-        tally = found.setdefault((row["case"] or 0, row["hour"] or 0), VerifyTotals())
-        tally.add(VerifyTotals({name: row[name] or 0 for name in ANOMALIES}))
+        counted = found.setdefault((row["case"] or 0, row["hour"] or 0), VerifyTotals())
+        counted.add(VerifyTotals({name: row[name] or 0 for name in ANOMALIES}))
     return found
 
 
 def result_json(
     flow: str,
     cases: Sequence[Case],
-    tallies: Tallies,
+    totals: TotalsByHour,
     *,
     cut_ms: int,
     seconds: float,
@@ -106,24 +106,25 @@ def result_json(
     Args:
         flow: as people write it.
         cases: every partition that was compared.
-        tallies: what was found.
+        totals: what was found.
         cut_ms: when the positions were read that end the compared interval.
         seconds: how long it took.
         report: folder of the report, if one was written.
     """
     per_case: dict[int, VerifyTotals] = {case.number: VerifyTotals() for case in cases}
-    for (number, _), tally in tallies.items():
-        per_case[number].add(tally)
+    for (number, _), hour_totals in totals.items():
+        per_case[number].add(hour_totals)
     total = VerifyTotals()
-    for tally in per_case.values():
-        total.add(tally)
+    for case_totals in per_case.values():
+        total.add(case_totals)
     return {
         "flow": flow,
         "clean": total.clean,
         "cut": moment(cut_ms),
         "topics": [_topic(case, per_case[case.number]) for case in cases],
         "hours": [
-            _hour(cases[number], hour, tally) for (number, hour), tally in sorted(tallies.items())
+            _hour(cases[number], hour, hour_totals)
+            for (number, hour), hour_totals in sorted(totals.items())
         ],
         "total": total.as_json(),
         "seconds": round(seconds, 1),
@@ -131,12 +132,12 @@ def result_json(
     }
 
 
-def _topic(case: Case, tally: VerifyTotals) -> JsonObject:
+def _topic(case: Case, totals: VerifyTotals) -> JsonObject:
     facts = case.facts
     return {
         "topic": facts.topic,
         "partition": facts.partition,
-        **tally.as_json(),
+        **totals.as_json(),
         "target": facts.target_topic,
         "matched": case.mode,
         "sourceFrom": case.source_from,
@@ -149,12 +150,12 @@ def _topic(case: Case, tally: VerifyTotals) -> JsonObject:
     }
 
 
-def _hour(case: Case, hour: int, tally: VerifyTotals) -> JsonObject:
+def _hour(case: Case, hour: int, totals: VerifyTotals) -> JsonObject:
     return {
         "topic": case.facts.topic,
         "partition": case.facts.partition,
         "hour": moment(hour),
-        **tally.as_json(),
+        **totals.as_json(),
     }
 
 
@@ -164,5 +165,5 @@ def moment(at_ms: int) -> str:
 
 
 def instant(at_ms: int) -> datetime:
-    """A time of a record; one that no calendar has (producers may write any) as the last there is."""
+    """A record's time; producers may write any, so it is clipped to the years a calendar has."""
     return _EPOCH + timedelta(milliseconds=min(max(at_ms, _FIRST_MS), _LAST_MS))

@@ -1,4 +1,4 @@
-"""``verify`` as one job: facts, cases, marks of both sides, the comparison, the report."""
+"""``verify`` as one job: facts, cases, fingerprints of both sides, the comparison, the report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from replicator.errors import InputError
 from replicator.identifiers import JsonObject
 from replicator.spark.base.progress import progress
 from replicator.spark.verify import matching
+from replicator.spark.verify.both_sides import fingerprints_of
 from replicator.spark.verify.cases import Case, make_case
 from replicator.spark.verify.details import write_records
 from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.html import page
-from replicator.spark.verify.marks import fingerprints_of
-from replicator.spark.verify.result import result_json, tallied
+from replicator.spark.verify.result import result_json, totals_by_hour
 from replicator.topology.plan import PairPlan, Plan, find_pair
 
 SHOWN_RECORDS = 1_000
@@ -74,7 +74,7 @@ def verify_flow(
             with progress(session, "Collecting what differs"):
                 wrong = [row.asDict() for row in matching.counts(differences).collect()]
         result = result_json(
-            pair.id, cases, tallied(counted, wrong), cut_ms=cut_ms,
+            pair.id, cases, totals_by_hour(counted, wrong), cut_ms=cut_ms,
             seconds=clock.monotonic() - began, report=None if folder is None else str(folder),
         )  # fmt: skip
         if folder is not None:
@@ -94,14 +94,14 @@ def _rows(
         chosen = [case for case in cases if case.mode == mode]
         if not chosen:
             continue
-        marks = fingerprints_of(session, pair, chosen)
+        fingerprints = fingerprints_of(session, pair, chosen)
         if mode == "latest":
             cuts = session.createDataFrame(
                 [(case.number, case.cut) for case in chosen], "case int, cut bigint"
             )
-            parts.append(matching.judged_keys(matching.newest_per_key(marks), cuts))
+            parts.append(matching.judged_keys(matching.newest_per_key(fingerprints), cuts))
             continue
-        rows = matching.matched(marks)
+        rows = matching.matched(fingerprints)
         if mode == "content":
             rows = matching.with_order_of_content(rows)
         parts.append(matching.judged(rows))
