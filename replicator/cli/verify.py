@@ -91,9 +91,12 @@ def _text(result: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON
         table.add_row(f"{each['topic']}/{each['partition']}", f"{each['compared']:,}", *figures)
     total = result["total"]
     excluded = [f"{number:,} {reason}" for reason, number in total["excused"].items()]
+    outside = [f"{number:,} {_OUTSIDE[reason]}" for reason, number in total["outside"].items()]
     parts: list[RenderableType] = [table]
     if excluded:
         parts.append(Text(f"Not on the target, as intended: {', '.join(excluded)}."))
+    if outside:
+        parts.append(Text(f"Not compared: {'; '.join(outside)}."))
     if result["clean"]:
         parts.append(
             Text(f"Both clusters agree: {total['compared']:,} records, in {result['seconds']} s.",
@@ -101,10 +104,34 @@ def _text(result: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON
         )  # fmt: skip
     else:
         wrong = ", ".join(f"{total[name]:,} {name}" for name in ANOMALIES if total[name])
-        parts.append(Text(f"The clusters differ: {wrong}.", style="red"))
+        parts.append(Text(f"The clusters differ: {wrong}. The first:", style="red"))
+        parts.extend(Text(f"  {_place(each)}") for each in result["first"])
     if result["report"]:
         parts.append(Text(f"The report is {result['report']}/report.html."))
+    elif not result["clean"]:
+        parts.append(Text("Add --report DIR for a report page and all differing records."))
     return Group(*parts)
 
 
+def _place(each: Any) -> str:  # noqa: ANN401 - plain JSON
+    kinds = ", ".join(each["kinds"])
+    fields = f" ({', '.join(each['fields'])})" if each["fields"] else ""
+    sides = [
+        f"{side} {topic}/{each['partition']} offset {offset:,}"
+        for side, topic, offset in (
+            ("source", each["topic"], each["sourceOffset"]),
+            ("target", each["target"], each["targetOffset"]),
+        )
+        if offset is not None
+    ]
+    return f"{kinds}{fields}: {', '.join(sides)}"
+
+
+_OUTSIDE = {
+    "lag": "not copied yet",
+    "offsetMap": "before the first entry of the offset map that both logs still hold",
+    "sourceRetention": "that the source's log no longer holds",
+    "startFrom": "before the flow's startFrom",
+    "targetRetention": "whose copies the target's retention may have deleted",
+}
 _SHORT = ("lost", "dupl.", "reord.", "changed", "foreign")

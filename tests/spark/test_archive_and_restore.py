@@ -2,10 +2,12 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from copied_pair import NOW_MS, CopiedPair, plain, write
 
+from replicator.cli.main import run_command
 from replicator.clock import SystemClock
 from replicator.errors import AlreadyExistsError, RefusedError
 from replicator.spark.archive.manifest import Commit, manifest_name
@@ -206,8 +208,6 @@ def test_offsets_that_retention_took_are_in_the_manifest(spark, pair, tmp_path):
 
 
 def test_a_part_of_history_goes_into_a_new_view(spark, pair, tmp_path, capsys):
-    from replicator.cli.main import run_command
-
     pair.apply()
     hour = 3_600_000
     records = [
@@ -232,6 +232,94 @@ def test_a_part_of_history_goes_into_a_new_view(spark, pair, tmp_path, capsys):
     rows = rows_of(spark, pair.east, view)
     assert [bytes(row.key) for row in rows] == [b"a-3", b"a-5", b"a-7"]
     assert run_command(["restore", *common, "--topic", pair.topic, "--as", view]) == 3
+
+
+def shortened(path):
+    """Takes the last row out of a Parquet file; it stays a valid one for every reader."""
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's own, on local disks only
+    table = pq.ParquetFile(path).read()
+    pq.write_table(table.slice(0, table.num_rows - 1), path, use_deprecated_int96_timestamps=True)
+
+
+def overwritten(path):
+    """Damages the first page of a Parquet file; its size stays the same."""
+    content = bytearray(path.read_bytes())
+    content[4:200] = bytes(196)
+    path.write_bytes(content)
+
+
+def test_nothing_is_restored_from_an_archive_whose_files_are_not_as_archived(
+    spark, pair, tmp_path, capsys
+):
+    pair.apply()
+    write(pair.east, pair.topic, plain(500))
+    folder = tmp_path / "archive"
+    archiver(spark, pair, folder).round()
+    (name,) = load_archive(Files(spark, str(folder))).files
+    file, manifest = folder / name, folder / "_manifest" / manifest_name(2)
+    intact, described = file.read_bytes(), manifest.read_text()
+    command = ["restore", "-f", str(pair.file), "--cluster", "west", "--archive", str(folder),
+               "--as", f"{pair.topic}.view"]  # fmt: skip
+
+    def refused(*parts):
+        capsys.readouterr()
+        assert run_command(command) == 1
+        said = capsys.readouterr().err
+        for part in (file.name, *parts):
+            assert part in said, said
+        assert f"{pair.topic}.view" not in pair.west.admin().list_topics(timeout=20).topics
+        file.write_bytes(intact)
+        manifest.write_text(described)
+
+    shortened(file)
+    refused("bytes, its manifest says")
+    shortened(file)
+    manifest.write_text(
+        described.replace(f'"bytes": {len(intact)}', f'"bytes": {file.stat().st_size}')
+    )
+    refused("holds 499 records, its manifest says 500")
+    # A manifest of an earlier release does not count the records of a file.
+    shortened(file)
+    old = json.loads(described)
+    old["files"] = [
+        {name: one[name] for name in ("path", "topic", "date", "hour")}
+        | {"bytes": file.stat().st_size}
+        for one in old["files"]
+    ]
+    manifest.write_text(json.dumps(old))
+    capsys.readouterr()
+    assert run_command(command) == 1
+    assert f"{pair.topic}/0 hold 499 records, the manifests say 500" in capsys.readouterr().err
+    file.write_bytes(intact)
+    manifest.write_text(described)
+    overwritten(file)
+    refused()
+    extra = file.with_name("000000000002-00009.parquet")
+    extra.write_bytes(intact)
+    capsys.readouterr()
+    assert run_command(command) == 1
+    assert f"{extra.name} is in no manifest" in capsys.readouterr().err
+    extra.unlink()
+    file.unlink()
+    refused("is missing")
+    assert run_command(command) == 0
+    assert "Restored 500 records" in capsys.readouterr().out
+
+
+def test_a_restore_of_all_topics_goes_on_after_one_more_was_archived(spark, pair, tmp_path):
+    pair.apply()
+    write(pair.east, pair.topic, plain(20))
+    folder = tmp_path / "archive"
+    archiver(spark, pair, folder).round()
+    wanted = RestoreRequest(pair.name, pair.plan.cluster("west"), Selection(()))
+    assert restore(spark, str(folder), wanted)["records"] == 20
+    second = f"{pair.topic}.b"
+    pair.east.create_topic(second, partitions=1)
+    write(pair.east, second, plain(5))
+    both = Source(pair.plan.cluster("east"), str(pair.file), (pair.topic, second))
+    Archiver(spark, both, str(folder), clock=SystemClock()).round()
+    done = restore(spark, str(folder), wanted)
+    assert (done["records"], done["skipped"]) == (5, 20)
 
 
 def test_a_topic_made_anew_is_not_mixed_with_what_it_was(spark, pair, tmp_path):

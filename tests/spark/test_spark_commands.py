@@ -16,11 +16,11 @@ from replicator.testing import wait_until
 class Command:
     """A command in a session of its own, as a terminal starts one."""
 
-    def __init__(self, log, *arguments):
+    def __init__(self, log, *arguments, program=("-m", "replicator")):
         self._log = log
         with log.open("wb") as output:
             self._child = subprocess.Popen(
-                [sys.executable, "-m", "replicator", *map(str, arguments)],
+                [sys.executable, *program, *map(str, arguments)],
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
@@ -31,6 +31,11 @@ class Command:
         """Ctrl-C reaches every process of the terminal; the exit code."""
         os.killpg(self._child.pid, signal.SIGINT)
         return self._child.wait(120)
+
+    def signalled(self, number):
+        """Sends a signal to the command alone, as a supervisor does; the exit code."""
+        self._child.send_signal(number)
+        return self._child.wait(5)
 
     def end(self):
         if self._child.poll() is None:
@@ -45,6 +50,9 @@ class Command:
         rows = [line.split(None, 2) for line in listing.splitlines()]
         session = self._child.pid
         return [row[2] for row in rows if int(row[0]) == session and not row[1].startswith("Z")]
+
+    def starts_java(self):
+        return any("java" in each for each in self.left())
 
 
 @pytest.fixture
@@ -79,6 +87,45 @@ def interrupt(command):
         timeout_seconds=60,
         describe=lambda: f"processes {command.left()} to end",
     )
+
+
+SLOW_JOB = """
+import sys
+from replicator.spark.session.session import spark_session
+from replicator.spark.session.settings import SparkSettings
+reached = sys.argv[1]
+def slow(batches):
+    import time
+    for batch in batches:
+        open(reached, "w").close()
+        time.sleep(600)
+        yield batch
+try:
+    with spark_session(SparkSettings(master="local[2]"), name="slow") as session:
+        session.range(2).mapInArrow(slow, "id bigint").collect()
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("moment", ["starting", "running"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_jvm_and_the_python_workers_within_five_seconds(
+    tmp_path, moment, number, code
+):
+    reached = tmp_path / "reached"
+    running = Command(tmp_path / "log", reached, program=["-c", SLOW_JOB])
+    try:
+        wait_until(
+            running.starts_java if moment == "starting" else reached.exists,
+            timeout_seconds=120,
+            describe=lambda: f"Spark to be {moment}\n{running.said()}",
+        )
+        assert running.signalled(number) == code
+        assert not running.left()
+        assert not running.said()
+    finally:
+        running.end()
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from copied_pair import NOW_MS, CopiedPair, plain, write
 
 from replicator.cli.main import run_command
@@ -21,6 +23,17 @@ def pair(tmp_path, east, west, unique):
 
 def verify(spark, pair, **wanted):
     return verify_flow(spark, pair.plan, VerifyRequest("east->west", **wanted))
+
+
+def set_config(cluster, topic, settings):
+    """Sets dynamic settings of a topic."""
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    for answer in cluster.admin().incremental_alter_configs([resource]).values():
+        answer.result(20)
 
 
 def found(result):
@@ -86,7 +99,12 @@ def test_each_kind_is_found_and_counted(spark, pair, tmp_path, capsys):
     assert run_command(["verify", "-f", str(pair.file), "--flow", "east->west"]) == 4
     text = capsys.readouterr().out
     assert max(len(line) for line in text.splitlines()) <= 80
+    text = " ".join(text.split())
     assert "The clusters differ: 1 lost, 1 duplicated, 1 reordered, 1 changed, 1 foreign." in text
+    place = f"{pair.topic}/3 offset 99"
+    assert f"changed (value): source {place}, target {place}" in text
+    assert f"lost: source {pair.topic}/0 offset 40 " in text
+    assert "Add --report DIR for a report page and all differing records." in text
 
 
 @pytest.mark.parametrize(
@@ -130,23 +148,59 @@ def test_filtered_returning_and_bare_records_are_not_lost(spark, pair):
     assert result["total"]["compared"] == 17
 
 
-def test_retention_on_either_side_is_no_difference(spark, pair):
-    pair = pair()
+def delete_records(cluster, topic, partition, before):
+    """As DeleteRecords and retention do: the log begins at ``before``."""
+    for answer in (
+        cluster.admin().delete_records([TopicPartition(topic, partition, before)]).values()
+    ):
+        answer.result(20)
+
+
+@pytest.mark.parametrize("provenance", ["full", "path"])
+def test_deleted_at_the_source_is_counted_and_lost_at_the_head_of_the_target_is_a_difference(
+    spark, pair, capsys, provenance
+):
+    pair = pair(provenance=provenance)
     pair.apply(partitions=2)
     records = plain(100)
     for partition in range(2):
         write(pair.east, pair.topic, records, partition)
         write(pair.west, pair.topic, pair.copies_of(records, partition), partition)
-        pair.checkpoint(copied_to=100, partition=partition)
-    from confluent_kafka import TopicPartition
-
-    for cluster, partition, offset in ((pair.east, 0, 30), (pair.west, 1, 40)):
-        place = TopicPartition(pair.topic, partition, offset)
-        for answer in cluster.admin().delete_records([place]).values():
-            answer.result(20)
+        pair.checkpoint(copied_to=100, partition=partition, pairs=((0, 0), (30, 30), (50, 50)))
+    delete_records(pair.east, pair.topic, 0, 30)
+    # An hour old, and the target keeps records for a week: its retention did not delete these.
+    delete_records(pair.west, pair.topic, 1, 40)
     result = verify(spark, pair)
-    assert result["clean"], result
+    assert found(result) == {"lost": 40}, result
     assert [each["compared"] for each in result["topics"]] == [70, 60]
+    if provenance == "full":
+        assert result["total"]["outside"] == {"sourceRetention": 30}
+    capsys.readouterr()
+    assert run_command(["verify", "-f", str(pair.file), "--flow", "east->west"]) == 4
+    text = " ".join(capsys.readouterr().out.split())
+    assert "The clusters differ: 40 lost." in text
+    assert f"lost: source {pair.topic}/1 offset 0 " in text
+    if provenance == "full":
+        assert "Not compared: 30 that the source's log no longer holds." in text
+
+
+def test_copies_that_the_targets_retention_may_have_deleted_are_not_lost(spark, pair, capsys):
+    pair = pair()
+    pair.apply()
+    day = 86_400_000
+    # The first 30 are older than the week for which the target keeps records.
+    records = [(b"k", b"%d" % n, NOW_MS - (8 * day if n < 30 else 0) + n, None) for n in range(100)]
+    kept = {"retention.ms": str(30 * day)}
+    set_config(pair.east, pair.topic, kept)
+    write(pair.east, pair.topic, records)
+    set_config(pair.west, pair.topic, kept)
+    write(pair.west, pair.topic, pair.copies_of(records))
+    pair.checkpoint(copied_to=90)
+    delete_records(pair.west, pair.topic, 0, 50)
+    set_config(pair.west, pair.topic, {"retention.ms": str(7 * day)})
+    result = verify(spark, pair)
+    assert found(result) == {"lost": 20}, result
+    assert result["total"]["outside"] == {"lag": 10, "targetRetention": 30}
 
 
 def test_hops_without_places_are_matched_by_content_in_the_offset_map(spark, pair):

@@ -17,6 +17,7 @@ from replicator.spark.session.settings import SparkSettings, parse_conf, spark_c
 from replicator.spark.source.scan import Scanned
 from replicator.spark.source.stream_limits import limited
 from replicator.spark.verify.cases import CaseFacts, Rules, Side, belongs, make_case
+from replicator.spark.verify.details import differing_fields
 from replicator.spark.verify.digests import content_digest, without_last_hop
 from replicator.spark.verify.facts import foreign_records_allowed
 from replicator.spark.verify.fingerprint import TargetFingerprints
@@ -139,6 +140,79 @@ def test_what_retention_took_from_the_target_is_not_judged():
     facts = replace(FACTS, target=Side(30, 120), oldest_copy=25)
     assert make_case(0, facts).source_from == 25
     assert make_case(0, replace(facts, oldest_copy=None)).source_from == 80
+
+
+def test_what_the_targets_retention_cannot_have_deleted_is_judged():
+    facts = replace(
+        FACTS, target=Side(30, 120), oldest_copy=25, kept_from=10, expired_before_ms=1_000
+    )
+    case = make_case(0, facts)
+    assert (case.source_from, case.head_to) == (10, 25)
+    assert [case.expired(offset, at) for offset, at in ((20, 999), (20, 1_000), (25, 999))] == [
+        True, False, False,
+    ]  # fmt: skip
+    assert case.outside() == {"lag": 20, "targetRetention": 10}
+    nothing_left = make_case(0, replace(facts, oldest_copy=None))
+    assert (nothing_left.source_from, nothing_left.head_to) == (10, 80)
+    by_size = make_case(0, replace(facts, kept_from=None, expired_before_ms=None))
+    assert by_size.source_from == 25
+
+
+def test_offsets_outside_the_comparison_are_counted_by_their_reason():
+    facts = replace(FACTS, source=Side(40, 100), oldest_copy=10)
+    assert make_case(0, facts).outside() == {"lag": 20, "sourceRetention": 30}
+    later = replace(FACTS, from_earliest=False, pairs=(Pair(40, 0),))
+    assert make_case(0, later).outside() == {"lag": 20, "startFrom": 40}
+    assert make_case(0, replace(facts, start_is_log=False)).outside() == {"lag": 20}
+
+
+def test_the_fields_that_differ_are_named():
+    header = {"key": "a", "value": b"1"}
+    record = {"key": b"k", "value": b"v", "headers": [header], "timestamp": 5}
+    hops = {"key": "replicator-hops", "value": b"east/t/0/1"}
+    copy = {**record, "headers": [header, hops]}
+    assert differing_fields(record, copy, timed=True) == ()
+    other = {**copy, "value": None, "timestamp": 6}
+    assert differing_fields(record, other, timed=True) == ("value", "timestamp")
+    assert differing_fields(record, other, timed=False) == ("value",)
+
+
+JAVA_ERRORS = {
+    ": org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
+    "file:///a/b.parquet.  SQLSTATE: KD001\n\tat x\nCaused by: java.lang.RuntimeException: "
+    "it is not a Parquet file": "file:///a/b.parquet: the file cannot be read (RuntimeException: it is "
+    "not a Parquet file). It is damaged: bring it back from a copy.",
+    ": java.io.IOException: Mkdirs failed to create file:/proc/d/_temporary/0/x (exists=false)": (
+        "file:/proc/d: the folder cannot be written. Name another folder, or permit this user to "
+        "write there."
+    ),
+    ": org.apache.hadoop.fs.ParentNotDirectoryException: Parent path is not a directory: /etc/x": (
+        "/etc/x: the folder cannot be written. Name another folder, or permit this user to write "
+        "there."
+    ),
+    ": java.io.FileNotFoundException: /data/x/y (Permission denied)": (
+        "/data/x/y: the folder cannot be written. Name another folder, or permit this user to write "
+        "there."
+    ),
+    ": org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to "
+    "file:/d. SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device": (
+        "file:/d: no space is left on the disk. Free space there or name another folder; Spark's own "
+        "files go to spark.local.dir."
+    ),
+    "Traceback\nModuleNotFoundError: No module named 'confluent_kafka'\n\tat org": (
+        "the Python of Spark's tasks has no package 'confluent_kafka'. Install it where tasks run "
+        "(docs/spark.md lists what they need), or name another Python with --conf "
+        "spark.pyspark.python=PATH."
+    ),
+    "An error occurred while calling o1.x.\n: java.lang.A: outer\n\tat y\nCaused by: java.lang.B: in": (
+        "a Spark job failed: B: in. Run it again with --debug for the details."
+    ),
+}
+
+
+@pytest.mark.parametrize("text", JAVA_ERRORS)
+def test_the_cause_of_a_java_error_is_one_sentence_with_a_remedy(text):
+    assert as_replicator_error(text).paragraph() == JAVA_ERRORS[text]
 
 
 def test_a_flow_that_began_later_is_judged_from_its_first_record():

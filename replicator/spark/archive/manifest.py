@@ -30,13 +30,18 @@ class ArchivedRange:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedFile:
-    """One Parquet file, by its path below the archive."""
+    """One Parquet file, by its path below the archive.
+
+    ``records`` and ``checksum`` (see ``integrity``) are unknown in manifests of earlier releases.
+    """
 
     path: str
     topic: str
     date: str
     hour: str
     bytes: int
+    records: int | None = None
+    checksum: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,26 @@ def read_files(session: SparkSession, files: Files, chosen: Sequence[ArchivedFil
     )
 
 
+def parquet_sizes(files: Files, topics: Sequence[str]) -> dict[str, int]:
+    """Bytes of every Parquet file below some topics, by its path below the archive."""
+    data = files.path(DATA)
+    found: dict[str, int] = {}
+    for folder in files.folders(data):
+        if _folder_value(folder, "topic") in topics:
+            found.update(
+                {
+                    each.path.removeprefix(f"{files.root}/"): each.bytes
+                    for each in files.list(folder)
+                    if _is_data(each)
+                }
+            )
+    return found
+
+
+def _folder_value(path: str, name: str) -> str:
+    return urllib.parse.unquote(path.rpartition("/")[2].removeprefix(f"{name}="))
+
+
 def _is_data(info: FileInfo) -> bool:
     return info.path.endswith(".parquet")
 

@@ -1,23 +1,31 @@
 """``restore``: archived records back into topics, in order, exactly once, resumable."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from replicator.clock import SystemClock
 from replicator.errors import InputError, RefusedError, UnreachableError
-from replicator.identifiers import JsonObject, restores_topic
+from replicator.identifiers import JsonObject, TopicPartition, restores_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.topics import NewTopicSpec
+from replicator.spark.archive.integrity import (
+    DamagedArchiveError,
+    content_problems,
+    listing_problems,
+    read_rows,
+    require_intact,
+)
 from replicator.spark.archive.manifest import Archive
-from replicator.spark.archive.parquet import read_files
+from replicator.spark.archive.parquet import parquet_sizes, read_files
 from replicator.spark.archive.restore_task import CLIENT_ID, DONE_DDL, RestoreOrder, restore_rows
 from replicator.spark.archive.restoring import (
     PROGRESS_PARTITIONS,
@@ -42,6 +50,7 @@ HEADROOM_BYTES = 1_024
 """Room for the provenance header, over the limit the archived topic had."""
 _REPLICAS = 3
 _SEEN_SECONDS = 0.1
+_LOOKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +80,18 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
     Raises:
         InputError: there is no archive, or it does not hold a topic that was asked for.
         RefusedError: a topic of the target has records that this restore did not write.
+        DamagedArchiveError: files of the archive are not what its manifest says.
         ReplicatorError: the target or the file system cannot be used.
     """
     files = Files(session, folder)
     archive = require_archive(files)
-    topics = wanted.selection.topics or tuple(sorted(archive.topics))
-    selection = _with_topics(wanted.selection, topics)
+    selection = _with_topics(wanted.selection, archive)
     _check(archive, wanted, selection)
-    restored = restore_id(files.root, str(wanted.target.alias), wanted.rename, selection)
-    names = {topic: wanted.rename or topic for topic in topics}
+    # As it was asked for: a restore of all topics goes on when one more was archived meanwhile.
+    restored = restore_id(files.root, str(wanted.target.alias), wanted.rename, wanted.selection)
+    names = {topic: wanted.rename or topic for topic in selection.topics}
+    with progress(session, "Checking the archive"):
+        chosen, expected = _intact(session, files, archive, selection)
     with ClusterAdmin(wanted.target, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as admin:
         ensure_compacted_topic(
             admin, restores_topic(wanted.topology), partitions=PROGRESS_PARTITIONS
@@ -94,10 +106,19 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
             max_message_bytes=_limits(admin, names),
         )
         _claim(admin, order, partitions_of(archive, selection), append=wanted.append)
-    chosen = read_files(session, files, chosen_files(archive, selection))
     tasks = max(1, len(partitions_of(archive, selection)))
     with progress(session, "Restoring"):
         done = _written(_selected(chosen, selection), order, tasks)
+    restored_rows = Counter(
+        {(row["topic"], row["partition"]): row["records"] + row["skipped"] for row in done}
+    )
+    if restored_rows != expected:
+        raise DamagedArchiveError(
+            f"{restored_rows.total():,} of {expected.total():,} records were restored: files of the "
+            "archive changed meanwhile",
+            subject=files.root,
+            remedy="Bring its files back from a copy, and run the same command again.",
+        )
     return {
         "restore": restored,
         "cluster": str(wanted.target.alias),
@@ -114,8 +135,32 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
     }  # fmt: skip
 
 
-def _with_topics(selection: Selection, topics: tuple[str, ...]) -> Selection:
-    return replace(selection, topics=topics)
+def _with_topics(selection: Selection, archive: Archive) -> Selection:
+    return replace(selection, topics=selection.topics or tuple(sorted(archive.topics)))
+
+
+def _intact(
+    session: SparkSession, files: Files, archive: Archive, selection: Selection
+) -> tuple[DataFrame, Counter[TopicPartition]]:
+    """The records of all files that may hold selected ones, and how many of these there are.
+
+    Raises:
+        DamagedArchiveError: a file is missing, damaged, short, or in no manifest.
+    """
+    problems: list[str] = []
+    for _ in range(_LOOKS):
+        chosen = chosen_files(archive, selection)
+        problems = listing_problems(archive, chosen, parquet_sizes(files, selection.topics))
+        if not problems:
+            break
+        archive = require_archive(files)  # a compaction may have replaced files meanwhile
+    require_intact(problems, root=files.root)
+    records = read_files(session, files, chosen)
+    if not chosen:
+        return records, Counter()
+    rows = read_rows(records, _matches(selection))
+    require_intact(content_problems(archive, chosen, rows), root=files.root)
+    return records, sum((each.selected for each in rows.values()), Counter())
 
 
 def _check(archive: Archive, wanted: RestoreRequest, selection: Selection) -> None:
@@ -248,24 +293,30 @@ def _limits(admin: ClusterAdmin, names: Mapping[str, str]) -> dict[str, int]:
     return found
 
 
-def _selected(records: DataFrame, selection: Selection) -> DataFrame:
-    rows = records.withColumn("at", f.unix_millis("timestamp"))
+def _matches(selection: Selection) -> Column:
+    at = f.unix_millis("timestamp")
+    found = f.lit(True)
     if selection.from_ms is not None:
-        rows = rows.filter(f.col("at") >= selection.from_ms)
+        found &= at >= selection.from_ms
     if selection.to_ms is not None:
-        rows = rows.filter(f.col("at") < selection.to_ms)
+        found &= at < selection.to_ms
     if selection.partition is not None:
-        rows = rows.filter(f.col("partition") == selection.partition)
+        found &= f.col("partition") == selection.partition
     if selection.from_offset is not None:
-        rows = rows.filter(f.col("offset") >= selection.from_offset)
+        found &= f.col("offset") >= selection.from_offset
     if selection.to_offset is not None:
-        rows = rows.filter(f.col("offset") < selection.to_offset)
+        found &= f.col("offset") < selection.to_offset
     if selection.key_prefix is not None:
         prefix = bytearray(selection.key_prefix)
-        rows = rows.filter(f.substring("key", 1, len(prefix)) == f.lit(prefix))
-    return rows.select(
-        "topic", "partition", "offset", "key", "value", f.col("at").alias("timestamp"), "headers"
-    )
+        found &= f.substring("key", 1, len(prefix)) == f.lit(prefix)
+    return found
+
+
+def _selected(records: DataFrame, selection: Selection) -> DataFrame:
+    return records.filter(_matches(selection)).select(
+        "topic", "partition", "offset", "key", "value",
+        f.unix_millis("timestamp").alias("timestamp"), "headers",
+    )  # fmt: skip
 
 
 def _written(records: DataFrame, order: RestoreOrder, tasks: int) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """``archive``: rounds of reading what is new and committing it; and the compaction of small files."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +12,13 @@ from replicator.errors import NotFoundError, RefusedError, ReplicatorError, Sour
 from replicator.identifiers import JsonObject, TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.policy.selection import pattern_matches
+from replicator.spark.archive.integrity import (
+    DamagedArchiveError,
+    FileRows,
+    read_rows,
+    same_rows,
+    with_contents,
+)
 from replicator.spark.archive.manifest import (
     ArchivedFile,
     ArchivedRange,
@@ -121,11 +128,15 @@ class Archiver:
                 if taken.ranges
                 else []
             )
-            counts = self._counted(written)
+            rows = self._rows(written)
+            written = with_contents(written, rows)
+            counts: Counter[TopicPartition] = sum(
+                (each.records for each in rows.values()), Counter()
+            )
         ranges = tuple(
             ArchivedRange(
                 each.topic, each.partition, each.start, each.end,
-                counts.get((each.topic, each.partition), 0),
+                counts[each.topic, each.partition],
             )
             for each in taken.ranges
         )  # fmt: skip
@@ -166,6 +177,13 @@ class Archiver:
             records = read_files(self._session, self._files, old)
             whole = records.repartition("topic", "date", "hour")
             written = write_files(self._files, whole, number)
+            written = with_contents(written, self._rows(written))
+        if not same_rows(old, written):
+            raise DamagedArchiveError(
+                "files that were to be merged do not hold what their manifests say",
+                subject=self._files.root,
+                remedy="'replicator restore' names them; nothing was replaced.",
+            )
         self._commit(
             Commit(
                 number=number, kind="compaction", at_ms=self._now_ms(),
@@ -242,9 +260,8 @@ class Archiver:
             .load()
         )
 
-    def _counted(self, written: Sequence[ArchivedFile]) -> dict[TopicPartition, int]:
-        rows = read_files(self._session, self._files, written).groupBy("topic", "partition").count()
-        return {(row["topic"], row["partition"]): row["count"] for row in rows.collect()}
+    def _rows(self, written: Sequence[ArchivedFile]) -> dict[str, FileRows]:
+        return read_rows(read_files(self._session, self._files, written)) if written else {}
 
     def _commit(self, made: Commit) -> None:
         commit(self._files, made)

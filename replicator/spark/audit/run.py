@@ -107,7 +107,10 @@ class Auditor:
         if self._ledger is None:
             self._ledger = self._stored()
         ledger, self._ledger = self._ledger, None  # until it is known what is stored
-        found = collect_facts(self._plan, self._pair, topics=self._wanted.topics, from_ms=None)
+        now_ms = round(self._clock.now() * 1000)
+        found = collect_facts(
+            self._plan, self._pair, topics=self._wanted.topics, from_ms=None, now_ms=now_ms
+        )
         every = [make_case(number, facts) for number, facts in enumerate(found)]
         cases = new_cases(every, ledger)
         # A quiet flow costs no Spark job, only the questions above.
@@ -124,7 +127,6 @@ class Auditor:
                     bucket_ms=self._wanted.bucket_seconds * 1000,
                 )  # fmt: skip
         buckets, reached = round_of(moved, rows)
-        now_ms = round(self._clock.now() * 1000)
         changed = ledger.add(buckets, reached, now_ms=now_ms)
         seconds = self._wanted.bucket_seconds
         entries: list[Entry] = [encode_bucket(bucket, seconds=seconds) for bucket in changed]

@@ -10,17 +10,11 @@ import re
 from collections.abc import Iterator
 
 from replicator.errors import InputError, RefusedError, ReplicatorError
+from replicator.spark.base.java_errors import SparkJobError, spark_job_error
 
 _MARK = "REPLICATOR-TASK-ERROR "
 _FOUND = re.compile(re.escape(_MARK) + r"(\{.*?\}) END")
-_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _KINDS: dict[int, type[ReplicatorError]] = {2: InputError, 3: RefusedError}
-
-
-class SparkJobError(ReplicatorError):
-    """A job failed; the message says why, as far as Spark reports it."""
-
-    code = "SPARK_JOB_FAILED"
 
 
 class TaskError(Exception):
@@ -70,10 +64,4 @@ def as_replicator_error(text: str) -> ReplicatorError:
         error = kind(encoded["message"], subject=encoded["subject"], remedy=encoded["remedy"])
         error.code, error.retriable = encoded["code"], encoded["retriable"]
         return error
-    named = _PYTHON_ERROR.findall(text)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    why = f"{named[-1][0]}: {named[-1][1]}" if named else (lines[0] if lines else "no reason given")
-    return SparkJobError(
-        f"a Spark job failed: {why.rstrip('.')}",
-        remedy="Run it again with --debug for the details.",
-    )
+    return spark_job_error(text)

@@ -1,5 +1,6 @@
 """Files of whatever Spark can write to (local paths, HDFS, S3 and others), through its own file systems."""
 
+import builtins
 import contextlib
 import os
 import secrets
@@ -9,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from replicator.errors import AlreadyExistsError, InputError, ReplicatorError
+from replicator.spark.base.java_errors import innermost_cause
 
 _LOCAL = "file:"
 
@@ -39,7 +41,7 @@ class Files:
             self.root = str(self._fs.makeQualified(path).toString()).rstrip("/")
         except Exception as error:
             raise InputError(
-                f"no file system for it ({str(error).splitlines()[0]})",
+                f"no file system for it ({innermost_cause(str(error))})",
                 subject=root,
                 remedy="Write a local path, or a URL whose file system Spark has a jar for.",
             ) from error
@@ -62,6 +64,16 @@ class Files:
             status = files.next()
             found.append(FileInfo(str(status.getPath().toString()), int(status.getLen())))
         return sorted(found, key=lambda each: each.path)
+
+    def folders(self, path: str) -> builtins.list[str]:
+        """The folders directly below a folder; none where it does not exist."""
+        if not self.exists(path):
+            return []
+        return sorted(
+            str(status.getPath().toString())
+            for status in self._fs.listStatus(self._java(path))
+            if status.isDirectory()
+        )
 
     def read_text(self, path: str) -> str | None:
         """A whole small file; None when it is gone."""

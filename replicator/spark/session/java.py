@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import shutil
+import socket
 from pathlib import Path
 
 from replicator.errors import ReplicatorError
@@ -12,6 +13,8 @@ from replicator.programs import run_program
 MINIMUM_JAVA = 17
 _ASK_SECONDS = 20.0
 _MODULES = ("pyspark", "pyarrow", "pandas")
+_CONNECT_SECONDS = 5.0
+_ADDRESS = re.compile(r"(\[[^\]]+\]|[^/,:\[\]]+):(\d+)")
 _VERSION = re.compile(r'version "(\d+)')
 _JAVA_REMEDY = (
     f"Install a Java {MINIMUM_JAVA} runtime or newer and have `java` on PATH or JAVA_HOME set: Debian, "
@@ -47,6 +50,12 @@ def require_java() -> None:
         SparkUnavailableError: it is missing, does not run, or is too old.
     """
     java = _java()
+    home = os.environ.get("JAVA_HOME")
+    if java is None and home:
+        raise SparkUnavailableError(
+            f"Spark needs Java, and JAVA_HOME is {home}, where there is no bin/java",
+            remedy=f"Correct or unset JAVA_HOME. {_JAVA_REMEDY}",
+        )
     if java is None:
         raise SparkUnavailableError("Spark needs Java, and there is none", remedy=_JAVA_REMEDY)
     answer = run_program([java, "-version"], timeout_seconds=_ASK_SECONDS)
@@ -58,6 +67,28 @@ def require_java() -> None:
         raise SparkUnavailableError(
             f"Spark needs Java {MINIMUM_JAVA} or newer, and {java} is {found.group(1)}",
             remedy=_JAVA_REMEDY,
+        )
+
+
+def require_reachable(master: str) -> None:
+    """Checks that a standalone or Kubernetes master answers; Spark itself waits a minute for it.
+
+    Raises:
+        SparkUnavailableError: no address of the master accepts a connection.
+    """
+    addresses = _ADDRESS.findall(master) if master.startswith(("spark://", "k8s://")) else []
+    reasons: list[str] = []
+    for host, port in addresses:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    if reasons:
+        raise SparkUnavailableError(
+            f"no Spark master answers at {master} ({'; '.join(reasons)})",
+            remedy="Check --master, and that the master runs.",
         )
 
 

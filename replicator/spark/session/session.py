@@ -1,4 +1,4 @@
-"""One Spark session per command: started quietly, watched, cancelled cleanly, and always stopped.
+"""One Spark session per command: started quietly, and always ended with all its processes.
 
 A session that is already there (a notebook's, a test run's) is used as it is and left running.
 """
@@ -6,32 +6,44 @@ A session that is already there (a notebook's, a test run's) is used as it is an
 import contextlib
 import logging
 import os
-import signal
+import re
+import subprocess
 import sys
 import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from replicator.spark.base.failures import spark_failures
-from replicator.spark.session.java import SparkUnavailableError, require_spark
+from replicator.spark.base.java_errors import innermost_cause
+from replicator.spark.session.interruption import Interruption, interruptible, uninterrupted
+from replicator.spark.session.java import SparkUnavailableError, require_reachable, require_spark
+from replicator.spark.session.processes import child_processes, end_processes
 from replicator.spark.session.settings import SparkSettings, is_local, spark_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOG_TAIL_LINES = 3
+STOP_SECONDS = 10.0
+GRACE_SECONDS = 2.0
+_ERROR_LINES = 2
+_LOG_LINE = re.compile(
+    r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?:TRACE|DEBUG|INFO|WARN) |at |Using Spark|WARNING|\.\.\."
+)
+_LOG_PREFIX = re.compile(
+    r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d ERROR [\w$.]+: |^Exception in thread \"\w+\" (?:[\w$]+\.)+\w+: "
+)
 
 
 @contextlib.contextmanager
 def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSession]":
     """Yields a session with the ``replicator-kafka`` source registered; stops it if it started it.
 
-    Ctrl-C and SIGTERM cancel running jobs and come out as KeyboardInterrupt. Errors of Spark come
-    out as errors of our tree, those of our own tasks as they were raised.
+    Ctrl-C comes out as KeyboardInterrupt and SIGTERM as SystemExit(143), also while Spark starts; the
+    JVM and all Python workers have ended then. Errors of Spark come out as errors of our tree, those of
+    our own tasks as they were raised.
 
     Args:
         settings: master, settings and how much is shown.
@@ -42,10 +54,13 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
         InputError: a setting or the properties file cannot be used.
         ReplicatorError: what was done with the session failed.
     """
-    require_spark()
-    from pyspark.sql import SparkSession
+    before = child_processes()
+    interruption = Interruption(lambda: _end_processes(before))
+    with interruptible(interruption):
+        require_spark()
+        from pyspark.sql import SparkSession
 
-    from replicator.spark.source.data_source import KafkaDataSource
+        from replicator.spark.source.data_source import KafkaDataSource
 
     held = SparkSession.getActiveSession()
     if held is not None:
@@ -54,29 +69,70 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
             yield held
         return
     with tempfile.TemporaryDirectory(prefix="replicator-spark-") as folder:
-        interrupts = signal.getsignal(signal.SIGINT)
-        session = _start(settings, name, Path(folder))
-        if threading.current_thread() is threading.main_thread():
-            # PySpark installs a handler of its own, which fails once its session has ended; what it
-            # does meanwhile is done below.
-            signal.signal(signal.SIGINT, interrupts)
+        session: SparkSession | None = None
         try:
-            session.dataSource.register(KafkaDataSource)
-            with _terminated_as_interrupted(), _without_chatter(), spark_failures():
-                yield session
-        except BaseException:
-            with contextlib.suppress(Exception):  # the driver may be gone: the first error counts
-                session.sparkContext.cancelAllJobs()
+            with interruptible(interruption):
+                session = _start(settings, name, Path(folder))
+            # Again: PySpark installs a handler of its own while it starts.
+            with interruptible(interruption):
+                session.dataSource.register(KafkaDataSource)
+                with _without_chatter(), spark_failures():
+                    yield session
+        except Exception:
+            _stop(session)
             raise
+        else:
+            _stop(session)
         finally:
-            with contextlib.suppress(Exception):
-                session.stop()
+            with uninterrupted():
+                _end_processes(before)
+                _forget_jvm()
+
+
+def _stop(session: "SparkSession | None") -> None:
+    """Stops a session in order; a driver that is gone or hangs is ended by ``_end_processes``."""
+    if session is not None:
+        stopping = threading.Thread(target=_stopped, args=(session,), daemon=True)
+        stopping.start()
+        stopping.join(STOP_SECONDS)
+
+
+def _stopped(session: "SparkSession") -> None:
+    with contextlib.suppress(Exception):
+        session.stop()
+
+
+def _end_processes(before: frozenset[int]) -> None:
+    """Ends the JVM and the Python workers; while it starts, whatever was started since ``before``."""
+    jvm = _jvm()
+    roots = child_processes() - before if jvm is None else frozenset({jvm.pid})
+    end_processes(roots, grace_seconds=GRACE_SECONDS)
+
+
+def _forget_jvm() -> None:
+    """So that a later session of this process starts a JVM of its own."""
+    from pyspark import SparkContext
+
+    jvm = _jvm()
+    if jvm is not None:
+        with contextlib.suppress(OSError), jvm:  # closes its pipe and waits for its end
+            pass
+    context: Any = SparkContext
+    context._gateway = context._jvm = context._active_spark_context = None  # noqa: SLF001
+
+
+def _jvm() -> "subprocess.Popen[bytes] | None":
+    """The JVM that PySpark has started, once it answers."""
+    library = sys.modules.get("pyspark")
+    gateway = getattr(getattr(library, "SparkContext", None), "_gateway", None)
+    return getattr(gateway, "proc", None)
 
 
 def _start(settings: SparkSettings, name: str, folder: Path) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     conf = spark_conf(settings)
+    require_reachable(conf["spark.master"])
     local = is_local(conf["spark.master"])
     # PySpark reads only the environment to find the Python of its tasks.
     python = conf.get("spark.pyspark.python") or (sys.executable if local else None)
@@ -128,13 +184,13 @@ def _stderr_into(log: Path) -> Iterator[None]:
 
 
 def _why(log: Path, error: Exception) -> str:
-    """The JVM's last lines, else what the Python exception says."""
+    """The JVM's first error, without the format of Spark's log; else what the Python exception says."""
     if log.exists():
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-        said = [line for line in lines if line and not line.startswith(("at ", "WARNING", "..."))]
+        said = [_LOG_PREFIX.sub("", line) for line in lines if line and not _LOG_LINE.match(line)]
         if said:
-            return " / ".join(said[-_LOG_TAIL_LINES:])
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+            return " / ".join(said[:_ERROR_LINES]).rstrip(".")
+    return innermost_cause(str(error)).rstrip(".")
 
 
 def _packed(folder: Path) -> Path:
@@ -163,20 +219,3 @@ def _without_chatter() -> Iterator[None]:
         yield
     finally:
         root.removeFilter(ours)
-
-
-@contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """SIGTERM ends a command the way Ctrl-C does; only the main thread may say so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -53,7 +53,11 @@ class CaseFacts:
         copied_to: position of the checkpoint; None before the first.
         pairs: of the offset map, rising.
         noted: source offsets of the map with the time (milliseconds) at which the copy was there.
-        oldest_copy: origin offset of the oldest copy in the target's log, where it begins above 0.
+        oldest_copy: origin offset of the oldest copy in the target's log, where either log begins above 0.
+        kept_from: first source offset whose copy the target's retention cannot have deleted yet; None
+            where that is unknown, because retention goes by size.
+        expired_before_ms: the target's retention may have deleted copies older than this.
+        start_is_log: whether the source's start is that of its log, and not a time that was asked for.
         quarantined: source offsets in quarantine that were not replayed.
         replayed: source offsets that were replayed from quarantine.
         gaps: source offsets given up by policy or by an operator, half open.
@@ -73,6 +77,9 @@ class CaseFacts:
     pairs: tuple[Pair, ...] = ()
     noted: tuple[tuple[int, int], ...] = ()
     oldest_copy: int | None = None
+    kept_from: int | None = None
+    expired_before_ms: int | None = None
+    start_is_log: bool = True
     quarantined: frozenset[int] = frozenset()
     replayed: frozenset[int] = frozenset()
     gaps: tuple[tuple[int, int], ...] = ()
@@ -86,7 +93,8 @@ class CaseFacts:
 class Case:
     """One comparison; offsets are half open.
 
-    ``source_from`` to ``cut`` is judged. ``source_to`` is above the cut where later records of a key
+    ``source_from`` to ``cut`` is judged; below ``head_to`` the target has no copies left, and only those
+    that its retention cannot have deleted are lost. ``source_to`` is above the cut where later records of a key
     must be known (mode ``latest``). ``segments`` are pairs of the offset map inside the interval.
     """
 
@@ -99,6 +107,23 @@ class Case:
     target_to: int
     cut: int
     segments: tuple[Pair, ...] = ()
+    head_to: int = 0
+
+    def expired(self, offset: int, at_ms: int) -> bool:
+        """Whether the target's retention may have deleted the copy of a source record."""
+        before = self.facts.expired_before_ms
+        return offset < self.head_to and (before is None or at_ms < before)
+
+    def outside(self) -> dict[str, int]:
+        """How many source offsets are not compared, by the reason; an upper bound of their records."""
+        facts = self.facts
+        head = "offsetMap" if self.mode == "content" else "targetRetention"
+        if not facts.from_earliest:
+            head = "startFrom"
+        counts = {head: self.source_from - facts.source.start, "lag": facts.source.end - self.cut}
+        if facts.start_is_log and facts.oldest_copy is not None:
+            counts["sourceRetention"] = facts.source.start - facts.oldest_copy
+        return {reason: count for reason, count in sorted(counts.items()) if count > 0}
 
     @property
     def hop_prefix(self) -> bytes:
@@ -124,6 +149,7 @@ def make_case(number: int, facts: CaseFacts) -> Case:
         segments=tuple(pair for pair in facts.pairs if source_from < pair.source < cut)
         if mode == "content"
         else (),
+        head_to=_head_to(facts, mode, cut),
     )
 
 
@@ -170,11 +196,37 @@ def _starts(facts: CaseFacts, mode: Mode, cut: int) -> tuple[int, int]:
         target_from = max(target_from, first.target)
     if not facts.from_earliest:
         source_from = max(source_from, cut if first is None else first.source)
-    if facts.target.start > 0 and mode != "latest":
-        if mode == "content":
-            kept = [pair for pair in facts.pairs if pair.target >= facts.target.start]
-            source_from = max(source_from, kept[0].source if kept else cut)
+    if mode == "content" and any(pair.source < facts.source.start for pair in facts.pairs):
+        # Copies of records that the source deleted carry no place: the offset map says where they end.
+        kept = [pair for pair in _kept(facts) if pair.source >= facts.source.start]
+        source_from = max(source_from, kept[0].source if kept else cut)
+        target_from = max(target_from, kept[0].target if kept else facts.target.end)
+    elif facts.target.start > 0 and mode != "latest":
+        head_to = _head_to(facts, mode, cut)
+        lost_from = head_to if facts.kept_from is None else min(head_to, facts.kept_from)
+        if mode == "content" and not _all_copies_from(facts, lost_from):
+            # The rows between the log's start and the oldest known copy cannot be told apart.
+            lost_from = head_to
+            kept = _kept(facts)
             target_from = max(target_from, kept[0].target if kept else facts.target.end)
-        else:
-            source_from = max(source_from, cut if facts.oldest_copy is None else facts.oldest_copy)
+        source_from = max(source_from, lost_from)
     return min(source_from, cut), target_from
+
+
+def _head_to(facts: CaseFacts, mode: Mode, cut: int) -> int:
+    """Source offset of the oldest copy that the target still has, where its log begins above 0."""
+    if facts.target.start == 0 or mode == "latest":
+        return 0
+    if mode == "content":
+        kept = _kept(facts)
+        return kept[0].source if kept else cut
+    return cut if facts.oldest_copy is None else facts.oldest_copy
+
+
+def _kept(facts: CaseFacts) -> list[Pair]:
+    return [pair for pair in facts.pairs if pair.target >= facts.target.start]
+
+
+def _all_copies_from(facts: CaseFacts, source: int) -> bool:
+    """Whether the offset map says that every copy on the target is of this source offset or a later one."""
+    return any(pair.source >= source and pair.target < facts.target.start for pair in facts.pairs)

@@ -1,12 +1,14 @@
 """The differing records themselves: both sides, with their content, for people and for Parquet."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
+from replicator.identifiers import HOPS_HEADER, JsonObject
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.ranges import Range
 from replicator.spark.source.record_batches import SCHEMA, header_rows, timestamp_type
@@ -16,6 +18,8 @@ from replicator.spark.verify.facts import CLIENT_ID
 from replicator.spark.verify.matching import ANOMALIES
 from replicator.topology.plan import PairPlan
 
+FIRST_PLACES = 5
+"""How many differing records the text of ``verify`` names."""
 _SIDE = (
     "struct<offset: bigint, timestamp: bigint, timestampType: int, key: binary, value: binary, "
     "headers: array<struct<key: string, value: binary>>>"
@@ -55,6 +59,57 @@ def write_records(
     whole.write.mode("overwrite").parquet(str(folder / "records.parquet"))
     written = session.read.parquet(str(folder / "records.parquet"))
     return written.orderBy("topic", "partition", "at").collect()
+
+
+def first_places(
+    pair: PairPlan, cases: Sequence[Case], differences: DataFrame, *, most: int = FIRST_PLACES
+) -> list[JsonObject]:
+    """Where the first differing records stand, and which of their fields differ.
+
+    Returns:
+        ``{"topic", "target", "partition", "kinds", "sourceOffset", "targetOffset", "fields"}``; an offset
+        is None where that side has no such record. ``fields`` is empty unless the copy was changed.
+    """
+    rows = differences.orderBy("case", "at", "sourceOffset", "targetOffset").limit(most).collect()
+    by_number = {case.number: case for case in cases}
+    with (
+        RangeScanner(pair.source, client_id=CLIENT_ID, lost_is_error=False) as source,
+        RangeScanner(pair.target, client_id=CLIENT_ID, lost_is_error=False) as target,
+    ):
+        return [
+            _place(_both_sides(row, by_number[row["case"]], source, target), by_number[row["case"]])
+            for row in (row.asDict() for row in rows)
+        ]
+
+
+def _place(sides: Mapping[str, Any], case: Case) -> JsonObject:
+    source, copy = sides["source"], sides["copy"]
+    return {
+        "topic": sides["topic"],
+        "target": sides["target"],
+        "partition": sides["partition"],
+        "kinds": sides["kinds"].split(),
+        "sourceOffset": sides["sourceOffset"],
+        "targetOffset": sides["targetOffset"],
+        "fields": list(differing_fields(source, copy, timed=not case.facts.target.appends_time))
+        if source and copy and "changed" in sides["kinds"]
+        else [],
+    }
+
+
+def differing_fields(
+    source: Mapping[str, Any], copy: Mapping[str, Any], *, timed: bool
+) -> tuple[str, ...]:
+    """The fields in which a copy differs from its source record: key, value, headers, timestamp. Pure."""
+    pairs = [(name, source[name], copy[name]) for name in ("key", "value")]
+    pairs.append(("headers", _without_hops(source["headers"]), _without_hops(copy["headers"])))
+    if timed:
+        pairs.append(("timestamp", source["timestamp"], copy["timestamp"]))
+    return tuple(name for name, one, other in pairs if one != other)
+
+
+def _without_hops(headers: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+    return [header for header in headers or () if header["key"] != HOPS_HEADER]
 
 
 def _with_content(pair: PairPlan, cases: Sequence[Case], rows: DataFrame) -> DataFrame:
@@ -101,6 +156,8 @@ def _both_sides(
         "topic": facts.topic,
         "target": facts.target_topic,
         "partition": facts.partition,
+        "sourceOffset": row["sourceOffset"],
+        "targetOffset": row["targetOffset"],
         "kinds": " ".join(name for name in ANOMALIES if row[name]),
         "source": _content(source, facts.topic, facts.partition, row["sourceOffset"]),
         "copy": _content(target, facts.target_topic, facts.partition, row["targetOffset"]),

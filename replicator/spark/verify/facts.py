@@ -29,7 +29,7 @@ from replicator.topology.plan import FlowPlan, PairPlan, Plan
 CLIENT_ID = "replicator-verify"
 TIMEOUT_SECONDS = 30.0
 _LOOKED_AT = 20_000
-"""How many records are read for the oldest copy where the target's log does not begin at 0."""
+"""How many records of the target are read for the oldest copy."""
 _RECREATED = "deleted and created again"
 _Placed = TypeVar("_Placed", GapTaken, Quarantined)
 
@@ -39,6 +39,11 @@ class _Bounds:
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
     configs: Mapping[str, Mapping[str, ConfigValue]]
+
+    def value(self, topic: str, setting: str) -> str:
+        """A setting of a topic; empty where the cluster does not name it."""
+        found = self.configs.get(topic, {}).get(setting)
+        return "" if found is None or found.value is None else found.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,19 @@ class _Read:
     after: StoredPartitions
     source: _Bounds
     target: _Bounds
+    kept_from: Mapping[TopicPartition, int]
+    expired_before_ms: Mapping[str, int]
+    timed: bool
     gaps: Mapping[TopicPartition, Sequence[GapTaken]]
     quarantined: Mapping[TopicPartition, Sequence[Quarantined]]
 
 
 def collect_facts(
-    plan: Plan, pair: PairPlan, *, topics: frozenset[str], from_ms: int | None
+    plan: Plan, pair: PairPlan, *, topics: frozenset[str], from_ms: int | None, now_ms: int
 ) -> list[CaseFacts]:
     """Facts of every replicated partition of a pair; of these source topics only, when any are given.
+
+    Retention is judged at ``now_ms``.
 
     Raises:
         InputError: the pair was never applied, or it does not replicate a topic that was named.
@@ -86,7 +96,14 @@ def collect_facts(
             target, [(each.target, each.working_partitions) for each in records], from_ms
         )
         after = _stored(plan, pair, target)
-    read = _Read(plan, pair, before, after, source_bounds, target_bounds, gaps, quarantined)
+        expired = {
+            each.topic: limit
+            for each in records
+            if (limit := _expired_before_ms(target_bounds, each.target, now_ms)) is not None
+        }
+        kept_from = _kept_from(source, expired, source_bounds)
+    read = _Read(plan, pair, before, after, source_bounds, target_bounds, kept_from, expired,
+        from_ms is not None, gaps, quarantined)  # fmt: skip
     found = [
         _facts(read, record, partition)
         for record in records
@@ -134,6 +151,29 @@ def _bounds(admin: ClusterAdmin, topics: Iterable[tuple[str, int]], from_ms: int
     return _Bounds(starts, ends, admin.topic_configs({topic for topic, _ in keys}))
 
 
+def _expired_before_ms(target: _Bounds, topic: str, now_ms: int) -> int | None:
+    """Retention may have deleted records older than this; None where it goes by size too."""
+    size, age = target.value(topic, "retention.bytes"), target.value(topic, "retention.ms")
+    if size not in {"", "-1"}:
+        return None
+    return 0 if age in {"", "-1"} else max(0, now_ms - int(age))
+
+
+def _kept_from(
+    source: ClusterAdmin, expired_before_ms: Mapping[str, int], bounds: _Bounds
+) -> dict[TopicPartition, int]:
+    """The first source offsets that are too young for the target's retention."""
+    keys_at: dict[int, list[TopicPartition]] = defaultdict(list)
+    for key in bounds.starts:
+        if key[0] in expired_before_ms:
+            keys_at[expired_before_ms[key[0]]].append(key)
+    return {
+        key: bounds.ends[key] if offset < 0 else offset
+        for at_ms, keys in keys_at.items()
+        for key, offset in source.every_offset(keys, at_ms).items()
+    }
+
+
 def _facts(read: _Read, record: TopicRecord, partition: int) -> CaseFacts:
     flow = _flow(read.pair, record)
     stored = read.before.of(record.topic, partition)
@@ -147,6 +187,9 @@ def _facts(read: _Read, record: TopicRecord, partition: int) -> CaseFacts:
         target=_side(read.target, record.target, partition),
         rules=_rules(read.plan, flow),
         copied_to=stored.copied_to,
+        kept_from=read.kept_from.get((record.topic, partition)),
+        expired_before_ms=read.expired_before_ms.get(record.topic),
+        start_is_log=not read.timed,
         pairs=tuple(index_pairs(stored.entries.values())),
         noted=tuple(
             sorted({(entry.pair.source, entry.at_ms) for entry in stored.entries.values()})
@@ -208,18 +251,12 @@ def foreign_records_allowed(plan: Plan, flow: FlowPlan) -> bool:
 
 
 def _side(bounds: _Bounds, topic: str, partition: int) -> Side:
-    settings = bounds.configs.get(topic, {})
-
-    def value(name: str) -> str:
-        found = settings.get(name)
-        return "" if found is None or found.value is None else found.value
-
     start, end = bounds.starts[topic, partition], bounds.ends[topic, partition]
     return Side(
         start=start,
         end=max(start, end),
-        compacted="compact" in value("cleanup.policy"),
-        appends_time=value("message.timestamp.type") == "LogAppendTime",
+        compacted="compact" in bounds.value(topic, "cleanup.policy"),
+        appends_time=bounds.value(topic, "message.timestamp.type") == "LogAppendTime",
     )
 
 
@@ -232,8 +269,8 @@ def _by_partition(found: Iterable[_Placed]) -> dict[TopicPartition, list[_Placed
 
 
 def _with_oldest_copy(facts: CaseFacts, pair: PairPlan) -> CaseFacts:
-    """Where the target's log does not begin at 0, finds the origin of its oldest copy."""
-    if facts.target.start == 0 or facts.rules.provenance != "full":
+    """Where either log does not begin at 0, finds the origin of the oldest copy."""
+    if not (facts.source.start or facts.target.start) or facts.rules.provenance != "full":
         return facts
     end = min(facts.target.end, facts.target.start + _LOOKED_AT)
     wanted = Range(facts.target_topic, facts.partition, facts.target.start, end)

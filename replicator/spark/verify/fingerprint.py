@@ -28,7 +28,7 @@ from replicator.spark.verify.digests import NO_TIME, content_digest, key_digest,
 from replicator.topology.plan import ClusterPlan
 
 SOURCE, TARGET = 0, 1
-EXPECTED, LOOP, FILTERED, TRANSFORMED, QUARANTINED, GIVEN_UP, FOREIGN_ALLOWED = range(7)
+EXPECTED, LOOP, FILTERED, TRANSFORMED, QUARANTINED, GIVEN_UP, FOREIGN_ALLOWED, EXPIRED = range(8)
 """Exclusion reasons: why a record need not have a counterpart; EXPECTED records must have one."""
 REASONS = {
     LOOP: "loop",
@@ -37,6 +37,7 @@ REASONS = {
     QUARANTINED: "quarantined",
     GIVEN_UP: "givenUp",
     FOREIGN_ALLOWED: "others",
+    EXPIRED: "targetRetention",
 }
 
 DDL = (
@@ -105,6 +106,7 @@ class SourceFingerprints:
     def fingerprints(self, scanned: Scanned) -> Iterator[Fingerprint]:
         """One per record."""
         quarantined, gaps = self._case.facts.quarantined, self._case.facts.gaps
+        head_to = self._case.head_to
         for message, headers in zip(scanned.messages, scanned.headers, strict=True):
             offset = message.offset()
             row = self._fingerprint(message, headers, offset)
@@ -113,6 +115,8 @@ class SourceFingerprints:
                     row = row._replace(exclusion=QUARANTINED)
                 elif gaps and any(low <= offset < high for low, high in gaps):
                     row = row._replace(exclusion=GIVEN_UP)
+                elif offset < head_to and self._case.expired(offset, row.at_ms):
+                    row = row._replace(exclusion=EXPIRED)
             yield row
 
     def _fingerprint(

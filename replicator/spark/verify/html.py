@@ -20,6 +20,7 @@ EXPLAINED = {
     "transformed": "was dropped by a transform of the link",
     "quarantined": "waits in the quarantine topic",
     "givenUp": "lies in a gap that was accepted and journalled",
+    "targetRetention": "is older than the target's retention, which may have deleted its copy",
     "others": "written on the target, or by another flow, where that is allowed",
 }
 _SHOWN = 100

@@ -3,6 +3,7 @@
 Least fields are those of the interface contract; what explains a count stands beside it.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -100,6 +101,7 @@ def result_json(
     cut_ms: int,
     seconds: float,
     report: str | None,
+    first: Sequence[JsonObject] = (),
 ) -> JsonObject:
     """The object of ``verify -o json``.
 
@@ -110,10 +112,12 @@ def result_json(
         cut_ms: when the positions were read that end the compared interval.
         seconds: how long it took.
         report: folder of the report, if one was written.
+        first: the first differing records, as ``details.first_places`` finds them.
     """
     per_case: dict[int, VerifyTotals] = {case.number: VerifyTotals() for case in cases}
     for (number, _), hour_totals in totals.items():
         per_case[number].add(hour_totals)
+    outside = sum((Counter(case.outside()) for case in cases), Counter[str]())
     total = VerifyTotals()
     for case_totals in per_case.values():
         total.add(case_totals)
@@ -126,7 +130,8 @@ def result_json(
             _hour(cases[number], hour, hour_totals)
             for (number, hour), hour_totals in sorted(totals.items())
         ],
-        "total": total.as_json(),
+        "total": {**total.as_json(), "outside": dict(sorted(outside.items()))},
+        "first": list(first),
         "seconds": round(seconds, 1),
         "report": report,
     }
@@ -138,6 +143,7 @@ def _topic(case: Case, totals: VerifyTotals) -> JsonObject:
         "topic": facts.topic,
         "partition": facts.partition,
         **totals.as_json(),
+        "outside": case.outside(),
         "target": facts.target_topic,
         "matched": case.mode,
         "sourceFrom": case.source_from,

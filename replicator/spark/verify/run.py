@@ -16,7 +16,7 @@ from replicator.spark.base.progress import progress
 from replicator.spark.verify import matching
 from replicator.spark.verify.both_sides import fingerprints_of
 from replicator.spark.verify.cases import Case, make_case
-from replicator.spark.verify.details import write_records
+from replicator.spark.verify.details import first_places, write_records
 from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.html import page
 from replicator.spark.verify.result import result_json, totals_by_hour
@@ -59,7 +59,7 @@ def verify_flow(
     pair = find_pair(plan, wanted.flow)
     folder = _folder(wanted.report)
     cut_ms = round(clock.now() * 1000)
-    found = collect_facts(plan, pair, topics=wanted.topics, from_ms=wanted.from_ms)
+    found = collect_facts(plan, pair, topics=wanted.topics, from_ms=wanted.from_ms, now_ms=cut_ms)
     cases = [make_case(number, facts) for number, facts in enumerate(found)]
     rows = _rows(session, pair, cases, wanted)
     rows.persist(StorageLevel.DISK_ONLY)
@@ -73,9 +73,11 @@ def verify_flow(
                 differences = matching.without_missing_headers(differences)
             with progress(session, "Collecting what differs"):
                 wrong = [row.asDict() for row in matching.counts(differences).collect()]
+        first = first_places(pair, cases, differences) if wrong else []
         result = result_json(
             pair.id, cases, totals_by_hour(counted, wrong), cut_ms=cut_ms,
             seconds=clock.monotonic() - began, report=None if folder is None else str(folder),
+            first=first,
         )  # fmt: skip
         if folder is not None:
             shown = write_records(pair, cases, differences, folder, most=SHOWN_RECORDS) \

@@ -1,0 +1,143 @@
+"""What went wrong in the JVM or in a task's Python, as one sentence with a remedy. Pure.
+
+Spark wraps a cause into several errors, and Py4J names only the outermost call. The text of its stack
+trace holds them all: the rules below look for the causes that operators meet, and else the innermost
+cause is named.
+"""
+
+import re
+from collections.abc import Callable
+
+from replicator.errors import ReplicatorError
+
+
+class SparkJobError(ReplicatorError):
+    """A job failed; the message says why, as far as Spark reports it."""
+
+    code = "SPARK_JOB_FAILED"
+
+
+_CAUSE = re.compile(r"^(?:: |Caused by: )((?:[\w$]+\.)+[\w$]+)(?:: (.*))?$", re.MULTILINE)
+_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_WRITING = re.compile(r"while writing rows to (\S+?)\.? ")
+_Rule = tuple[re.Pattern[str], Callable[[re.Match[str], str], SparkJobError]]
+
+
+def spark_job_error(text: str) -> SparkJobError:
+    """The error for what Spark, Py4J or a task's traceback says."""
+    for pattern, error in _RULES:
+        found = pattern.search(text)
+        if found is not None:
+            return error(found, text)
+    return SparkJobError(
+        f"a Spark job failed: {innermost_cause(text).rstrip('.')}",
+        remedy="Run it again with --debug for the details.",
+    )
+
+
+def innermost_cause(text: str) -> str:
+    """The last error that the text names: a Python one before a Java one, else its first line."""
+    named = _PYTHON_ERROR.findall(text)
+    if named:
+        return f"{named[-1][0]}: {named[-1][1]}"
+    causes = [(name, message) for name, message in _CAUSE.findall(text) if message]
+    if causes:
+        name, message = causes[-1]
+        return f"{name.rpartition('.')[2]}: {message}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0] if lines else "no reason given"
+
+
+def _damaged_file(found: re.Match[str], text: str) -> SparkJobError:
+    return SparkJobError(
+        f"the file cannot be read ({innermost_cause(text).rstrip('.')})",
+        subject=found.group(1).rstrip("."),
+        remedy="It is damaged: bring it back from a copy.",
+    )
+
+
+def _missing_file(found: re.Match[str], _text: str) -> SparkJobError:
+    return SparkJobError(
+        "the file is not there any more",
+        subject=found.group(1).rstrip("."),
+        remedy="Another command may have replaced it: run it again.",
+    )
+
+
+def _full_disk(_found: re.Match[str], text: str) -> SparkJobError:
+    writing = _WRITING.search(text)
+    return SparkJobError(
+        "no space is left on the disk",
+        subject=writing.group(1) if writing else "",
+        remedy="Free space there or name another folder; Spark's own files go to spark.local.dir.",
+    )
+
+
+def _unwritable(found: re.Match[str], _text: str) -> SparkJobError:
+    folder = next((part for part in found.groups() if part), "")
+    return SparkJobError(
+        "the folder cannot be written",
+        subject=folder.partition("/_temporary/")[0],
+        remedy="Name another folder, or permit this user to write there.",
+    )
+
+
+def _no_file_system(found: re.Match[str], _text: str) -> SparkJobError:
+    return SparkJobError(
+        f"Spark has no file system for '{found.group(1)}'",
+        remedy="Add its jar with --conf spark.jars.packages=... (for s3a: org.apache.hadoop:hadoop-aws).",
+    )
+
+
+def _missing_package(found: re.Match[str], _text: str) -> SparkJobError:
+    return SparkJobError(
+        f"the Python of Spark's tasks has no package '{found.group(1)}'",
+        remedy="Install it where tasks run (docs/spark.md lists what they need), or name another Python "
+        "with --conf spark.pyspark.python=PATH.",
+    )
+
+
+def _no_python(found: re.Match[str], _text: str) -> SparkJobError:
+    return SparkJobError(
+        f"Spark's tasks cannot start Python as '{found.group(1)}'",
+        remedy="Name one that is installed where tasks run with --conf spark.pyspark.python=PATH.",
+    )
+
+
+def _other_python(found: re.Match[str], _text: str) -> SparkJobError:
+    return SparkJobError(
+        f"Spark's tasks run Python {found.group(1)}, and this command runs {found.group(2)}",
+        remedy="Install the same version where tasks run and name it with --conf spark.pyspark.python=PATH.",
+    )
+
+
+def _no_memory(_found: re.Match[str], _text: str) -> SparkJobError:
+    return SparkJobError(
+        "Spark ran out of memory",
+        remedy="Give it more with --conf spark.driver.memory=4g (or spark.executor.memory on a cluster).",
+    )
+
+
+_RULES: tuple[_Rule, ...] = (
+    (re.compile(r"No space left on device|DiskOutOfSpaceException"), _full_disk),
+    (re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST\].*? file (\S+)"), _missing_file),
+    (re.compile(r"Encountered error while reading file (\S+)"), _damaged_file),
+    (
+        re.compile(
+            r"Mkdirs failed to create (\S+)|Parent path is not a directory: (\S+)"
+            r"|(?:AccessControlException|AccessDeniedException|Permission denied)[^/\n]*(/[^\s:\"]+)"
+            r"|(/[^\s:\"]+) \(Permission denied\)|(/[^\s:\"]+)[^\n]*Read-only file system"
+        ),
+        _unwritable,
+    ),
+    (re.compile(r'No FileSystem for scheme "([^"]+)"'), _no_file_system),
+    (re.compile(r"ModuleNotFoundError: No module named '([^']+)'"), _missing_package),
+    (re.compile(r'Cannot run program "([^"]*python[^"]*)"'), _no_python),
+    (
+        re.compile(
+            r"PYTHON_VERSION_MISMATCH\][^\n]*worker[^\d\n]*([\d.]+\d)[^\n]*driver[^\d\n]*([\d.]+\d)"
+        ),
+        _other_python,
+    ),
+    (re.compile(r"OutOfMemoryError: Java heap space"), _no_memory),
+)
