@@ -65,14 +65,17 @@ def archive(
     --continuous.
     """
     from replicator.clock import SystemClock
-    from replicator.spark.archive.write import Archiver, Source
-    from replicator.spark.copy.continuous import continuously
-    from replicator.spark.session.session import spark_session
+    from replicator.spark.archive.source import Source, require_topics
     from replicator.topology.load import require_plan, topology_path
 
     path = topology_path(file)
     plan = require_plan(path)
     source = Source(_cluster(plan, cluster), str(path.resolve()), tuple(topic))
+    require_topics(source)
+    from replicator.spark.archive.write import Archiver
+    from replicator.spark.copy.continuous import continuously
+    from replicator.spark.session.session import spark_session
+
     settings = spark_settings(master, conf, properties_file)
     with spark_session(settings, name=f"replicator archive {cluster}") as session:
         archiver = Archiver(session, source, folder, clock=SystemClock())
@@ -140,10 +143,9 @@ def restore(
     The target may be another cluster or another topic name. An interrupted restore
     continues when the same command is given again.
     """
-    from replicator.spark.archive.restore import RestoreRequest
-    from replicator.spark.archive.restore import restore as restore_records
-    from replicator.spark.archive.restoring import Selection
-    from replicator.spark.session.session import spark_session
+    from replicator.spark.archive.local import require_local_archive
+    from replicator.spark.archive.restoring import Selection, checked_selection
+    from replicator.spark.session.settings import spark_conf
     from replicator.topology.load import require_plan, topology_path
 
     plan = require_plan(topology_path(file))
@@ -156,8 +158,16 @@ def restore(
         to_offset=to_offset,
         key_prefix=None if key_prefix is None else key_prefix.encode(),
     )
-    wanted = RestoreRequest(plan.topology, _cluster(plan, cluster), selection, rename, append)
+    target = _cluster(plan, cluster)
     settings = spark_settings(master, conf, properties_file)
+    held = require_local_archive(folder, spark_conf(settings))
+    if held is not None:
+        checked_selection(held, selection, rename)
+    from replicator.spark.archive.restore import RestoreRequest
+    from replicator.spark.archive.restore import restore as restore_records
+    from replicator.spark.session.session import spark_session
+
+    wanted = RestoreRequest(plan.topology, target, selection, rename, append)
     with spark_session(settings, name=f"replicator restore {cluster}") as session:
         result: Any = restore_records(session, folder, wanted)
     skipped = f"; {result['skipped']:,} had been restored before" if result["skipped"] else ""

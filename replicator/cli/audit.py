@@ -61,12 +61,16 @@ def audit(
 
     from replicator.clock import SystemClock
     from replicator.control.roles.read import in_force
+    from replicator.spark.verify.facts import require_replicated
+    from replicator.topology.load import require_plan, topology_path
+    from replicator.topology.plan import find_pair
+
+    plan = in_force(require_plan(topology_path(file)))
+    require_replicated(plan, find_pair(plan, flow), frozenset(topic or ()))
     from replicator.spark.audit.run import Auditor, AuditRequest
     from replicator.spark.copy.continuous import continuously
     from replicator.spark.session.session import spark_session
-    from replicator.topology.load import require_plan, topology_path
 
-    plan = in_force(require_plan(topology_path(file)))
     wanted = AuditRequest(flow, frozenset(topic or ()), bucket, parquet, keep_days)
     settings = spark_settings(master, conf, properties_file)
     complete = True

@@ -76,6 +76,7 @@ def bulk_sync(
     from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging
     from replicator.spark.copy.bulk_plan import survey, unfinished
+    from replicator.spark.copy.target_logs import require_targets
     from replicator.topology.load import require_plan, topology_path
     from replicator.topology.plan import find_pair
 
@@ -89,6 +90,7 @@ def bulk_sync(
         return
     applied_first(plan, pair)
     found = survey(plan, pair, topics=topic or [], keeps_latest=compacted == "latest")
+    require_targets(plan, pair, found.control, topics=topic or [])
     if not found.ranges:
         left = unfinished(found.control, pair, topic or [])
         text = _UNFINISHED if left else "Nothing to copy: the flow has all history."

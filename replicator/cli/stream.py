@@ -60,13 +60,14 @@ def stream(
         held = release_streams(plan, pair, clock=SystemClock())
         say(f"Returned: {len(held)} partitions." if held else "No stream holds anything.")
         return
+    from replicator.spark.copy.runtime import require_spark_runtime
     from replicator.spark.session.java import require_spark
     from replicator.spark.session.session import spark_session
 
-    require_spark()
-    from replicator.spark.copy.stream import FlowStream, require_spark_runtime
-
     require_spark_runtime(pair)
+    require_spark()
+    from replicator.spark.copy.stream import FlowStream
+
     configure_logging()
     applied_first(plan, pair)
     settings = spark_settings(master, conf, properties_file)

@@ -57,11 +57,15 @@ def verify(
     clusters differ.
     """
     from replicator.control.roles.read import in_force
-    from replicator.spark.session.session import spark_session
-    from replicator.spark.verify.run import VerifyRequest, verify_flow
+    from replicator.spark.verify.facts import require_replicated
     from replicator.topology.load import require_plan, topology_path
+    from replicator.topology.plan import find_pair
 
     plan = in_force(require_plan(topology_path(file)))
+    require_replicated(plan, find_pair(plan, flow), frozenset(topic or ()))
+    from replicator.spark.session.session import spark_session
+    from replicator.spark.verify.run import VerifyRequest, verify_flow
+
     wanted = VerifyRequest(
         flow=flow,
         topics=frozenset(topic or ()),

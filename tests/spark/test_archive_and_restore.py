@@ -14,8 +14,9 @@ from replicator.spark.archive.manifest import Commit, manifest_name
 from replicator.spark.archive.parquet import read_files, with_folders, write_files
 from replicator.spark.archive.restore import RestoreRequest, restore
 from replicator.spark.archive.restoring import Selection
+from replicator.spark.archive.source import Source
 from replicator.spark.archive.store import commit, load_archive, sum_up, sweep
-from replicator.spark.archive.write import Archiver, Source
+from replicator.spark.archive.write import Archiver
 from replicator.spark.base.files import Files
 from replicator.spark.source.record_batches import SCHEMA_DDL
 from replicator.spark.verify.run import VerifyRequest, verify_flow

@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from confluent_kafka import TopicPartition
 from copied_pair import NOW_MS, CopiedPair, plain, write
 
 from replicator.clock import SystemClock
 from replicator.errors import FencedError
 from replicator.spark.audit.ledger import Bucket, Ledger, Reached
 from replicator.spark.audit.run import Auditor, AuditRequest
+from replicator.testing.cluster.topics import delete_topic
 
 HOUR_MS = 3_600_000
 
@@ -71,7 +73,56 @@ def test_rounds_count_what_is_new_and_name_the_missing_interval(spark, pair, tmp
     assert sum(each["expected"] for each in result["topics"]) == 240
     (missing,) = result["missing"]
     assert (missing["partition"], missing["records"]) == (0, 5)
-    assert (missing["fromOffset"], missing["toOffset"]) == (100, 120)
+    assert (missing["fromOffset"], missing["toOffset"]) == (115, 120)
     assert result["completeness"] == pytest.approx(235 / 240)
     rows = spark.read.parquet(parquet)
     assert {"topic", "bucket", "expected", "found", "missing"} <= set(rows.columns)
+
+
+@pytest.fixture
+def audit(spark, pair):
+    """One round after the other over the same books."""
+    auditors = []
+
+    def round_of_audit():
+        auditors.append(Auditor(spark, pair.plan, AuditRequest("east->west"), clock=SystemClock()))
+        return auditors[-1].round()
+
+    yield round_of_audit
+    for each in auditors:
+        each.close()
+
+
+def missing_in(result):
+    return [(each["records"], each["fromOffset"], each["toOffset"]) for each in result["missing"]]
+
+
+def test_a_target_that_was_created_again_is_counted_again(pair, audit):
+    pair.apply()
+    records = plain(1_000)
+    write(pair.east, pair.topic, records)
+    copies = pair.copies_of(records)
+    write(pair.west, pair.topic, copies)
+    pair.checkpoint(copied_to=1_000)
+    assert audit()["complete"]
+    delete_topic(pair.west.admin(), name=pair.topic)
+    pair.west.create_topic(pair.topic, partitions=1)
+    write(pair.west, pair.topic, copies[:300] + copies[700:])
+    assert missing_in(audit()) == [(400, 300, 700)]
+
+
+def test_foreign_records_and_a_lost_head_do_not_hide_what_is_missing(pair, audit):
+    pair.apply()
+    records = plain(100)
+    write(pair.east, pair.topic, records)
+    copies = pair.copies_of(records)
+    copies[50:60] = [(b"somebody", b"else %d" % n, NOW_MS, None) for n in range(10)]
+    copies[70] = records[70]  # copied without the header, which would have made it too large
+    write(pair.west, pair.topic, copies)
+    pair.checkpoint(copied_to=100)
+    assert missing_in(audit()) == [(10, 50, 60)]
+    # An hour old, and the target keeps records for a week: its retention did not delete these.
+    place = TopicPartition(pair.topic, 0, 20)
+    for answer in pair.west.admin().delete_records([place]).values():
+        answer.result(20)
+    assert missing_in(audit()) == [(30, 0, 60)]

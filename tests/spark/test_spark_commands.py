@@ -10,7 +10,9 @@ from copied_pair import CopiedPair, plain, write
 
 from replicator.cli.main import run_command
 from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.spark.archive.manifest import ArchivedRange, ArchivedTopic, Commit, manifest_name
 from replicator.testing import wait_until
+from replicator.testing.cluster.topics import delete_topic
 
 
 class Command:
@@ -126,6 +128,56 @@ def test_a_signal_ends_the_jvm_and_the_python_workers_within_five_seconds(
         assert not running.said()
     finally:
         running.end()
+
+
+def test_what_is_wrong_with_a_command_is_said_before_spark_starts(
+    tmp_path, pair, monkeypatch, capsys
+):
+    archive = tmp_path / "archive"
+    (archive / "_manifest").mkdir(parents=True)
+    topic = ArchivedTopic(pair.topic, "id", 1, {})
+    made = Commit(1, "append", 0, "east", "id", (ArchivedRange(pair.topic, 0, 0, 1, 1),),
+                  topics=(topic,))  # fmt: skip
+    (archive / "_manifest" / manifest_name(1)).write_text(made.to_json())
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # with it Spark cannot start
+    flow = ["--flow", "east->west"]
+    restore = ["restore", "--cluster", "west", "--archive"]
+    for arguments, said in (
+        (["verify", "--flow", "x->y"], "no flow 'x->y'"),
+        (["audit", "--flow", "x->y"], "no flow 'x->y'"),
+        (["bulk-sync", "--flow", "x->y"], "no flow 'x->y'"),
+        (["stream", "--flow", "x->y"], "no flow 'x->y'"),
+        (["verify", *flow, "--topic", "nope"], "does not replicate nope"),
+        (["audit", *flow, "--topic", "nope"], "does not replicate nope"),
+        (["bulk-sync", *flow, "--topic", "nope"], "no topic 'nope'"),
+        (["stream", *flow], "workers run its links"),
+        (["archive", "--cluster", "east", "--archive", "x", "--topic", "nope"], "no such topic: nope"),
+        (["archive", "--cluster", "x", "--archive", "x", "--topic", "t"], "no cluster 'x'"),
+        ([*restore, str(tmp_path / "x")], "there is no archive here"),
+        ([*restore, str(archive), "--topic", "nope"], "the archive has no topic nope"),
+    ):  # fmt: skip
+        capsys.readouterr()
+        assert run_command([*arguments, "-f", str(pair.file)]) == 2, arguments
+        assert said in capsys.readouterr().err
+    assert run_command(["verify", *flow, "-f", str(pair.file)]) == 1
+    assert f"JAVA_HOME is {tmp_path}, where there is no bin/java" in capsys.readouterr().err
+
+
+def test_a_deleted_target_topic_is_named_before_history_is_copied(pair, capsys):
+    east, west = pair.east, pair.west
+    records = plain(20)
+    write(east, pair.topic, records)
+    write(west, pair.topic, pair.copies_of(records))
+    pair.checkpoint(copied_to=20, pairs=((0, 0), (19, 19)))
+    command = ["bulk-sync", "-f", str(pair.file), "--flow", "east->west", "--yes"]
+    assert run_command(command) == 0
+    assert "Nothing to copy" in capsys.readouterr().out
+    delete_topic(west.admin(), name=pair.topic)
+    assert run_command(command) == 3
+    assert f"{pair.topic} was deleted: what the flow" in capsys.readouterr().err
+    west.create_topic(pair.topic, partitions=1)
+    assert run_command(command) == 3
+    assert f"{pair.topic} was deleted and created again" in capsys.readouterr().err
 
 
 @pytest.mark.slow

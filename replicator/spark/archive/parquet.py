@@ -12,7 +12,8 @@ from pyspark.sql import functions as f
 
 from replicator.spark.archive.manifest import ArchivedFile
 from replicator.spark.archive.store import DATA, STAGING
-from replicator.spark.base.files import FileInfo, Files
+from replicator.spark.base.file_info import FileInfo
+from replicator.spark.base.files import Files
 
 FOLDERS = ("topic", "date", "hour")
 NO_TIME = "none"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from replicator.clock import SystemClock
-from replicator.errors import InputError, RefusedError, UnreachableError
+from replicator.errors import RefusedError, UnreachableError
 from replicator.identifiers import JsonObject, TopicPartition, restores_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import read_compacted
@@ -31,13 +31,13 @@ from replicator.spark.archive.restoring import (
     PROGRESS_PARTITIONS,
     RestoreProgress,
     Selection,
+    checked_selection,
     chosen_files,
     decode_progress,
     partitions_of,
     progress_key,
     progress_partition,
     restore_id,
-    unknown_topics,
 )
 from replicator.spark.archive.store import require_archive
 from replicator.spark.base.failures import task_errors
@@ -85,8 +85,7 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
     """
     files = Files(session, folder)
     archive = require_archive(files)
-    selection = _with_topics(wanted.selection, archive)
-    _check(archive, wanted, selection)
+    selection = checked_selection(archive, wanted.selection, wanted.rename)
     # As it was asked for: a restore of all topics goes on when one more was archived meanwhile.
     restored = restore_id(files.root, str(wanted.target.alias), wanted.rename, wanted.selection)
     names = {topic: wanted.rename or topic for topic in selection.topics}
@@ -135,10 +134,6 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
     }  # fmt: skip
 
 
-def _with_topics(selection: Selection, archive: Archive) -> Selection:
-    return replace(selection, topics=selection.topics or tuple(sorted(archive.topics)))
-
-
 def _intact(
     session: SparkSession, files: Files, archive: Archive, selection: Selection
 ) -> tuple[DataFrame, Counter[TopicPartition]]:
@@ -161,19 +156,6 @@ def _intact(
     rows = read_rows(records, _matches(selection))
     require_intact(content_problems(archive, chosen, rows), root=files.root)
     return records, sum((each.selected for each in rows.values()), Counter())
-
-
-def _check(archive: Archive, wanted: RestoreRequest, selection: Selection) -> None:
-    missing = unknown_topics(archive, selection.topics)
-    if missing:
-        raise InputError(
-            f"the archive has no topic {', '.join(missing)}",
-            remedy=f"It has {', '.join(sorted(archive.topics)) or 'none'}.",
-        )
-    if wanted.rename is not None and len(selection.topics) != 1:
-        raise InputError(
-            "--as names one topic, and several are restored", remedy="Choose one with --topic."
-        )
 
 
 def _prepare(admin: ClusterAdmin, archive: Archive, names: Mapping[str, str]) -> None:

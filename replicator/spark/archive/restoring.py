@@ -7,11 +7,10 @@ again does nothing.
 
 import hashlib
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from replicator.errors import StoredFormatError
+from replicator.errors import InputError, StoredFormatError
 from replicator.kafka.wire_json import decode_value, encode_key, encode_value
 from replicator.spark.archive.manifest import Archive, ArchivedFile
 
@@ -139,9 +138,24 @@ def partitions_of(archive: Archive, selection: Selection) -> list[tuple[str, int
     )
 
 
-def unknown_topics(archive: Archive, topics: Iterable[str]) -> list[str]:
-    """Topics that were asked for and are not in the archive."""
-    return sorted(set(topics) - {topic for topic, _ in archive.ends})
+def checked_selection(archive: Archive, selection: Selection, rename: str | None) -> Selection:
+    """The selection with its topics: those that were asked for, else all of the archive.
+
+    Raises:
+        InputError: the archive lacks a topic, or several topics would get one name.
+    """
+    missing = sorted(set(selection.topics) - {topic for topic, _ in archive.ends})
+    if missing:
+        raise InputError(
+            f"the archive has no topic {', '.join(missing)}",
+            remedy=f"It has {', '.join(sorted(archive.topics)) or 'none'}.",
+        )
+    found = replace(selection, topics=selection.topics or tuple(sorted(archive.topics)))
+    if rename is not None and len(found.topics) != 1:
+        raise InputError(
+            "--as names one topic, and several are restored", remedy="Choose one with --topic."
+        )
+    return found
 
 
 def _in_time(file: ArchivedFile, selection: Selection) -> bool:

@@ -16,6 +16,7 @@ from replicator.spark.archive.summary import (
     parse_summary,
     summary_name,
 )
+from replicator.spark.base.file_info import ReadableFolder
 from replicator.spark.base.files import Files
 
 DATA = "data"
@@ -25,7 +26,7 @@ _LOOKS = 5
 _OPENINGS = 5
 
 
-def load_archive(files: Files) -> Archive:
+def load_archive(files: ReadableFolder) -> Archive:
     """What the archive holds; empty where there is none yet.
 
     Raises:
@@ -39,7 +40,7 @@ def load_archive(files: Files) -> Archive:
     raise _busy(files)
 
 
-def require_archive(files: Files) -> Archive:
+def require_archive(files: ReadableFolder) -> Archive:
     """The same, for readers.
 
     Raises:
@@ -120,7 +121,7 @@ def sweep(files: Files, archive: Archive) -> int:
     return len(strays)
 
 
-def _loaded(files: Files) -> Archive | None:
+def _loaded(files: ReadableFolder) -> Archive | None:
     """None when a manifest that was listed is gone: it was summed up meanwhile."""
     listed = [e.path for e in files.list(files.path(FOLDER)) if e.path.endswith(".json")]
     newest = max((path for path in listed if is_summary(path)), key=number_of, default=None)
@@ -141,7 +142,7 @@ def _loaded(files: Files) -> Archive | None:
     return folded(commits, archive)
 
 
-def _busy(files: Files) -> AlreadyExistsError:
+def _busy(files: ReadableFolder) -> AlreadyExistsError:
     return AlreadyExistsError(
         "another command writes this archive",
         subject=files.root,

@@ -3,15 +3,12 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.clock import Clock
 from replicator.errors import NotFoundError, RefusedError, ReplicatorError, SourceDataLostError
 from replicator.identifiers import JsonObject, TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.policy.selection import pattern_matches
 from replicator.spark.archive.integrity import (
     DamagedArchiveError,
     FileRows,
@@ -27,6 +24,7 @@ from replicator.spark.archive.manifest import (
 )
 from replicator.spark.archive.parquet import read_files, with_folders, write_files
 from replicator.spark.archive.rounds import Round, decide_round
+from replicator.spark.archive.source import Source
 from replicator.spark.archive.store import commit, load_archive, open_archive, sum_up, sweep
 from replicator.spark.archive.summary import COMMITS
 from replicator.spark.base.failures import spark_failures
@@ -35,23 +33,11 @@ from replicator.spark.base.progress import progress
 from replicator.spark.base.ranges import Range
 from replicator.spark.source.data_source import FORMAT
 from replicator.spark.source.planning import read_bounds
-from replicator.topology.plan import ClusterPlan
 
-CLIENT_ID = "replicator-archive"
-TIMEOUT_SECONDS = 30.0
 _LOOKS = 3
 """How often a round reads the log bounds again because retention deleted what it was about to read."""
 FILES_PER_HOUR = 8
 """More files than this in one hour of a topic are made one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What is archived: a cluster of a topology file, and topics by name or glob."""
-
-    cluster: ClusterPlan
-    topology_file: str
-    topics: tuple[str, ...]
 
 
 class Archiver:
@@ -70,7 +56,7 @@ class Archiver:
         self._clock = clock
         self._files = Files(session, folder)
         held = load_archive(self._files)
-        with self._admin() as admin:
+        with self._source.admin() as admin:
             self._cluster_id = admin.cluster_id()
         if held.cluster_id not in {"", self._cluster_id}:
             raise RefusedError(
@@ -199,12 +185,10 @@ class Archiver:
         return self.round()
 
     def _look(self) -> tuple[Round, list[ArchivedTopic]]:
-        with self._admin() as admin:
+        with self._source.admin() as admin:
             there = admin.topic_partitions()
-            names = [name for name in there if self._wanted(name)]
-            missing = [
-                name for name in self._source.topics if not _is_glob(name) and name not in there
-            ]
+            names = [name for name in there if self._source.selects(name)]
+            missing = self._source.missing(there)
             if missing:
                 raise NotFoundError(
                     f"no such topic: {', '.join(missing)}",
@@ -234,11 +218,6 @@ class Archiver:
         ]
         ids = {topic.name: topic.id for topic in topics}
         return decide_round(self._archive, bounds.earliest, bounds.latest, ids), topics
-
-    def _wanted(self, name: str) -> bool:
-        return any(pattern_matches(each, name) for each in self._source.topics) and (
-            name in self._source.topics or not name.startswith("__")
-        )
 
     def _read(self, ranges: Sequence[Range]) -> DataFrame:
         def json_of(end: str) -> str:
@@ -272,12 +251,3 @@ class Archiver:
 
     def _now_ms(self) -> int:
         return round(self._clock.now() * 1000)
-
-    def _admin(self) -> ClusterAdmin:
-        return ClusterAdmin(
-            self._source.cluster, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS
-        )
-
-
-def _is_glob(name: str) -> bool:
-    return any(sign in name for sign in "*?") or name.startswith("regex:")

@@ -6,7 +6,7 @@ twice. Counts cannot tell a lost record from one that another duplicate stands i
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from replicator.errors import StoredFormatError
@@ -26,6 +26,8 @@ class Bucket:
         excused: source records that rightly have none.
         from_offset: the first source offset in the span, -1 when none is known.
         to_offset: the last one.
+        missing_from: the first source offset that has no copy, -1 when none is known.
+        missing_to: the last one.
         latency_samples: how often the lane noted when a copy was there.
         latency_sum_ms: how late those were, together.
         latency_max_ms: and the latest.
@@ -40,6 +42,8 @@ class Bucket:
     excused: int = 0
     from_offset: int = -1
     to_offset: int = -1
+    missing_from: int = -1
+    missing_to: int = -1
     latency_samples: int = 0
     latency_sum_ms: int = 0
     latency_max_ms: int = 0
@@ -52,14 +56,15 @@ class Bucket:
 
     def plus(self, other: "Bucket") -> "Bucket":
         """Both together."""
-        known = [each for each in (self.from_offset, other.from_offset) if each >= 0]
         return replace(
             self,
             expected=self.expected + other.expected,
             found=self.found + other.found,
             excused=self.excused + other.excused,
-            from_offset=min(known, default=-1),
+            from_offset=_first(self.from_offset, other.from_offset),
             to_offset=max(self.to_offset, other.to_offset),
+            missing_from=_first(self.missing_from, other.missing_from),
+            missing_to=max(self.missing_to, other.missing_to),
             latency_samples=self.latency_samples + other.latency_samples,
             latency_sum_ms=self.latency_sum_ms + other.latency_sum_ms,
             latency_max_ms=max(self.latency_max_ms, other.latency_max_ms),
@@ -67,12 +72,22 @@ class Bucket:
         )
 
 
+def _first(*offsets: int) -> int:
+    return min((each for each in offsets if each >= 0), default=-1)
+
+
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far the books of a partition go, on both sides."""
+    """How far the books of a partition go on both sides, and of which topics and log they are.
+
+    Ids are empty and ``target_start`` is -1 in books of earlier releases.
+    """
 
     source: int
     target: int
+    source_id: str = ""
+    target_id: str = ""
+    target_start: int = -1
 
 
 BucketKey = tuple[str, int, int]
@@ -103,6 +118,16 @@ class Ledger:
         self.reached.update(reached)
         return changed
 
+    def restart(self, keys: Iterable[TopicPartition]) -> list[Bucket]:
+        """Removes the books of partitions that are counted from the start again; returns the buckets."""
+        again = set(keys)
+        old = [each for each in self.buckets.values() if (each.topic, each.partition) in again]
+        for bucket in old:
+            del self.buckets[bucket.topic, bucket.partition, bucket.at_ms]
+        for key in again:
+            self.reached.pop(key, None)
+        return old
+
     def forget(self, before_ms: int) -> list[Bucket]:
         """Removes buckets that no round has added to since then; returns them."""
         old = [bucket for bucket in self.buckets.values() if bucket.counted_ms < before_ms]
@@ -112,8 +137,8 @@ class Ledger:
 
 
 _FIELDS = (
-    "expected", "found", "excused", "from_offset", "to_offset", "latency_samples",
-    "latency_sum_ms", "latency_max_ms", "counted_ms",
+    "expected", "found", "excused", "from_offset", "to_offset", "missing_from", "missing_to",
+    "latency_samples", "latency_sum_ms", "latency_max_ms", "counted_ms",
 )  # fmt: skip
 
 
@@ -137,7 +162,7 @@ def bucket_key(bucket: Bucket, *, seconds: int) -> bytes:
 def encode_reached(key: TopicPartition, reached: Reached, *, seconds: int) -> tuple[bytes, bytes]:
     """Key and value of how far a partition's books go."""
     name = encode_key({"kind": "reached", "topic": key[0], "partition": key[1], "seconds": seconds})
-    return name, encode_value({"source": reached.source, "target": reached.target})
+    return name, encode_value(asdict(reached))
 
 
 def decode_ledger(
@@ -155,10 +180,12 @@ def decode_ledger(
                 continue
             topic, partition = str(key["topic"]), int(key["partition"])
             if key["kind"] == "reached":
-                reached = Reached(int(value["source"]), int(value["target"]))
-                ledger.reached[topic, partition] = reached
+                ledger.reached[topic, partition] = Reached(
+                    int(value["source"]), int(value["target"]), str(value.get("source_id", "")),
+                    str(value.get("target_id", "")), int(value.get("target_start", -1)),
+                )  # fmt: skip
             elif key["kind"] == "bucket":
-                fields = {name: int(value[name]) for name in _FIELDS}
+                fields = {name: int(value[name]) for name in _FIELDS if name in value}
                 bucket = Bucket(topic, partition, int(key["at"]), **fields)
                 ledger.buckets[topic, partition, bucket.at_ms] = bucket
     except (KeyError, TypeError, ValueError) as error:

@@ -6,23 +6,32 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator.clock import Clock
-from replicator.identifiers import JsonObject, audit_topic, audit_transactional_id
+from replicator.identifiers import JsonObject, TopicPartition, audit_topic, audit_transactional_id
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import Entry, read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.wire_json import decode_key, decode_value
-from replicator.spark.audit.counting import counted, new_cases, round_of
+from replicator.spark.audit.counting import (
+    counted,
+    missing_records,
+    new_cases,
+    round_of,
+    short_cases,
+    void_books,
+    with_missing,
+)
 from replicator.spark.audit.ledger import (
     Bucket,
     Ledger,
+    Reached,
     bucket_key,
     decode_ledger,
     encode_bucket,
     encode_reached,
 )
 from replicator.spark.base.progress import progress
-from replicator.spark.verify.cases import make_case
+from replicator.spark.verify.cases import Case, make_case
 from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.result import instant, moment
 from replicator.topology.plan import PairPlan, Plan, find_pair
@@ -112,6 +121,8 @@ class Auditor:
             self._plan, self._pair, topics=self._wanted.topics, from_ms=None, now_ms=now_ms
         )
         every = [make_case(number, facts) for number, facts in enumerate(found)]
+        void = void_books(every, ledger)
+        dropped = ledger.restart(void)
         cases = new_cases(every, ledger)
         # A quiet flow costs no Spark job, only the questions above.
         moved = [
@@ -119,19 +130,17 @@ class Auditor:
             for case in cases
             if case.source_from < case.cut or case.target_from < case.target_to
         ]
-        rows = []
-        if moved:
-            with progress(self._session, "Auditing"):
-                rows = counted(
-                    self._session, self._pair, moved,
-                    bucket_ms=self._wanted.bucket_seconds * 1000,
-                )  # fmt: skip
-        buckets, reached = round_of(moved, rows)
+        buckets, reached = self._counted(moved)
         changed = ledger.add(buckets, reached, now_ms=now_ms)
         seconds = self._wanted.bucket_seconds
         entries: list[Entry] = [encode_bucket(bucket, seconds=seconds) for bucket in changed]
         entries += [encode_reached(key, value, seconds=seconds) for key, value in reached.items()]
-        old = ledger.forget(now_ms - self._wanted.keep_days * _DAY_MS)
+        old = [
+            each
+            for each in dropped
+            if (each.topic, each.partition, each.at_ms) not in ledger.buckets
+        ]
+        old += ledger.forget(now_ms - self._wanted.keep_days * _DAY_MS)
         entries += [(bucket_key(bucket, seconds=seconds), None) for bucket in old]
         self._writer.write(entries)
         self._ledger = ledger
@@ -145,6 +154,19 @@ class Auditor:
             at_ms=now_ms,
             skipped=sorted(names - {case.facts.topic for case in cases}),
         )
+
+    def _counted(self, cases: Sequence[Case]) -> tuple[list[Bucket], dict[TopicPartition, Reached]]:
+        bucket_ms = self._wanted.bucket_seconds * 1000
+        if not cases:
+            return [], {}
+        with progress(self._session, "Auditing"):
+            rows = counted(self._session, self._pair, cases, bucket_ms=bucket_ms)
+            buckets, reached = round_of(cases, rows)
+            short = short_cases(cases, buckets)
+            if short:
+                missing = missing_records(self._session, self._pair, short, bucket_ms=bucket_ms)
+                buckets = with_missing(buckets, short, missing)
+        return buckets, reached
 
     def _stored(self) -> Ledger:
         stored = read_compacted(
@@ -192,7 +214,8 @@ def audit_json(
                 {
                     "topic": each.topic, "partition": each.partition,
                     "from": moment(each.at_ms), "to": moment(each.at_ms + seconds * 1000),
-                    "fromOffset": each.from_offset, "toOffset": each.to_offset + 1,
+                    "fromOffset": each.from_offset if each.missing_from < 0 else each.missing_from,
+                    "toOffset": 1 + (each.to_offset if each.missing_to < 0 else each.missing_to),
                     "records": each.missing,
                 }
             )  # fmt: skip

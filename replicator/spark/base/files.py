@@ -4,29 +4,22 @@ import builtins
 import contextlib
 import os
 import secrets
-from dataclasses import dataclass
-from typing import Any
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any
 
 from replicator.errors import AlreadyExistsError, InputError, ReplicatorError
+from replicator.spark.base.file_info import FileInfo
 from replicator.spark.base.java_errors import innermost_cause
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _LOCAL = "file:"
-
-
-@dataclass(frozen=True, slots=True)
-class FileInfo:
-    """One file: its whole path and its size."""
-
-    path: str
-    bytes: int
 
 
 class Files:
     """A folder and what is below it; on the driver only. Paths are relative to it or whole."""
 
-    def __init__(self, session: SparkSession, root: str) -> None:
+    def __init__(self, session: "SparkSession", root: str) -> None:
         """Takes the folder as Spark would: with a scheme, or a path of the default file system.
 
         Raises:

@@ -35,9 +35,10 @@ from replicator.control.worker.pair_view import WorkerIdentity
 from replicator.errors import ClusterError, InputError, UnknownOutcomeError
 from replicator.identifiers import stream_id
 from replicator.spark.base.failures import as_replicator_error
+from replicator.spark.copy.runtime import require_spark_runtime, streamed_flows
 from replicator.spark.copy.stream_task import FORMAT, CopySource
 from replicator.topology.load import require_plan
-from replicator.topology.plan import FlowPlan, PairPlan, Plan, find_pair
+from replicator.topology.plan import PairPlan, Plan, find_pair
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,7 +176,7 @@ class FlowStream:
 
     def _take(self, control: ControlState) -> None:
         at_ms = round(self._clock.now() * 1000)
-        flows = _streamed(self._pair)
+        flows = streamed_flows(self._pair)
         backfills = partitions_to_take(flows, control, run=self._run, by=self._by, at_ms=at_ms)
         if not backfills:
             return
@@ -234,20 +235,6 @@ class FlowStream:
         log.info("partitions returned to lanes", flow=self._flow, partitions=len(mine))
 
 
-def require_spark_runtime(pair: PairPlan) -> None:
-    """Checks that the topology file gives the flow to Spark.
-
-    Raises:
-        InputError: Spark runs no link of the flow.
-    """
-    if not _streamed(pair):
-        raise InputError(
-            "workers run its links",
-            subject=str(pair.id),
-            remedy="Set 'runtime: spark' on a link of the topology, then start the stream.",
-        )
-
-
 def release_streams(plan: Plan, pair: PairPlan, *, clock: Clock) -> Sequence[BackfillRecord]:
     """Releases the partitions of a stream that died; returns them.
 
@@ -259,12 +246,8 @@ def release_streams(plan: Plan, pair: PairPlan, *, clock: Clock) -> Sequence[Bac
     return held
 
 
-def _streamed(pair: PairPlan) -> tuple[FlowPlan, ...]:
-    return tuple(flow for flow in pair.flows if flow.policy.runtime == "spark")
-
-
 def _links(pair: PairPlan) -> frozenset[str]:
-    return frozenset(str(flow.link) for flow in _streamed(pair))
+    return frozenset(str(flow.link) for flow in streamed_flows(pair))
 
 
 def _key(backfill: BackfillRecord) -> tuple[str, int]:

@@ -43,6 +43,7 @@ class Side:
     end: int
     compacted: bool = False
     appends_time: bool = False
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

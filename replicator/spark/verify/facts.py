@@ -39,6 +39,7 @@ class _Bounds:
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
     configs: Mapping[str, Mapping[str, ConfigValue]]
+    topic_ids: Mapping[str, str]
 
     def value(self, topic: str, setting: str) -> str:
         """A setting of a topic; empty where the cluster does not name it."""
@@ -74,13 +75,7 @@ def collect_facts(
         InputError: the pair was never applied, or it does not replicate a topic that was named.
         ReplicatorError: a cluster cannot be read.
     """
-    try:
-        control = read_control(plan.topology, pair.target, client_id=CLIENT_ID)
-    except NotFoundError as error:
-        raise InputError(
-            f"flow {pair.id} was never applied, so there is nothing to compare",
-            remedy="Run `replicator apply` and a worker first.",
-        ) from error
+    control = _control(plan, pair)
     records = _replicated(control, pair, topics)
     quarantined = _by_partition(read_quarantine(plan, pair))
     gaps = _by_partition(control.gaps_taken(pair.source.alias))
@@ -110,6 +105,26 @@ def collect_facts(
         for partition in range(record.working_partitions)
     ]
     return [_with_oldest_copy(facts, pair) for facts in found]
+
+
+def require_replicated(plan: Plan, pair: PairPlan, topics: frozenset[str]) -> None:
+    """Checks the names of topics before Spark starts.
+
+    Raises:
+        InputError: the pair was never applied, or it does not replicate a topic that was named.
+        ReplicatorError: the target cannot be read.
+    """
+    _replicated(_control(plan, pair), pair, topics)
+
+
+def _control(plan: Plan, pair: PairPlan) -> ControlState:
+    try:
+        return read_control(plan.topology, pair.target, client_id=CLIENT_ID)
+    except NotFoundError as error:
+        raise InputError(
+            f"flow {pair.id} was never applied, so there is nothing to compare",
+            remedy="Run `replicator apply` and a worker first.",
+        ) from error
 
 
 def _replicated(control: ControlState, pair: PairPlan, topics: frozenset[str]) -> list[TopicRecord]:
@@ -148,7 +163,9 @@ def _bounds(admin: ClusterAdmin, topics: Iterable[tuple[str, int]], from_ms: int
             key: ends[key] if timed[key] < 0 else max(start, timed[key])
             for key, start in starts.items()
         }
-    return _Bounds(starts, ends, admin.topic_configs({topic for topic, _ in keys}))
+    names = {topic for topic, _ in keys}
+    ids = {name: each.topic_id for name, each in admin.describe_topics(names).items()}
+    return _Bounds(starts, ends, admin.topic_configs(names), ids)
 
 
 def _expired_before_ms(target: _Bounds, topic: str, now_ms: int) -> int | None:
@@ -256,6 +273,7 @@ def _side(bounds: _Bounds, topic: str, partition: int) -> Side:
         start=start,
         end=max(start, end),
         compacted="compact" in bounds.value(topic, "cleanup.policy"),
+        topic_id=bounds.topic_ids.get(topic, ""),
         appends_time=bounds.value(topic, "message.timestamp.type") == "LogAppendTime",
     )
 
