@@ -128,7 +128,7 @@ def _way(
     else:
         for name in [way.target_topic for way in ways] or [topic]:
             for way in translation_paths(plan, target, source, name, partition):
-                if any(part.there is None for part in way.components):
+                if any(part.onward is None for part in way.components):
                     return way
     raise InputError(
         f"flow {pair.id} does not copy topic '{topic}'",
@@ -137,10 +137,10 @@ def _way(
 
 
 def _sentence(way: "TranslationPath", offset: int, answer: "Translation") -> str:
-    place = f"{way.here} {way.topic}/{way.partition} at {offset}"
+    place = f"{way.source} {way.topic}/{way.partition} at {offset}"
     if answer.offset is None:
-        return f"{place} has no position on {way.there}: {answer.reason}."
-    text = f"{place} is {way.there} {way.target_topic}/{way.partition} at {answer.offset}"
+        return f"{place} has no position on {way.target}: {answer.reason}."
+    text = f"{place} is {way.target} {way.target_topic}/{way.partition} at {answer.offset}"
     if answer.grade == "exact":
         return f"{text} (exact)."
     return f"{text}; at most {answer.records_reread:,} records are read again: {answer.reason}."

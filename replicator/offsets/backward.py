@@ -21,15 +21,15 @@ def locate(
     known: Known, position: int, facts: PartitionFacts, *, tight: bool
 ) -> Translation | UnmarkedSpan:
     """The answer, or the stretch of the target log that holds it; see ``forward.locate``."""
-    here, _ = known.since(facts.target_start)
+    kept, _ = known.since(facts.target_start)
     found = known.last_before(position)
     below = found[0] if found is not None else None
     if position < facts.target_start:
         return _older(below, position, facts)
     joins = found is not None and found[1].end >= position
-    follower = here.first_from(position)
+    follower = kept.first_from(position)
     if follower is None or follower[1].start > position:
-        window = here.window_at(position)
+        window = kept.window_at(position)
         until = window.end if window is not None else position
         if follower is None and until >= facts.target_end:
             return _on_source(_at_end(below, position, facts, joins=joins), facts)
@@ -43,7 +43,7 @@ def locate(
         if hidden:
             again = above.source - below.source - 1
             return bounded(below.source + 1, again, "records without a hop stand at the position")
-    if tight and not joins and not _empty_before(here, position, facts):
+    if tight and not joins and not _empty_before(kept, position, facts):
         start = below.target + 1 if below is not None else facts.target_start
         return UnmarkedSpan(max(start, facts.target_start), position, below, above)
     low = below.source + 1 if below is not None and joins else above.source

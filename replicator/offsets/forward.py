@@ -39,20 +39,20 @@ def locate(
         facts: bounds of both logs.
         tight: whether the least equivalent position is wanted as well, which may cost one look.
     """
-    here, gone = known.since(facts.target_start)
-    found = here.last_below(wanted)
+    kept, gone = known.since(facts.target_start)
+    found = kept.last_below(wanted)
     if found is not None:
         below: Pair | None = found[0]
         after, known_to = found[0].target + 1, found[1].end
     else:
-        window = here.window_at(facts.target_start)
+        window = kept.window_at(facts.target_start)
         below, after = None, facts.target_start
         known_to = window.end if window is not None else after
-    follower = here.first_from(after)
+    follower = kept.first_from(after)
     if follower is None:
         if known_to < facts.target_end:
             return UnmarkedSpan(known_to, facts.target_end, below, None)
-        return _at_end(below, wanted, known_to, here, facts)
+        return _at_end(below, wanted, known_to, kept, facts)
     above, neighbours = follower[0], follower[1].start <= after
     if above.source == wanted and (neighbours or not tight):
         return exact(above.target, low=after if neighbours else above.target)
@@ -60,7 +60,7 @@ def locate(
         return UnmarkedSpan(known_to, follower[1].start, below, above)
     if below is None:
         return _at_start(above, wanted, gone, facts)
-    unmarked = _unmarked(here, after, above.target, facts)
+    unmarked = _unmarked(kept, after, above.target, facts)
     return _before_unmarked(unmarked) if unmarked else exact(above.target, low=after)
 
 

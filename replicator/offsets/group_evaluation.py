@@ -1,4 +1,4 @@
-"""One group in one partition: translate, decide, and say how it stands. Nothing is changed here."""
+"""One group in one partition: translate, decide, and report. Nothing is written."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,12 +20,12 @@ from replicator.offsets.translator import Translator
 
 def evaluate(
     translator: Translator,
-    crossing: TranslationPath,
+    path: TranslationPath,
     back: TranslationPath | None,
     *,
-    here: CommittedOffset,
-    there: CommittedOffset | None,
-    there_active: bool,
+    source: CommittedOffset,
+    target: CommittedOffset | None,
+    target_active: bool,
     last: Synced | None,
     rewind: Rewind,
 ) -> PartitionOutcome:
@@ -34,33 +34,33 @@ def evaluate(
     Raises:
         ReplicatorError: a cluster cannot be read.
     """
-    translation = translator.cross(crossing, here.offset)
+    translation = translator.cross(path, source.offset)
     facts = GroupFacts(
-        here=GroupPosition(here.offset, here.metadata),
-        there=None if there is None else GroupPosition(there.offset, there.metadata),
-        there_active=there_active,
+        source=GroupPosition(source.offset, source.metadata),
+        target=None if target is None else GroupPosition(target.offset, target.metadata),
+        target_active=target_active,
         translation=translation,
         last=last,
     )
-    if there is not None and back is not None and needs_back(facts):
-        facts = replace(facts, back=translator.cross(back, there.offset))
-    at = None if there is None else there.offset
-    end_here, end_there = translator.ends(crossing)
+    if target is not None and back is not None and needs_back(facts):
+        facts = replace(facts, back=translator.cross(back, target.offset))
+    at = None if target is None else target.offset
+    source_end, target_end = translator.ends(path)
     return PartitionOutcome(
-        topic=crossing.topic,
-        target_topic=crossing.target_topic,
-        partition=crossing.partition,
-        source_offset=here.offset,
+        topic=path.topic,
+        target_topic=path.target_topic,
+        partition=path.partition,
+        source_offset=source.offset,
         target_offset=at,
         right_offset=translation.offset,
         grade=translation.grade,
         records_reread=_reread(translation, at),
         least_reread=translation.records_reread,
-        source_lag=_lag(end_here, here.offset),
-        target_lag=_lag(end_there, at),
+        source_lag=_lag(source_end, source.offset),
+        target_lag=_lag(target_end, at),
         outcome=decide(facts, rewind=rewind),
         reason=translation.reason,
-        metadata=here.metadata,
+        metadata=source.metadata,
     )
 
 

@@ -35,8 +35,8 @@ class _Work:
 
     group: str
     flow: FlowPlan
-    here: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
-    there: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    source: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    target: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     description: GroupDescription | None = None
     ways: dict[TopicPartition, TranslationPath] = field(default_factory=dict)
     failure: str = ""
@@ -48,7 +48,7 @@ class _Work:
 
 
 class GroupSync:
-    """Syncs the groups of one ordered pair of clusters; remembers what it left there."""
+    """Syncs the groups of one ordered pair of clusters; remembers what it left on the target."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class GroupSync:
             ReplicatorError: a cluster does not answer; what concerns one group is in its outcome.
         """
         only = frozenset(groups)
-        here, there = (
+        source, target = (
             self._translator.admin(side) for side in (self._pair.source, self._pair.target)
         )
         listed = await self._call(self._translator.groups, self._pair.source)
@@ -91,15 +91,15 @@ class GroupSync:
             if not only or group in only
         ]
         if works:
-            partitions = await self._call(here.topic_partitions)
+            partitions = await self._call(source.topic_partitions)
             linked = {work.flow.link: work.flow for work in works}
             ways = {link: self._ways_of(flow, partitions) for link, flow in linked.items()}
             names = {work.group for work in works}
-            described = await self._call(there.describe_groups, sorted(names))
+            described = await self._call(target.describe_groups, sorted(names))
             for work in works:
                 work.description = described.get(work.group)
                 await self._read(work, ways[work.flow.link])
-        needed = [crossing for work in works for crossing in work.ways.values()]
+        needed = [path for work in works for path in work.ways.values()]
         backs = [back for one in needed if (back := self._back(one)) is not None]
         if needed:
             await self._call(self._translator.refresh, [*needed, *backs])
@@ -115,7 +115,7 @@ class GroupSync:
     def _ways_of(
         self, flow: FlowPlan, partitions: Mapping[str, int]
     ) -> dict[TopicPartition, TranslationPath]:
-        """Every partition here whose records this link carries, with its way over."""
+        """Every source partition whose records this link carries, with its translation path."""
         source, target = self._pair.source.alias, self._pair.target.alias
         ways: dict[TopicPartition, TranslationPath] = {}
         for topic, count in partitions.items():
@@ -130,23 +130,23 @@ class GroupSync:
                     self._ways[topic, number] = tuple(
                         translation_paths(self._plan, source, target, topic, number)
                     )
-                for crossing in self._ways[topic, number]:
-                    if flow.link in crossing.links:
-                        ways.setdefault((topic, number), crossing)
+                for path in self._ways[topic, number]:
+                    if flow.link in path.links:
+                        ways.setdefault((topic, number), path)
         return ways
 
     async def _read(self, work: _Work, ways: Mapping[TopicPartition, TranslationPath]) -> None:
         """Where the group stands on both sides; a failure concerns this group only."""
-        here, there = (
+        source, target = (
             self._translator.admin(side) for side in (self._pair.source, self._pair.target)
         )
         try:
             async with self._throttle:
-                work.here = await self._call(here.committed_offsets, work.group, list(ways))
-            work.ways = {key: ways[key] for key in work.here}
-            if work.here:
+                work.source = await self._call(source.committed_offsets, work.group, list(ways))
+            work.ways = {key: ways[key] for key in work.source}
+            if work.source:
                 targets = [(way.target_topic, way.partition) for way in work.ways.values()]
-                work.there = await self._call(there.committed_offsets, work.group, targets)
+                work.target = await self._call(target.committed_offsets, work.group, targets)
         except ReplicatorError as error:
             work.failure = error.message
             work.ways = {}
@@ -155,14 +155,13 @@ class GroupSync:
         link = work.flow.link
         if work.failure:
             return GroupOutcome(work.group, link, "failed", reason=work.failure)
-        if not work.here:
+        if not work.source:
             reason = "no positions in replicated topics"
             return GroupOutcome(work.group, link, "no-positions", reason=reason)
         self._seen.add((work.group, link))
         try:
             found = [
-                await self._call(self._evaluate, work, key, crossing)
-                for key, crossing in work.ways.items()
+                await self._call(self._evaluate, work, key, path) for key, path in work.ways.items()
             ]
             if commit:
                 found = await self._commit(work, found)
@@ -172,21 +171,21 @@ class GroupSync:
         return GroupOutcome(work.group, link, state, tuple(found))
 
     def _evaluate(
-        self, work: _Work, key: TopicPartition, crossing: TranslationPath
+        self, work: _Work, key: TopicPartition, path: TranslationPath
     ) -> PartitionOutcome:
         return evaluate(
             self._translator,
-            crossing,
-            self._back(crossing),
-            here=work.here[key],
-            there=work.there.get((crossing.target_topic, crossing.partition)),
-            there_active=work.active,
+            path,
+            self._back(path),
+            source=work.source[key],
+            target=work.target.get((path.target_topic, path.partition)),
+            target_active=work.active,
             last=self._last.get((work.group, *key)),
             rewind=work.flow.policy.sync_groups.rewind,
         )
 
     async def _commit(self, work: _Work, found: list[PartitionOutcome]) -> list[PartitionOutcome]:
-        """Sets the decided positions, and remembers what stands there now."""
+        """Sets the decided positions, and remembers what is on the target now."""
         positions = {
             (one.target_topic, one.partition): (one.outcome.offset, one.outcome.metadata)
             for one in found
@@ -194,9 +193,9 @@ class GroupSync:
         }
         answers: Mapping[TopicPartition, ReplicatorError | None] = {}
         if positions:
-            there = self._translator.admin(self._pair.target)
+            target = self._translator.admin(self._pair.target)
             async with self._throttle:
-                answers = await self._call(there.commit_offsets, work.group, positions)
+                answers = await self._call(target.commit_offsets, work.group, positions)
         done: list[PartitionOutcome] = []
         for one in found:
             place = (one.target_topic, one.partition)
@@ -215,19 +214,19 @@ class GroupSync:
         return done
 
     def _gone(self, works: Iterable[_Work], only: frozenset[str]) -> list[GroupOutcome]:
-        """Groups that were synced before and are no more; their positions there stay."""
-        here = {(work.group, work.flow.link) for work in works}
+        """Groups that were synced before and are no more; their positions on the target stay."""
+        present = {(work.group, work.flow.link) for work in works}
         reason = "the group was deleted on the source; its positions on the target stay"
         return [
             GroupOutcome(group, link, "deleted", reason=reason)
-            for group, link in sorted(self._seen - here)
+            for group, link in sorted(self._seen - present)
             if not only or group in only
         ]
 
-    def _back(self, crossing: TranslationPath) -> TranslationPath | None:
-        if crossing not in self._backs:
-            self._backs[crossing] = reversed_path(self._plan, crossing)
-        return self._backs[crossing]
+    def _back(self, path: TranslationPath) -> TranslationPath | None:
+        if path not in self._backs:
+            self._backs[path] = reversed_path(self._plan, path)
+        return self._backs[path]
 
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await finished(function, *args, **kwargs)

@@ -1,9 +1,9 @@
 """Which copies connect a topic of one cluster with a topic of another. Pure.
 
-A **line** is one source partition and its copy on one target. A position on cluster A means
+A replicated partition is one source partition and its copy on one target. A position on cluster A means
 something on cluster B through every origin whose records stand in both logs: A's own through the
 copy A to B, B's own through the copy B to A, and a third cluster's through its copies on both.
-Under one name for all (same-name active-active) that is several lines at once.
+Under one name for all (same-name active-active) that is several replicated partitions at once.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from replicator.topology.plan import ClusterPlan, FlowPlan, Plan
 class ReplicatedPartition:
     """One source partition and its copy.
 
-    ``assumed`` lines are not in the plan but may have been: the other direction of a link that can
+    ``assumed`` ones are not in the plan but may have been: the other direction of a link that can
     change its direction. They count only where a checkpoint shows that they were used.
     """
 
@@ -43,21 +43,21 @@ class ReplicatedPartition:
 class Component:
     """How records of one origin get a position on B from a position on A.
 
-    ``back`` leads from A's log to the origin (None: the origin is A), ``there`` from the origin to
+    ``back`` leads from A's log to the origin (None: the origin is A), ``onward`` from the origin to
     B's log (None: the origin is B).
     """
 
     origin: str
     back: ReplicatedPartition | None
-    there: ReplicatedPartition | None
+    onward: ReplicatedPartition | None
 
 
 @dataclass(frozen=True, slots=True)
 class TranslationPath:
-    """A partition of a topic here, the topic there that holds the same records, the ways over."""
+    """A partition on the source, the target's topic with the same records, and the copies between."""
 
-    here: str
-    there: str
+    source: str
+    target: str
     topic: str
     target_topic: str
     partition: int
@@ -72,44 +72,47 @@ class TranslationPath:
     def lines(self) -> tuple[ReplicatedPartition, ...]:
         """Every copy that takes part."""
         return tuple(
-            line for part in self.components for line in (part.back, part.there) if line is not None
+            line
+            for part in self.components
+            for line in (part.back, part.onward)
+            if line is not None
         )
 
 
 def translation_paths(
-    plan: Plan, here: str, there: str, topic: str, partition: int
+    plan: Plan, source: str, target: str, topic: str, partition: int
 ) -> list[TranslationPath]:
-    """The topics on ``there`` that hold records of a topic on ``here``; usually one."""
+    """The topics on the target that hold records of a topic on the source; usually one."""
     ways: dict[str, list[Component]] = {}
-    for flow, assumed in _flows(plan, here, there):
+    for flow, assumed in _flows(plan, source, target):
         if _takes(plan, flow, topic):
             line = _line(plan, flow, topic, partition, assumed=assumed)
-            _add(ways, line.target_topic, Component(here, None, line))
-    for flow, assumed in _flows(plan, there, here):
-        original = source_name(flow.policy.naming, there, topic)
+            _add(ways, line.target_topic, Component(source, None, line))
+    for flow, assumed in _flows(plan, target, source):
+        original = source_name(flow.policy.naming, target, topic)
         if original is not None and _takes(plan, flow, original):
             line = _line(plan, flow, original, partition, assumed=assumed)
-            _add(ways, original, Component(there, line, None))
-    for name, component in _third_clusters(plan, here, there, topic, partition):
+            _add(ways, original, Component(target, line, None))
+    for name, component in _third_clusters(plan, source, target, topic, partition):
         _add(ways, name, component)
     return [
-        TranslationPath(here, there, topic, name, partition, tuple(parts))
+        TranslationPath(source, target, topic, name, partition, tuple(parts))
         for name, parts in ways.items()
     ]
 
 
 def _third_clusters(
-    plan: Plan, here: str, there: str, topic: str, partition: int
+    plan: Plan, source: str, target: str, topic: str, partition: int
 ) -> Iterator[tuple[str, Component]]:
     """Origins that copy the same topic to both clusters."""
     for flow in plan.flows:
-        if flow.target != here or flow.source == there:
+        if flow.target != source or flow.source == target:
             continue
         original = source_name(flow.policy.naming, flow.source, topic)
         if original is None or not _takes(plan, flow, original):
             continue
         for onward in plan.flows:
-            if (onward.source, onward.target) != (flow.source, there):
+            if (onward.source, onward.target) != (flow.source, target):
                 continue
             if _takes(plan, onward, original):
                 back = _line(plan, flow, original, partition)
@@ -166,9 +169,7 @@ def _line(
     )
 
 
-def reversed_path(plan: Plan, crossing: TranslationPath) -> TranslationPath | None:
-    """The way back: from the topic over there to the one here."""
-    ways = translation_paths(
-        plan, crossing.there, crossing.here, crossing.target_topic, crossing.partition
-    )
-    return next((back for back in ways if back.target_topic == crossing.topic), None)
+def reversed_path(plan: Plan, path: TranslationPath) -> TranslationPath | None:
+    """The way back: from the topic on the target to the one on the source."""
+    ways = translation_paths(plan, path.target, path.source, path.target_topic, path.partition)
+    return next((back for back in ways if back.target_topic == path.topic), None)

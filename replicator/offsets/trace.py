@@ -139,33 +139,33 @@ class Tracer:
             )
             for way in ways:
                 found.extend(
-                    self._copy(place, way, component.there)
+                    self._copy(place, way, component.onward)
                     for component in way.components
-                    if component.back is None and component.there is not None
+                    if component.back is None and component.onward is not None
                 )
         return found
 
     def _copy(self, place: Place, way: TranslationPath, line: ReplicatedPartition) -> Place:
-        copy = Place(way.there, line.target_topic, line.partition, None, "missing", line.flow)
+        copy = Place(way.target, line.target_topic, line.partition, None, "missing", line.flow)
         if place.offset is None:
             return copy
-        component = Component(way.here, None, line)
+        component = Component(way.source, None, line)
         alone = TranslationPath(
-            way.here, way.there, way.topic, way.target_topic, way.partition, (component,)
+            way.source, way.target, way.topic, way.target_topic, way.partition, (component,)
         )
         try:
             self._translator.refresh([alone])
             answer = self._translator.cross(alone, place.offset)
             if answer.offset is None:
                 return _with(copy, "missing", answer.reason)
-            message = self._read(way.there, line.target_topic, line.partition, answer.offset)
+            message = self._read(way.target, line.target_topic, line.partition, answer.offset)
         except ReplicatorError as error:
             return _with(copy, "unreachable", error.message)
         mark = CopyMark(line.source.alias, line.topic, line.partition)
         if message is None or mark.source_offset(_headers(message)) != place.offset:
             return _with(copy, "missing", answer.reason or "not copied yet, dropped, or compacted")
         return Place(
-            cluster=way.there,
+            cluster=way.target,
             topic=line.target_topic,
             partition=line.partition,
             offset=answer.offset,
@@ -181,12 +181,12 @@ class Tracer:
             return None
         for way in translation_paths(self._plan, hop.alias, cluster, hop.topic, hop.partition):
             for component in way.components:
-                if component.back is None and component.there is not None:
+                if component.back is None and component.onward is not None:
                     try:
                         self._translator.refresh([way])
                     except ReplicatorError:
                         return None
-                    return self._translator.noted_by(component.there, hop.offset)
+                    return self._translator.noted_by(component.onward, hop.offset)
         return None
 
     def _read(self, cluster: str, topic: str, partition: int, offset: int) -> Message | None:

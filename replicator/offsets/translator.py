@@ -106,7 +106,7 @@ class Translator:
         self.close()
 
     def admin(self, cluster: ClusterPlan) -> ClusterAdmin:
-        """The admin client of a cluster, shared with whoever works with this translator."""
+        """The admin client of a cluster, shared with the users of this translator."""
         if cluster.alias in self._lent:
             return self._lent[cluster.alias]
         if cluster.alias not in self._admins:
@@ -134,14 +134,14 @@ class Translator:
             )
         return self._probes[cluster.alias]
 
-    def refresh(self, crossings: Iterable[TranslationPath]) -> None:
+    def refresh(self, paths: Iterable[TranslationPath]) -> None:
         """Reads what the translations of a round rest on.
 
         Raises:
             ReplicatorError: a cluster that holds copies cannot be read. The origin of a copy may be
                 away: then less is known.
         """
-        lines = {line for crossing in crossings for line in crossing.lines}
+        lines = {line for path in paths for line in path.lines}
         for pair in {(line.source.alias, line.target.alias) for line in lines}:
             mine = [one for one in lines if (one.source.alias, one.target.alias) == pair]
             stored = self._view(mine[0].source.alias, mine[0].target).refresh()
@@ -161,14 +161,14 @@ class Translator:
                     raise
 
     def cross(
-        self, crossing: TranslationPath, position: int, *, limits: Limits = _DEFAULT_LIMITS
+        self, path: TranslationPath, position: int, *, limits: Limits = _DEFAULT_LIMITS
     ) -> Translation:
         """Where a consumer that has processed everything below ``position`` goes on.
 
         Raises:
             ReplicatorError: a cluster cannot be read.
         """
-        used = [part for part in crossing.components if self._used(part)]
+        used = [part for part in path.components if self._used(part)]
         if not used:
             return unavailable("nothing was copied yet")
         asked = _Asked(limits, len(used) > 1, self._clock.monotonic() + TIMEOUT_SECONDS)
@@ -191,11 +191,11 @@ class Translator:
         ]
         return min(later, default=None)
 
-    def ends(self, crossing: TranslationPath) -> tuple[int | None, int | None]:
+    def ends(self, path: TranslationPath) -> tuple[int | None, int | None]:
         """Next offsets to be read of both topics, as of the last ``refresh``."""
         held = (
-            self._round.bounds.get((crossing.here, crossing.topic, crossing.partition)),
-            self._round.bounds.get((crossing.there, crossing.target_topic, crossing.partition)),
+            self._round.bounds.get((path.source, path.topic, path.partition)),
+            self._round.bounds.get((path.target, path.target_topic, path.partition)),
         )
         return (
             None if held[0] is None else held[0].end,
@@ -206,12 +206,12 @@ class Translator:
         looks = 0
         if part.back is not None:
             answer = self._line(part.back, "backward", position, asked)
-            if part.there is None or answer.offset is None:
+            if part.onward is None or answer.offset is None:
                 return answer
             position, looks = answer.offset, answer.probes
-        if part.there is None:
+        if part.onward is None:
             raise ValueError("a component needs a line")
-        answer = self._line(part.there, "forward", position, asked)
+        answer = self._line(part.onward, "forward", position, asked)
         return answer.after(answer.probes + looks)
 
     def _line(
@@ -219,7 +219,7 @@ class Translator:
     ) -> Translation:
         held = self._round.bounds.get((line.target.alias, line.target_topic, line.partition))
         if held is None:
-            return unavailable(f"{line.target_topic}/{line.partition} does not exist there")
+            return unavailable(f"{line.target_topic}/{line.partition} does not exist on the target")
         origin = self._round.bounds.get((line.source.alias, line.topic, line.partition))
         facts = PartitionFacts(
             target_start=held.start,
@@ -252,7 +252,7 @@ class Translator:
     def _used(self, part: Component) -> bool:
         return all(
             not line.assumed or self._stored[line].copied_to is not None
-            for line in (part.back, part.there)
+            for line in (part.back, part.onward)
             if line is not None
         )
 

@@ -12,11 +12,11 @@ from replicator.offsets.group_report import (
 from replicator.offsets.translation import bounded, exact, unavailable
 
 
-def facts(here=50, there=40, translation=None, **changes):
+def facts(source=50, target=40, translation=None, **changes):
     known = {
-        "here": None if here is None else GroupPosition(here, "meta"),
-        "there": None if there is None else GroupPosition(there, "meta"),
-        "there_active": False,
+        "source": None if source is None else GroupPosition(source, "meta"),
+        "target": None if target is None else GroupPosition(target, "meta"),
+        "target_active": False,
         "translation": translation or exact(60),
         **changes,
     }
@@ -29,21 +29,21 @@ def test_a_position_that_moved_on_is_carried_over_with_its_metadata():
 
 
 def test_a_first_position_is_carried_over_even_where_it_is_only_bounded():
-    assert decide(facts(there=None, translation=bounded(60, 3, "why"))).action == "commit"
+    assert decide(facts(target=None, translation=bounded(60, 3, "why"))).action == "commit"
 
 
-@pytest.mark.parametrize("there", [None, 10])
-def test_an_active_group_is_left_alone_and_that_is_said(there):
-    outcome = decide(facts(there=there, there_active=True))
+@pytest.mark.parametrize("target", [None, 10])
+def test_an_active_group_is_left_alone_and_that_is_said(target):
+    outcome = decide(facts(target=target, target_active=True))
     assert (outcome.action, outcome.reason) == ("refuse", "the group is active on the target")
 
 
 def test_an_active_group_that_is_not_behind_is_nothing_to_report():
-    assert decide(facts(there=60, there_active=True)).action == "keep"
+    assert decide(facts(target=60, target_active=True)).action == "keep"
 
 
 def test_a_group_without_a_position_here_is_kept_as_it_is():
-    assert decide(facts(here=None)).action == "keep"
+    assert decide(facts(source=None)).action == "keep"
 
 
 def test_what_cannot_be_translated_is_refused_with_the_reason():
@@ -53,21 +53,21 @@ def test_what_cannot_be_translated_is_refused_with_the_reason():
 
 def test_a_position_left_by_the_other_direction_does_not_travel_back():
     """There stands for the same records as here, although its translation is a little higher."""
-    asked = facts(here=50, there=59)
+    asked = facts(source=50, target=59)
     assert needs_back(asked)
-    outcome = decide(facts(here=50, there=59, back=exact(50)))
+    outcome = decide(facts(source=50, target=59, back=exact(50)))
     assert (outcome.action, outcome.reason) == ("keep", "stands for the same records")
-    assert decide(facts(here=51, there=59, back=exact(50))).action == "commit"
+    assert decide(facts(source=51, target=59, back=exact(50))).action == "commit"
 
 
 def test_a_group_that_is_further_ahead_there_is_never_taken_back():
     for rewind in ("never", "follow"):
-        outcome = decide(facts(there=90, last=Synced(50, 60)), rewind=rewind)
-        assert (outcome.action, outcome.reason) == ("keep", "further ahead there")
+        outcome = decide(facts(target=90, last=Synced(50, 60)), rewind=rewind)
+        assert (outcome.action, outcome.reason) == ("keep", "further ahead on the target")
 
 
 def test_a_group_that_went_back_here_is_refused_or_followed_as_the_policy_says():
-    went_back = facts(here=20, there=60, translation=exact(25), last=Synced(50, 60))
+    went_back = facts(source=20, target=60, translation=exact(25), last=Synced(50, 60))
     assert decide(went_back).action == "refuse"
     assert "rewind is 'never'" in decide(went_back).reason
     followed = decide(went_back, rewind="follow")
@@ -75,25 +75,25 @@ def test_a_group_that_went_back_here_is_refused_or_followed_as_the_policy_says()
 
 
 def test_going_back_is_not_followed_where_the_group_moved_there_or_nothing_is_remembered():
-    both = facts(here=20, there=70, translation=exact(25), last=Synced(50, 60))
+    both = facts(source=20, target=70, translation=exact(25), last=Synced(50, 60))
     assert decide(both, rewind="follow").action == "refuse"
-    unknown = facts(here=20, there=70, translation=exact(25))
+    unknown = facts(source=20, target=70, translation=exact(25))
     assert decide(unknown, rewind="follow").action == "keep"
 
 
 def test_changed_metadata_follows_a_position_that_was_synced():
     moved = GroupFacts(
-        here=GroupPosition(50, "new"), there=GroupPosition(60, "old"), there_active=False,
+        source=GroupPosition(50, "new"), target=GroupPosition(60, "old"), target_active=False,
         translation=exact(60), last=Synced(50, 60),
     )  # fmt: skip
     assert decide(moved).action == "commit"
-    assert decide(facts(there=60)).action == "keep"
+    assert decide(facts(target=60)).action == "keep"
 
 
 def test_back_is_asked_for_only_before_a_position_moves_forward():
-    assert not needs_back(facts(there=None))
-    assert not needs_back(facts(there=60))
-    assert not needs_back(facts(there_active=True))
+    assert not needs_back(facts(target=None))
+    assert not needs_back(facts(target=60))
+    assert not needs_back(facts(target_active=True))
     assert not needs_back(facts(translation=unavailable("x")))
 
 

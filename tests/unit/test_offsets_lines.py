@@ -23,13 +23,13 @@ def link(shape, **fields):
     return {"name": "l", "shape": shape, "topics": {"include": ["orders"]}, **fields}
 
 
-def ways(plan, here, there, topic):
+def ways(plan, source, target, topic):
     return {
         way.target_topic: sorted(
-            (part.origin, part.back and part.back.flow, part.there and part.there.flow)
+            (part.origin, part.back and part.back.flow, part.onward and part.onward.flow)
             for part in way.components
         )
-        for way in translation_paths(plan, here, there, topic, 0)
+        for way in translation_paths(plan, source, target, topic, 0)
     }
 
 
