@@ -42,10 +42,10 @@ class TestOwnedLanes:
     def test_an_order_goes_out_once_and_again_when_it_differs(self, spec):
         lanes, started = OwnedLanes(), []
         lanes.add([0])
-        assert lanes.tell({0: spec}, started.append) == []
-        assert lanes.tell({0: spec}, started.append) == []
+        assert lanes.send({0: spec}, started.append) == []
+        assert lanes.send({0: spec}, started.append) == []
         other = replace(spec, layout_epoch=spec.layout_epoch + 1)
-        lanes.tell({0: other}, started.append)
+        lanes.send({0: other}, started.append)
         assert started == [spec, other]
         assert lanes.running == (0,)
 
@@ -53,36 +53,36 @@ class TestOwnedLanes:
         lanes, started = OwnedLanes(), []
         lanes.add([0])
         assert lanes.remove([0]) == []
-        lanes.tell({0: spec}, started.append)
+        lanes.send({0: spec}, started.append)
         assert started == []
         assert lanes.running == ()
 
     def test_what_runs_is_told_when_it_is_taken_away_or_no_longer_wanted(self, spec):
         lanes = OwnedLanes()
         lanes.add([0, 1, 2])
-        lanes.tell(dict.fromkeys(range(3), spec), lambda _: None)
+        lanes.send(dict.fromkeys(range(3), spec), lambda _: None)
         assert lanes.remove([1]) == [1]
-        assert lanes.tell({0: spec}, lambda _: None) == [2]
+        assert lanes.send({0: spec}, lambda _: None) == [2]
         assert lanes.end_all() == [0]
         assert lanes.running == ()
 
     def test_a_fenced_lane_rests_until_the_coordinator_says_that_it_is_ours(self, spec):
         lanes, started = OwnedLanes(), []
         lanes.add([0])
-        lanes.tell({0: spec}, started.append)
+        lanes.send({0: spec}, started.append)
         lanes.ended(0, fenced=True)
         assert lanes.unconfirmed == {0}
-        lanes.tell({0: spec}, started.append)
+        lanes.send({0: spec}, started.append)
         assert len(started) == 1
         lanes.confirm([0])
-        lanes.tell({0: spec}, started.append)
+        lanes.send({0: spec}, started.append)
         assert len(started) == 2
 
     def test_the_end_of_a_lane_that_was_asked_for_casts_no_doubt(self, spec):
         lanes = OwnedLanes()
         lanes.add([0])
-        lanes.tell({0: spec}, lambda _: None)
-        lanes.tell({}, lambda _: None)
+        lanes.send({0: spec}, lambda _: None)
+        lanes.send({}, lambda _: None)
         lanes.ended(0, fenced=True)
         assert not lanes.unconfirmed
 

@@ -1,7 +1,8 @@
 """What the first worker of a pair does about partitions that Spark holds, or should.
 
-It keeps the child running that copies history the controller asked for, takes back what a stream left
-behind, and removes what is left of ranges that ended long ago. Control records are looked through only when they changed: an idle worker asks nothing.
+It keeps the child running that copies the history the controller asked for, hands back what a stream
+left behind, and deletes what is left of ranges that ended long ago. Records are looked through only when
+they changed: an idle worker asks nothing.
 """
 
 import structlog
@@ -17,8 +18,8 @@ from replicator.errors import ReplicatorError
 from replicator.topology.plan import PairPlan, Plan
 
 AGAIN_SECONDS = 5.0
-FORGET_SECONDS = 3600.0
-"""How often it is looked for seeds that nobody needs any more."""
+DELETE_SECONDS = 3600.0
+"""How often backfill records that nobody needs any more are looked for."""
 
 log = structlog.get_logger("control")
 
@@ -29,14 +30,14 @@ class BackfillSupervisor:
     def __init__(self, seeder: SparkProcess, *, clock: Clock, troubles: PairProblems) -> None:
         self._seeder = seeder
         self._clock = clock
-        self._troubles = troubles
+        self._problems = troubles
         self._control = EMPTY
         self._history = False
         self._streams = False
-        self._trouble = ""
+        self._problem = ""
         self._again_at = 0.0
         # Not at once: whoever takes a pair over has more urgent things to do.
-        self._forget_at = clock.monotonic() + FORGET_SECONDS
+        self._delete_at = clock.monotonic() + DELETE_SECONDS
 
     def supervise(self, plan: Plan, pair: PairPlan, control: ControlState, *, owner: bool) -> None:
         """Does what is due now; ``owner`` is whether this worker runs the pair's controller."""
@@ -46,47 +47,49 @@ class BackfillSupervisor:
             self._history = asked_by_controller(control, source)
             self._streams = bool(copied_by_streams(control, source))
         if not owner:
-            self.ease()
+            self.release()
             return
-        self._keep_child()
+        self._keep_process()
         if self._streams:
-            self._release(plan, pair, control)
-        if self._clock.monotonic() >= self._forget_at:
-            self._forget_at = self._clock.monotonic() + FORGET_SECONDS
-            self._forget(plan, pair, control)
+            self._hand_back(plan, pair, control)
+        if self._clock.monotonic() >= self._delete_at:
+            self._delete_at = self._clock.monotonic() + DELETE_SECONDS
+            self._delete_expired(plan, pair, control)
 
-    def ease(self) -> None:
-        """Another worker sees to it from now on."""
+    def release(self) -> None:
+        """Ends the child: another worker runs the pair's controller now."""
         self._seeder.end()
-        self._tell(None)
+        self._note(None)
 
     def close(self) -> None:
         """Ends the child."""
         self._seeder.close()
 
-    def _keep_child(self) -> None:
-        self._tell(self._seeder.keep(wanted=self._history))
+    def _keep_process(self) -> None:
+        self._note(self._seeder.keep(wanted=self._history))
 
-    def _tell(self, problem: ReplicatorError | None) -> None:
+    def _note(self, problem: ReplicatorError | None) -> None:
         if problem is not None:
-            self._trouble = self._troubles.note(problem)
-        elif self._trouble:
-            self._troubles.clear(self._trouble)
-            self._trouble = ""
+            self._problem = self._problems.note(problem)
+        elif self._problem:
+            self._problems.clear(self._problem)
+            self._problem = ""
 
-    def _forget(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
+    def _delete_expired(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
         now_ms = round(self._clock.now() * 1000)
         if not finished(control, pair.source.alias, now_ms=now_ms):
             return
         try:
-            forgotten = delete_expired(plan, pair, clock=self._clock)
+            deleted = delete_expired(plan, pair, clock=self._clock)
         except ReplicatorError as error:
-            log.warning("finished copies not forgotten yet", flow=pair.id, error=error.message)
+            log.warning(
+                "records of finished backfills not deleted yet", flow=pair.id, error=error.message
+            )
         else:
-            if forgotten:
-                log.info("finished copies forgotten", flow=pair.id, partitions=forgotten)
+            if deleted:
+                log.info("records of finished backfills deleted", flow=pair.id, partitions=deleted)
 
-    def _release(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
+    def _hand_back(self, plan: Plan, pair: PairPlan, control: ControlState) -> None:
         now = self._clock.monotonic()
         seeds = partitions_left_behind(pair, control, now_ms=round(self._clock.now() * 1000))
         if not seeds or now < self._again_at:

@@ -1,4 +1,4 @@
-"""What keeps a pair from its work at present, by what it is about; the newest word on each counts."""
+"""What keeps a pair from its work at present, by what it is about; the newest counts."""
 
 from replicator.errors import ReplicatorError
 from replicator.kafka.client import KafkaError
@@ -36,9 +36,9 @@ class PairProblems:
         self._found[_MEMBERSHIP] = problem
 
     def clear(self, name: str) -> None:
-        """It is well again."""
+        """Drops what was noted under this name."""
         self._found.pop(name, None)
 
     def clear_all(self) -> None:
-        """Everything is well again."""
+        """Drops everything that was noted."""
         self._found.clear()

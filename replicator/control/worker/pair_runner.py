@@ -78,7 +78,7 @@ class PairRunner(threading.Thread):
         self._following_failed = ""
         self._membership: Membership | None = None
         self._controller: ControllerThread | None = None
-        self._untold = ""
+        self._unrecorded = ""
         self._meter = RateMeter()
         self._orders = LaneSpecs()
         self._spark = (
@@ -281,7 +281,7 @@ class PairRunner(threading.Thread):
         owned = self._lanes.owned - self._still_unconfirmed()
         self._control_if_owner(follower)
         wanted = self._orders.of(self._plan, self._pair, control, owned)
-        gone = self._lanes.tell(wanted, self._pool.start)
+        gone = self._lanes.send(wanted, self._pool.start)
         if gone:
             self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
 
@@ -327,11 +327,11 @@ class PairRunner(threading.Thread):
         except FencedError:
             raise
         except ReplicatorError as error:
-            self._untold = self._troubles.note(error)
+            self._unrecorded = self._troubles.note(error)
         else:
-            if self._untold:  # or a cluster that came back would be missed for ever
-                self._troubles.clear(self._untold)
-                self._untold = ""
+            if self._unrecorded:  # or a cluster that came back would be missed for ever
+                self._troubles.clear(self._unrecorded)
+                self._unrecorded = ""
 
     def _stats(self) -> list[LaneStats]:
         return [stats for stats in self._pool.stats() if stats.pair == self._pair.id]
@@ -342,7 +342,7 @@ class PairRunner(threading.Thread):
         if controller is not None:
             controller.stop()
         if self._spark is not None:
-            self._spark.ease()
+            self._spark.release()
         running = self._lanes.end_all()
         self._pool.stop([(self._pair.id, lane) for lane in running], timeout_seconds=DRAIN_SECONDS)
         membership, self._membership = self._membership, None

@@ -1,4 +1,4 @@
-"""Who a worker is, and how one of its pairs stands: what others are told. Frozen."""
+"""Who a worker is, and how one of its pairs stands. Frozen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
