@@ -47,7 +47,7 @@ def test_bad_requests_are_refused_and_change_nothing(east, west, scene, mirrorin
 
     # One group at work on both sides reads everything twice: no case for the checker.
     readers = [
-        GroupReader(side, [scene.topic], group=group, history_json=Recorder()).start()
+        GroupReader(side, [scene.topic], group=group, history=Recorder()).start()
         for side in (west, east)
     ]
     for reader in readers:
