@@ -7,8 +7,7 @@ import contextlib
 import functools
 import secrets
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from replicator.clock import Clock
 from replicator.control.status.collect import collect_status
@@ -36,7 +35,7 @@ READY_SECONDS = 120.0
 COMMAND_SECONDS = 300.0
 
 
-class LinkEnvironment:
+class LinkEnvironment(contextlib.ExitStack):
     """An ``Environment`` on a real link; a context manager that deletes its own topic.
 
     Args:
@@ -64,18 +63,7 @@ class LinkEnvironment:
         self._pair = pair_of(plan, drill.link, drill.flow)
         self._run = secrets.token_hex(3)
         self._watch: Watch | None = None
-        self._stack = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.close()
+        super().__init__()
 
     def ready(self) -> Scene:
         """Creates the drill's own topic and waits until the link copies it."""
@@ -164,7 +152,7 @@ class LinkEnvironment:
             raise error
         self._notify("topic", f"{topic} with {partitions} partitions, deleted afterwards")
         for cluster, name in ((self._pair.source, topic), (self._pair.target, copy)):
-            self._stack.callback(functools.partial(self._delete, cluster, name))
+            self.callback(functools.partial(self._delete, cluster, name))
 
     def _ends(self, topics: Mapping[ClusterPlan, str]) -> dict[str, dict[tuple[str, int], int]]:
         """Where a topic that others use ends on both clusters, so that it is not read from its start."""

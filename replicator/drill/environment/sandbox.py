@@ -9,8 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from replicator.clock import Clock
 from replicator.control.status.collect import collect_status
@@ -55,7 +54,7 @@ class Beside:
         return self.cluster.admin_settings()
 
 
-class Sandbox:
+class Sandbox(contextlib.ExitStack):
     """An ``Environment`` on local clusters; a context manager that removes everything again.
 
     Args:
@@ -72,33 +71,22 @@ class Sandbox:
         self._original = original
         self._clock = clock
         self._notify = notify
-        self._stack = contextlib.ExitStack()
+        super().__init__()
         self._clusters: dict[str, LocalCluster] = {}
         self._workers: list[WorkerProcess] = []
         self._dead: set[str] = set()
         self._target_worker: WorkerProcess | None = None
         self._file = Path()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.close()
-
     def ready(self) -> Scene:
         """Boots clusters and workers; returns once the link copies."""
         directory = Path(tempfile.mkdtemp(prefix="replicator-drill-"))
-        self._stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        self.callback(shutil.rmtree, directory, ignore_errors=True)
         aliases = sandbox_clusters(self._drill, self._original)
         self._notify("boot", f"{' and '.join(aliases)}: real brokers on this machine")
         for alias in aliases:
             cluster = self._clusters[alias] = LocalCluster(alias, proxied=True)
-            self._stack.callback(cluster.stop)
+            self.callback(cluster.stop)
         start_all(self._clusters.values())
         source, target = self._clusters.values()
         source.create_topic(TOPIC, partitions=self._drill.load.partitions)
@@ -211,7 +199,7 @@ class Sandbox:
     def _start_worker(self, name: str, directory: Path) -> None:
         worker = WorkerProcess(name, topology_file=self._file, directory=directory)
         self._workers.append(worker)
-        self._stack.callback(worker.stop_at_once)
+        self.callback(worker.stop_at_once)
 
     def _copies(self, plan: Plan, flow: str) -> bool:
         self._check_workers()

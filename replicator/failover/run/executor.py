@@ -115,7 +115,7 @@ class TransitionExecutor:
             return decide(progress, self._back.facts(step, waited_seconds=waited))
         if step in {Step.DRAIN, Step.VERIFY, Step.PROMOTE} and Step.FENCE in self._steps:
             return decide(progress, self._switch.facts(step, waited_seconds=waited))
-        return decide(progress, self._over.facts(step, waited_seconds=waited))
+        return decide(progress, TransitionFacts(waited_seconds=waited))
 
     # A step.
 
@@ -179,7 +179,7 @@ class TransitionExecutor:
             Step.VERIFY: self._switch.verify,
             Step.PROMOTE: self._over.promote if kind == "failover" else self._switch.promote,
             Step.TURN: self._switch.turn,
-            Step.RELEASE: self._over.release if kind == "failover" else self._switch.release,
+            Step.RELEASE: self._switch.release,
             Step.DECLARE: self._over.declare,
             Step.COMPLETE: self._over.complete,
             Step.REJOIN: self._back.rejoin,

@@ -6,8 +6,8 @@ from replicator.failover.clusters.groups_move import GroupMove, positions_on_new
 from replicator.failover.clusters.lag import link_keys, stored_checkpoints
 from replicator.failover.clusters.link_clusters import by_topic
 from replicator.failover.clusters.reverse_flow import fence_lanes
-from replicator.failover.rules.machine import Step, TransitionFacts
-from replicator.failover.steps.fence_steps import fence_writers, unfence_writers
+from replicator.failover.rules.machine import Step
+from replicator.failover.steps.fence_steps import fence_writers
 from replicator.failover.steps.preflight import Preflight
 from replicator.failover.steps.switchover import Done
 from replicator.failover.steps.transition_context import TransitionContext
@@ -18,13 +18,6 @@ class FailoverSteps:
 
     def __init__(self, run: TransitionContext) -> None:
         self._run = run
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-    def facts(self, _step: Step, *, waited_seconds: float) -> TransitionFacts:
-        """A failover waits for nothing."""
-        return TransitionFacts(waited_seconds=waited_seconds)
 
     def declare(self) -> Done:
         """Declares the old cluster lost: nothing is copied from it any more."""
@@ -120,13 +113,3 @@ class FailoverSteps:
         except ReplicatorError as error:
             return f"not fenced: {error.message}"
         return fencing.method
-
-    def release(self) -> Done:
-        """Removes the fence of the new cluster and runs hooks."""
-        run, clusters = self._run, self._run.clusters
-        unfence_writers(run, clusters.new)
-        opened_ms = run.journal.now_ms()
-        hooks = run.hooks(Step.RELEASE, "after-promote")
-        return Done(
-            f"{clusters.new.alias} takes writers", {"openedAt": opened_ms, "after-promote": hooks}
-        )
