@@ -140,8 +140,8 @@ def restore(
 ) -> None:
     """Write archived records back into topics, in order and exactly once.
 
-    The target may be another cluster or another topic name. An interrupted restore
-    continues when the same command is given again.
+    The target may be another cluster or another topic name. An interrupted
+    restore continues when the same command is given again.
     """
     from replicator.spark.archive.local import require_local_archive
     from replicator.spark.archive.restoring import Selection, checked_selection

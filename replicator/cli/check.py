@@ -80,8 +80,8 @@ def _text(health: "ReleaseHealth") -> str:
     ]
     lines += [
         f"{link.flow}  {link.link}  "
-        + ("paused" if link.paused else f"{link.came} canaries came through, {link.lost} lost")
+        + ("paused" if link.paused else f"{link.came} canaries arrived, {link.lost} lost")
         for link in health.links
     ]
     problems = [f"  {line}" for line in health.waiting_for]
-    return "\n".join([*lines, "Not well:", *problems] if problems else [*lines, "All is well."])
+    return "\n".join([*lines, "Problems:", *problems] if problems else [*lines, "All is well."])

@@ -34,9 +34,9 @@ def demo(
 ) -> int:
     """Show replication on real local clusters: no set-up, nothing left behind.
 
-    Starts Kafka brokers, writes live traffic, runs two workers, kills one, and then
-    proves that every record is on each cluster exactly once. Exit code 0 only if
-    so. Needs Java 17 and Maven.
+    Starts Kafka brokers, writes live traffic, runs two workers, kills one, and
+    then proves that every record is on each cluster exactly once. Exit code 0
+    only if so. Needs Java 17 and Maven.
     """
     from replicator.demo.screen import Screen
     from replicator.demo.story import Demo, DemoOptions

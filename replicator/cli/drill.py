@@ -36,8 +36,8 @@ _LISTED = (
 _DOES = {
     "worker-crash": "ends a worker",
     "network-cut": "cuts the network",
-    "switchover": "moves the active side",
-    "failover": "cuts off the active side",
+    "switchover": "changes the active cluster",
+    "failover": "cuts off the active cluster",
 }
 
 ReportsOption = Annotated[
@@ -84,8 +84,8 @@ def run(
     """Run a drill: traffic, a fault or role change, recovery, a verdict on every record.
 
     Without --sandbox it runs on the real link, with real consequences, and asks
-    first. Exit code 0 only if every limit held. Ctrl-C clears the fault and writes a
-    report of the aborted drill; a second Ctrl-C ends it at once.
+    first. Exit code 0 only if every limit held. Ctrl-C clears the fault and
+    writes a report of the aborted drill; a second Ctrl-C ends it at once.
     """
     from replicator.clock import SystemClock
     from replicator.drill.file.load import require_drill
@@ -116,8 +116,8 @@ def validate(
 ) -> None:
     """Check a drill file, and that the topology has its link and flow.
 
-    Every problem is shown at once, with its place in the file. Exit code 2 when the
-    file is wrong.
+    Every problem is shown at once, with its place in the file. Exit code 2 when
+    the file is wrong.
     """
     from replicator.drill.file.load import load_drill
 
@@ -225,7 +225,7 @@ def _operator() -> str:
 
 
 def _only_warnings() -> None:
-    """Steps are told as they are played; what the rooms below log of them would say it twice."""
+    """Steps are printed as they run; log lines of the rooms below would repeat them."""
     import logging
 
     from replicator.observability.logging import configure_logging

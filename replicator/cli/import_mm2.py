@@ -48,7 +48,8 @@ def import_mm2(
 ) -> None:  # fmt: skip
     """Convert a MirrorMaker 2 properties file to a topology; nothing is written.
 
-    The topology goes to standard output, a verdict on every key to standard error.
+    The topology goes to standard output, a verdict on every key to standard
+    error.
 
     With --adopt, each partition will start exactly where MirrorMaker 2 stopped.
     """

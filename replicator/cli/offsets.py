@@ -44,8 +44,8 @@ def translate(
 ) -> None:
     """Show where a consumer continues on the other cluster after a given offset.
 
-    The consumer has processed everything below the offset. With --reverse the topic
-    may be given by its name on either cluster.
+    The consumer has processed everything below the offset. With --reverse the
+    topic may be given by its name on either cluster.
     """
     from replicator.control.roles.read import in_force
     from replicator.control.status.translator import open_translator
@@ -113,7 +113,7 @@ def trace(
 def _way(
     plan: "Plan", pair: "PairPlan", topic: str, partition: int, *, reverse: bool
 ) -> "TranslationPath":
-    """The way over that the flow's own copies make."""
+    """The translation path that the flow's own copies make."""
     from replicator.offsets.lines import translation_paths
 
     source, target = pair.source.alias, pair.target.alias

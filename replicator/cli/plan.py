@@ -98,7 +98,7 @@ def _text(found: "Forecast") -> "RenderableType":
         parts.append(
             Text("No changes: the clusters are as the topology wants them.")
             if found.compared
-            else Text("Not compared, see the problems.")
+            else Text("Not compared: see the problems.")
         )
     seed = _rows(result["seed"])
     if seed:

@@ -177,12 +177,11 @@ def failback(
             metavar="DIR", help="Directory for the exported tail; default: the current one."
         ),
     ] = None,
-    switch: Annotated[
+    no_switch: Annotated[
         bool,
-        typer.Option(
-            "--switch/--no-switch", help="End with a switchover to the returning cluster."
-        ),
-    ] = True,
+        typer.Option("--no-switch", help="Stop once it mirrors; else a switchover to it follows."),
+    ] = False,
+    switch: Annotated[bool, typer.Option("--switch", hidden=True)] = False,
     manual_fence: ManualFenceOption = False,
     drain_timeout: DrainOption = 60.0,
     groups_timeout: GroupsOption = 10.0,
@@ -201,7 +200,7 @@ def failback(
     request = TransitionRequest(
         kind="failback", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
         manual_fence=manual_fence, tail="inject" if tail is TailChoice.INJECT else "keep",
-        export=export, to_parquet=tail_to_parquet, and_switch=switch, resume=resume, roll_back=rollback,
+        export=export, to_parquet=tail_to_parquet, and_switch=switch or not no_switch, resume=resume, roll_back=rollback,
         drain_seconds=drain_timeout, groups_seconds=groups_timeout,
         unreachable_after_seconds=unreachable_after,
     )  # fmt: skip

@@ -108,9 +108,9 @@ def run(
 ) -> int:
     """Run a worker: replicate until SIGTERM or Ctrl-C, then drain and stop.
 
-    Workers find each other through their target cluster: start as many as you like,
-    on any machine.
-    """  # fmt: skip
+    Workers find each other through their target cluster: start as many as you
+    like, on any machine.
+    """
     from replicator.dataplane.process.spawn import early_processes, lane_processes, start_child
 
     wanted = lane_processes(processes)

@@ -21,8 +21,8 @@ def register(app: typer.Typer) -> None:
 def validate(file: FileOption = None, output: OutputOption = Output.TEXT) -> None:
     """Check the topology file; no cluster is contacted.
 
-    Every problem is shown at once, with its place in the file. Exit code 2 when the
-    file is wrong.
+    Every problem is shown at once, with its place in the file. Exit code 2 when
+    the file is wrong.
     """
     from replicator.topology.load import load_plan, topology_path
 

@@ -52,9 +52,9 @@ def verify(
 ) -> None:
     """Compare the source and target of a flow record by record.
 
-    Finds records that are lost, duplicated, reordered, changed or foreign. Lag is no
-    difference: only what the checkpoints cover is compared. Exit code 4 when the
-    clusters differ.
+    Finds records that are lost, duplicated, reordered, changed or foreign. Lag
+    is no difference: only what the checkpoints cover is compared. Exit code 4
+    when the clusters differ.
     """
     from replicator.control.roles.read import in_force
     from replicator.spark.verify.facts import require_replicated
