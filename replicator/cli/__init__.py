@@ -1,1 +1,4 @@
-"""Room: cli."""
+"""Room: cli. The `replicator` command: one file per group of verbs; options and printing, no decisions.
+
+Start at ``main.run_command``; ``options`` and ``output`` are what all verbs share.
+"""
