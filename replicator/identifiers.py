@@ -83,14 +83,14 @@ def progress_group(topology: str, target: ClusterAlias) -> str:
 def lane_transactional_id(
     topology: str, source: ClusterAlias, target: ClusterAlias, lane: LaneNumber | int
 ) -> str:
-    """Transactional id of one lane; whoever initialises it last owns the lane."""
+    """Transactional id of one lane; the last producer to initialise it owns the lane."""
     return f"{RESERVED_PREFIX}{topology}.{source}.{target}.lane-{lane}"
 
 
 def seed_transactional_id(
     topology: str, source: ClusterAlias, target: ClusterAlias, topic: str, partition: int
 ) -> str:
-    """Transactional id of whoever copies one source partition for Spark: it has one writer at a time."""
+    """Transactional id of the Spark copy of one source partition, which has one writer at a time."""
     return f"{RESERVED_PREFIX}{topology}.{source}.{target}.seed.{topic}.{partition}"
 
 
@@ -120,12 +120,12 @@ def controller_transactional_id(topology: str, source: ClusterAlias, target: Clu
 
 
 def transition_transactional_id(topology: str, link: str) -> str:
-    """Transactional id of whoever changes a link's role; the later of two operators fences the other."""
+    """Transactional id of a change of a link's role; the later of two operators fences the other."""
     return f"{RESERVED_PREFIX}{topology}.{link}.transition"
 
 
 def salvage_transactional_id(topology: str, link: str) -> str:
-    """Transactional id of whoever puts an unreplicated tail on the new side."""
+    """Transactional id of the writer that puts an unreplicated tail on the new active cluster."""
     return f"{RESERVED_PREFIX}{topology}.{link}.salvage"
 
 
@@ -135,7 +135,7 @@ def restores_topic(topology: str) -> str:
 
 
 def restore_transactional_id(topology: str, restore: str, topic: str, partition: int) -> str:
-    """Transactional id of one partition of a restore; whoever initialises it last writes it."""
+    """Transactional id of one partition of a restore; the last producer to initialise it writes it."""
     return f"{RESERVED_PREFIX}{topology}.restore.{restore}.{topic}.{partition}"
 
 

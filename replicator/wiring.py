@@ -40,7 +40,7 @@ log = structlog.get_logger("worker")
 SEED_ENTRY = "replicator.spark.copy.backfill_process"
 BEAT_LIMIT_SECONDS = 60.0
 ROLES_SECONDS = 3.0
-"""How long a start waits for the word of clusters on roles; what comes later is obeyed as it comes."""
+"""How long a start waits for roles from the clusters; later ones are followed as they arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Worker:
     def start(self, *, http: str = "") -> None:
         """Starts a runner per pair as the links' roles have them.
 
-        Waits a moment for roles; a cluster that does not answer by then counts as having said nothing.
+        Waits a moment for roles; a cluster that does not answer by then counts as without a record of roles.
         """
         self._identity = replace(self._identity, http=http)
         self._roles.start(ROLES_SECONDS)
@@ -123,7 +123,7 @@ class Worker:
         self._watch.start()
 
     def wait_until_copying(self, seconds: float, stopping: Callable[[], bool]) -> None:
-        """Returns once a lane runs, when told to stop, or after the time."""
+        """Returns once a lane runs, when asked to stop, or after the time."""
         limit = self.clock.monotonic() + seconds
         while self.clock.monotonic() < limit and not stopping():
             if any(stats.state == "running" for stats in self.pool.stats()):

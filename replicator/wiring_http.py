@@ -1,4 +1,4 @@
-"""Joins a worker to its HTTP face: what the endpoints are told."""
+"""Joins a worker to its HTTP face: what its endpoints answer."""
 
 import asyncio
 from collections.abc import Callable

@@ -135,7 +135,7 @@ def _add_reads(app: FastAPI, provider: StatusProvider) -> None:
     @app.get("/api/v1/topology", tags=["state"], response_model=dict[str, Any], responses=_ERRORS)
     async def topology() -> Response:
         """Clusters, links and policies as this worker runs them; never a secret."""
-        # The provider leaves secrets out; a second net costs nothing here.
+        # The provider leaves secrets out already; this would catch a field that it forgot.
         return JsonAnswer(redact_fields(await provider.topology()))
 
     @app.get("/api/v1/history", tags=["state"], response_model=dict[str, Any], responses=_ERRORS)

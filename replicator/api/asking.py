@@ -34,7 +34,7 @@ def watch_release(
         token: bearer token, where the workers want one for their metrics.
         timeout_seconds: how long to wait in all.
         clock: the time.
-        on_waiting: told what is missing whenever that changes.
+        on_waiting: called with what is missing whenever that changes.
 
     Raises:
         InputError: a URL cannot be used.
@@ -42,7 +42,7 @@ def watch_release(
     parsed = [_parsed(url) for url in urls]
     deadline = clock.monotonic() + timeout_seconds
     first: dict[str, WorkerAnswer] = {}
-    told: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
     while True:
         latest = [_ask(host, address, port, token) for host, address, port in _workers(parsed)]
         if any(answer.reasons for answer in latest):
@@ -54,8 +54,8 @@ def watch_release(
         waiting = health.waiting_for
         if not waiting or health.lost or clock.monotonic() >= deadline:
             return health
-        if waiting != told:
-            told = waiting
+        if waiting != reported:
+            reported = waiting
             on_waiting(waiting)
         clock.sleep(POLL_SECONDS)
 

@@ -1,6 +1,6 @@
 """The ASGI shell around admission: refuses before routing, adds security headers to every answer.
 
-It is also the last net: what nobody foresaw is logged here and answered without its internals.
+An exception that nothing else handles is logged here and answered without its details.
 """
 
 from dataclasses import replace

@@ -36,7 +36,7 @@ class WorkerHttp(uvicorn.Server):
         self.up.set()
 
     async def main_loop(self) -> None:
-        """Until told to leave, with few ticks: ten a second cost an idle worker 0.2 % of a core."""
+        """Runs until ``leave``, with few ticks: ten a second cost an idle worker 0.2 % of a core."""
         tenths = 0
         while not await self.on_tick(tenths):
             tenths += round(10 * TICK_SECONDS)

@@ -115,7 +115,7 @@ class ReadinessFacts:
 def readiness(facts: ReadinessFacts) -> HealthVerdict:
     """Ready when clusters answer, assignments have come, assigned lanes run, and it is no drain.
 
-    Canaries are told and decide nothing: to restart or to leave out a worker mends no slow flow.
+    Canaries are shown and decide nothing: a slow flow is not cured by restarting or leaving out a worker.
     """
     reasons: list[str] = []
     if facts.draining:

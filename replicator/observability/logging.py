@@ -17,14 +17,18 @@ from structlog.typing import Processor
 from replicator.redaction import redact_fields, redact_text
 
 LogFormat = Literal["json", "text"]
+
+MOST_CHARACTERS = 16_384
+"""Of one field of a line; what a client or a broker sends may be longer."""
+
 Logger = structlog.stdlib.BoundLogger
 EventDict = MutableMapping[str, Any]
 
-# Says at INFO what only someone who debugs a library wants to read.
+# They log at INFO what only someone who debugs a library wants to read.
 _CHATTY = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "httpx", "httpcore")
 
-# Tells logins byte for byte when it chats: it never does, not even for those who debug.
-_TELLS_SECRETS = "kafka"
+# At INFO it logs logins byte for byte, so it stays quiet even with --debug.
+_LOGS_SECRETS = "kafka"
 
 _SHARED: tuple[Processor, ...] = (
     structlog.contextvars.merge_contextvars,
@@ -68,8 +72,8 @@ def configure_logging(
         library.handlers.clear()
         library.propagate = True
         library.setLevel(logging.NOTSET if debug else logging.WARNING)
-    logging.getLogger(_TELLS_SECRETS).setLevel(logging.WARNING)
-    # The client library tells of every lost connection and every retry. What matters of it becomes
+    logging.getLogger(_LOGS_SECRETS).setLevel(logging.WARNING)
+    # The client library reports every lost connection and every retry. What matters of it becomes
     # a state with a remedy; the rest would drown it.
     logging.getLogger("replicator.kafka").setLevel(logging.DEBUG if debug else logging.CRITICAL)
     logging.captureWarnings(capture=True)
@@ -112,9 +116,16 @@ def _formatter(log_format: LogFormat, *, colours: bool) -> logging.Formatter:
 
 
 def _redact(_logger: object, _method: str, event: EventDict) -> EventDict:
-    fields = redact_fields(event)
+    fields = {name: _bounded(value) for name, value in redact_fields(event).items()}
     first = [name for name in ("at", "level", "event") if name in fields]
     return {name: fields[name] for name in dict.fromkeys((*first, *fields))}
+
+
+def _bounded(value: object) -> object:
+    if isinstance(value, str) and len(value) > MOST_CHARACTERS:
+        left_out = len(value) - MOST_CHARACTERS
+        return f"{value[:MOST_CHARACTERS]}... ({left_out} more characters)"
+    return value
 
 
 def _redact_line(_logger: object, _method: str, line: object) -> str:

@@ -1,7 +1,7 @@
 """The Prometheus face of a worker; the only module that knows ``prometheus_client``.
 
 ``Metrics`` is fed every lane statistics message (``observe``) and renders one scrape from a
-snapshot (``render``). It decides nothing: figures come from ``totals`` and ``samples``, names from
+snapshot (``render``). It decides nothing: values come from ``totals`` and ``samples``, names from
 the catalogue.
 """
 

@@ -14,7 +14,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class WorkerAnswer:
-    """What one worker said: its address, why it is not ready (nothing when it is), its samples."""
+    """What one worker answered: its address, why it is not ready (nothing when it is), its samples."""
 
     address: str
     reasons: tuple[str, ...]

@@ -191,7 +191,7 @@ class Families:
 
     def _of_duties(self, name: str, key: FlowKey, tasks: TaskMetrics | None) -> Iterator[Sample]:
         if tasks is None:
-            return  # another worker is the flow's controller, and tells
+            return  # another worker is the flow's controller and shows them
         if name == "group_translation_total":
             for grade in GRADES:
                 yield Sample((*key, grade), tasks.translations.get(grade, 0))

@@ -8,7 +8,7 @@ from replicator.formats.lane_stats import LaneStats, PartitionStats
 
 @dataclass(slots=True)
 class TaskMetrics:
-    """What the controller's duties counted for one flow; counters only grow while it lives.
+    """What the controller's periodic tasks counted for one flow; counters only grow while it lives.
 
     ``translations`` are group positions carried over, by grade. ``groups_synced_at_ms`` is -1 before
     the first sync. ``canary_buckets`` are round trips in buckets of the metric's bounds, empty before

@@ -23,7 +23,7 @@ def template_of(naming: Naming) -> str:
 
 
 def carries_source(naming: Naming) -> bool:
-    """True where the target name tells the source, so that copies of copies can be recognised."""
+    """True where the target name names the source, so that copies of copies can be recognised."""
     return "{source}" in template_of(naming)
 
 
@@ -66,7 +66,7 @@ def source_name(naming: Naming, source_alias: str, target_topic: str) -> str | N
 
 
 def alias_chain(naming: Naming, topic: str, aliases: Collection[str]) -> tuple[str, ...]:
-    """The clusters a name says it came through, newest first; empty where names do not tell."""
+    """The clusters a name says it came through, newest first; empty where names do not show it."""
     if not carries_source(naming):
         return ()
     chain: list[str] = []

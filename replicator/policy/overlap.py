@@ -27,7 +27,7 @@ class Overlap:
 
 
 def find_overlap(first: Selection, second: Selection) -> Overlap | None:
-    """A name that both selections take, or the fear of one; None when there cannot be any."""
+    """A name that both selections take, or may take; None when there cannot be any."""
     possible: Overlap | None = None
     excludes = tuple(p for p in first.exclude + second.exclude if not is_regex(p))
     for one in first.include:
@@ -43,7 +43,7 @@ def find_overlap(first: Selection, second: Selection) -> Overlap | None:
 
 
 def on_target(selection: Selection, naming: Naming, source_alias: str) -> Selection:
-    """The same selection, said in names of the target."""
+    """The same selection, in names of the target."""
     return Selection(
         tuple(_renamed(pattern, naming, source_alias) for pattern in selection.include),
         tuple(_renamed(pattern, naming, source_alias) for pattern in selection.exclude),
@@ -85,7 +85,7 @@ def _witness(
     while queue:
         states, name = queue.popleft()
         if name and _accepts(patterns, states):
-            taken = matcher(first)(name) and matcher(second)(name)  # regex excludes speak here
+            taken = matcher(first)(name) and matcher(second)(name)  # where regex excludes count
             return Overlap("certain" if taken else "possible", name)
         for char in alphabet:
             after = tuple(

@@ -5,12 +5,12 @@ The value of `replicator-hops` is UTF-8 text: hops separated by one space, oldes
 `provenance: path`; both forms may stand in one value. Topic names can hold neither `/` nor a space,
 so splitting is unambiguous. Anything else under that header name is foreign: kept, never guessed at.
 
-Under `provenance: path` a hop does not tell which topic it stands on, so a **mark** follows the last
+Under `provenance: path` a hop does not show which topic it stands on, so a **mark** follows the last
 one: `at--` and the CRC-32 of the topic that the copy was written to. It has the form of an alias, so
 that releases which do not know it pass it by.
 
 Applications that forward headers (Kafka Streams and retry libraries do) put a hop list on records of
-their own, in other topics. `Arrivals` tells such a list from one that a flow wrote where it stands.
+their own, in other topics. `Arrivals` distinguishes such a list from one that a flow wrote where it stands.
 
 Loop prevention needs only the aliases, once per record, so `aliases_in` does no more than one
 regular expression in C and a split. The quantifiers are possessive: arbitrary bytes cannot make the

@@ -31,10 +31,10 @@ def unavailable(policy: BaseModel, path: Path) -> Iterator[Finding]:
         value = given(policy, entry.field)
         if value is None or value in entry.harmless:
             continue
-        said = f"{'.'.join(entry.field)}: {value}" if isinstance(value, str) else entry.field[-1]
+        shown = f"{'.'.join(entry.field)}: {value}" if isinstance(value, str) else entry.field[-1]
         if value is True:
-            said = f"{'.'.join(entry.field)}: true"
-        yield Finding((*path, *entry.field), f"'{said}' is not available yet", "remove it")
+            shown = f"{'.'.join(entry.field)}: true"
+        yield Finding((*path, *entry.field), f"'{shown}' is not available yet", "remove it")
 
 
 def given(spec: BaseModel | None, field: tuple[str, ...]) -> object:

@@ -23,7 +23,7 @@ def flow_findings(_draft: Draft, links: tuple[_Pair, ...]) -> Iterator[Finding]:
 
 
 def _direction_findings(link: DraftLink, plan: LinkPlan) -> Iterator[Finding]:
-    """A link that comes back needs names that tell the source, or the very same name."""
+    """A link whose records come back needs target names that name the source, or unchanged names."""
     pairs = {(flow.source, flow.target) for flow in plan.flows}
     loops = [flow for flow in plan.flows if (flow.target, flow.source) in pairs]
     if any(
@@ -98,7 +98,7 @@ def _meeting(flow: FlowPlan, earlier: FlowPlan, path: Path, one: str, other: str
 
 
 def _literal_meeting(flow: FlowPlan, earlier: FlowPlan, path: Path) -> Finding | None:
-    """Names that tell the source meet others only where a name was written out."""
+    """Target names that name the source meet others only where a name was written out."""
     names = [
         {
             target_name(each.policy.naming, each.source, pattern)

@@ -52,7 +52,7 @@ def _alias_findings(link: DraftLink, draft: Draft) -> Iterator[Finding]:
 
 
 def _witness_findings(link: DraftLink, draft: Draft) -> Iterator[Finding]:
-    """A witness must be somebody else, and there must be something to be witnessed."""
+    """A witness must be another cluster or program, on a link that has something to witness."""
     failover = link.policy.failover
     automatic = failover.automatic if failover is not None else None
     if automatic is None:

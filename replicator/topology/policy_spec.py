@@ -85,7 +85,7 @@ class StartTimestamp(Spec):
 
 
 def _form(value: object) -> str:
-    """Tells the two spellings of a field apart, so that one of them is judged and not both."""
+    """Distinguishes the two spellings of a field, so that only one of them is checked."""
     return "word" if isinstance(value, str) else "mapping"
 
 

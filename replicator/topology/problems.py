@@ -13,7 +13,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong at a path of the document, said with how to fix it.
+    """Something wrong at a path of the document, and how to fix it.
 
     `at_key` asks for the place of the key rather than of its value: unknown fields are wrong by
     their name.

@@ -3,7 +3,7 @@
 A link whose shape is active-passive has two flows, one in each direction; at most one of them runs.
 Which one is said by its role: the file's until a record says otherwise, then the record with the
 highest epoch (and revision within it) that is visible on any of the link's clusters. A cluster that
-cannot be read counts as having said nothing, and never holds anybody up.
+cannot be read counts as without a record, and never delays a start.
 
 Invariants: never do both directions run; a flow runs only out of the active side; a flow of a lower
 epoch than any visible one does not run.
@@ -73,7 +73,7 @@ def role_in_force(link: LinkPlan, seen: Iterable[Role]) -> Role:
     best = first_role(link)
     for role in seen:
         if role.active not in link.clusters:
-            continue  # the file was edited to other clusters: their past says nothing here
+            continue  # the file was edited to other clusters: records of the clusters before mean nothing now
         if role.rank > best.rank:
             best = role
         elif role.rank == best.rank and role.active != best.active:

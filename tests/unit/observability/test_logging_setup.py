@@ -140,6 +140,14 @@ def test_no_way_into_a_log_line_lets_a_secret_through(log_format):
     assert "and on" in text
 
 
+def test_a_field_of_a_line_is_bounded():
+    stream = io.StringIO()
+    configure_logging(stream=stream)
+    get_logger("api").error("x" * 100_000, path="y" * 100_000)
+    assert len(stream.getvalue()) < 34_000
+    assert lines(stream)[0]["path"].endswith("... (83616 more characters)")
+
+
 def test_a_logger_used_without_configuration_never_writes_to_standard_output():
     code = (
         "from replicator.observability.logging import get_logger;"
