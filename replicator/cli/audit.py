@@ -13,6 +13,7 @@ from replicator.cli.spark_options import (
     MasterOption,
     PropertiesOption,
     TopicsOption,
+    plan_of_flow,
     spark_settings,
 )
 
@@ -60,13 +61,11 @@ def audit(
     import contextlib
 
     from replicator.clock import SystemClock
-    from replicator.control.roles.read import in_force
     from replicator.spark.verify.facts import require_replicated
-    from replicator.topology.load import require_plan, topology_path
-    from replicator.topology.plan import find_pair
+    from replicator.topology.load import topology_path
 
-    plan = in_force(require_plan(topology_path(file)))
-    require_replicated(plan, find_pair(plan, flow), frozenset(topic or ()))
+    plan, pair = plan_of_flow(topology_path(file), flow)
+    require_replicated(plan, pair, frozenset(topic or ()))
     from replicator.spark.audit.run import Auditor, AuditRequest
     from replicator.spark.copy.continuous import continuously
     from replicator.spark.session.session import spark_session

@@ -13,6 +13,7 @@ from replicator.cli.spark_options import (
     MasterOption,
     PropertiesOption,
     TopicsOption,
+    plan_of_flow,
     spark_settings,
 )
 
@@ -73,18 +74,15 @@ def bulk_sync(
 
     Run it again after an interruption: it continues where it stopped.
     """
-    from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging
     from replicator.spark.copy.bulk_plan import survey, unfinished
     from replicator.spark.copy.target_logs import require_targets
-    from replicator.topology.load import require_plan, topology_path
-    from replicator.topology.plan import find_pair
+    from replicator.topology.load import topology_path
 
     configure_logging()
     logging.getLogger("replicator").setLevel(logging.WARNING)  # progress is reported line by line
     path = topology_path(file)
-    plan = in_force(require_plan(path))
-    pair = find_pair(plan, flow)
+    plan, pair = plan_of_flow(path, flow)
     if release:
         _release(plan, pair, topic or [], output)
         return

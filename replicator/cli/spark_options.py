@@ -10,6 +10,7 @@ from replicator.errors import InputError
 
 if TYPE_CHECKING:
     from replicator.spark.session.settings import SparkSettings
+    from replicator.topology.plan import PairPlan, Plan
 
 MasterOption = Annotated[
     str | None,
@@ -60,6 +61,25 @@ def spark_settings(
         properties_file=properties_file,
         debug="--debug" in sys.argv,
     )
+
+
+def plan_of_flow(path: Path, flow: str) -> "tuple[Plan, PairPlan]":
+    """The plan as the links' roles make it now, and the pair of a flow.
+
+    Raises:
+        InputError: the file is wrong, or it has no such flow; a flow between clusters that no link joins
+            in either direction is refused before any cluster is asked for its roles.
+    """
+    from replicator.control.roles.read import in_force
+    from replicator.topology.load import require_plan
+    from replicator.topology.plan import find_pair
+
+    plan = require_plan(path)
+    joined = {frozenset((str(pair.source.alias), str(pair.target.alias))) for pair in plan.pairs}
+    if frozenset(side.strip() for side in flow.split("->")) not in joined:
+        find_pair(plan, flow)
+    plan = in_force(plan)
+    return plan, find_pair(plan, flow)
 
 
 def milliseconds(text: str | None, *, option: str) -> int | None:

@@ -10,6 +10,7 @@ from replicator.cli.spark_options import (
     ConfOption,
     MasterOption,
     PropertiesOption,
+    plan_of_flow,
     spark_settings,
 )
 
@@ -46,14 +47,11 @@ def stream(
     from replicator.cli.bulk_sync import applied_first
     from replicator.cli.pause import operator
     from replicator.clock import SystemClock
-    from replicator.control.roles.read import in_force
     from replicator.observability.logging import configure_logging
-    from replicator.topology.load import require_plan, topology_path
-    from replicator.topology.plan import find_pair
+    from replicator.topology.load import topology_path
 
     path = topology_path(file)
-    plan = in_force(require_plan(path))
-    pair = find_pair(plan, flow)
+    plan, pair = plan_of_flow(path, flow)
     if release:
         from replicator.spark.copy.stream import release_streams
 

@@ -15,6 +15,7 @@ from replicator.cli.spark_options import (
     ToOption,
     TopicsOption,
     milliseconds,
+    plan_of_flow,
     spark_settings,
 )
 
@@ -56,13 +57,11 @@ def verify(
     is no difference: only what the checkpoints cover is compared. Exit code 4
     when the clusters differ.
     """
-    from replicator.control.roles.read import in_force
     from replicator.spark.verify.facts import require_replicated
-    from replicator.topology.load import require_plan, topology_path
-    from replicator.topology.plan import find_pair
+    from replicator.topology.load import topology_path
 
-    plan = in_force(require_plan(topology_path(file)))
-    require_replicated(plan, find_pair(plan, flow), frozenset(topic or ()))
+    plan, pair = plan_of_flow(topology_path(file), flow)
+    require_replicated(plan, pair, frozenset(topic or ()))
     from replicator.spark.session.session import spark_session
     from replicator.spark.verify.run import VerifyRequest, verify_flow
 
