@@ -208,7 +208,7 @@ _GROUPS = (
                   "members there.", width=8, height=6, amber=1),
             Panel("Drift", "stat", "short",
                   (Query("sum by (link, flow, kind) ({topology_drift})", "{{flow}} {{kind}}"),),
-                  "Differences on the target that replication does not mend by itself.",
+                  "Differences on the target that replication does not correct by itself.",
                   width=8, height=6, amber=1),
         ),
     ),
