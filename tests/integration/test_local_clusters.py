@@ -170,7 +170,7 @@ def test_a_rotated_password_works_and_the_old_one_does_not(clusters, mechanism, 
 
 
 def test_an_authorizer_without_users_is_refused():
-    with pytest.raises(InputError, match="users to tell apart"):
+    with pytest.raises(InputError, match="users to distinguish"):
         SecuritySetup(protocol="SSL", authorizer=True)
 
 

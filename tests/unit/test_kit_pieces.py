@@ -5,6 +5,7 @@ import pytest
 from replicator.errors import InputError
 from replicator.testing import ManualClock, NotInTimeError, wait_until
 from replicator.testing.cluster.backends import choose_backend
+from replicator.testing.cluster.broker import BrokerSpec
 from replicator.testing.cluster.broker_settings import (
     BrokerPorts,
     broker_properties,
@@ -99,14 +100,8 @@ def test_containers_without_an_engine_say_so(monkeypatch, tmp_path):
 
 
 def test_a_container_formats_its_directory_and_becomes_the_broker(tmp_path):
-    broker = ContainerBroker(
-        node_id=0,
-        directory=tmp_path / "broker-0",
-        ports=PORTS[0],
-        image="apache/kafka:4.3.1",
-        jvm="fast-start",
-        heap_megabytes=400,
-    )
+    spec = BrokerSpec(node_id=0, directory=tmp_path / "broker-0", ports=PORTS[0])
+    broker = ContainerBroker(spec, image="apache/kafka:4.3.1")
     broker.format(cluster_id="some-id")
     assert not broker.running
     shell = broker.command()[-1]

@@ -1,7 +1,7 @@
 """The judge of a history: pure, fast enough for half a million records, shipped to users.
 
 It knows nothing of the product but the names of clusters and where topics belong; it reads what
-was written and what stands in the clusters at the end, and names every contradiction.
+was written and what the clusters hold at the end, and names every contradiction.
 """
 
 from collections.abc import Iterable

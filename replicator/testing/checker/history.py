@@ -1,7 +1,7 @@
 """What happened, as facts: the format that workloads record and the checker judges.
 
 A history is a sequence of events, one JSON object per line in a file. Every record a workload
-writes carries an id that no other record has, so that each copy of it anywhere can be told.
+writes carries an id that no other record has, so that every copy of it can be identified.
 A write is recorded twice, when it is sent and when its outcome is known; one whose second line is
 missing (the writer was killed) has an unknown outcome, which is the truth.
 """
@@ -88,7 +88,7 @@ class Seen(NamedTuple):
     value: str | None
     headers: str
     timestamp_ms: int
-    hops: str  # the hop header as it stands, empty without one
+    hops: str  # the hop header as stored, empty without one
 
 
 class Delivered(NamedTuple):
@@ -136,7 +136,7 @@ class Salvaged(NamedTuple):
 
 
 class Promised(NamedTuple):
-    """What an operator was told before confirming.
+    """What a command printed before the operator confirmed.
 
     ``subject`` is a link, for ``reread-records`` a group; ``kind`` is one of ``rpo-records``,
     ``rpo-seconds``, ``rto-seconds``, ``reread-records``.

@@ -1,4 +1,4 @@
-"""Events put in order for the rules: who wrote what with which outcome, and what stands where."""
+"""Events put in order for the rules: who wrote what with which outcome, and what is stored where."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

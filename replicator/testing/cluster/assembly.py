@@ -4,8 +4,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from replicator.testing.cluster.backends import Backend
-from replicator.testing.cluster.broker import Broker
+from replicator.testing.cluster.broker import Backend, Broker, BrokerSpec
 from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm, broker_properties
 from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy
@@ -17,7 +16,7 @@ _PORTS_PER_BROKER = 4
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What was asked for; the same for every attempt to start."""
+    """The requested cluster; the same for every attempt to start."""
 
     name: str
     cluster_id: str
@@ -31,7 +30,7 @@ class Blueprint:
 
 @dataclass(slots=True)
 class Assembly:
-    """What stands: directories, formatted brokers, listening proxies; brokers are not started."""
+    """What was put together: directories, formatted brokers, listening proxies; brokers are not started."""
 
     blueprint: Blueprint
     scratch: ScratchDirectory
@@ -40,7 +39,7 @@ class Assembly:
     proxies: list[FaultProxy] = field(default_factory=list)
 
     def configure(self) -> None:
-        """Writes every broker's settings anew; they take effect at its next start."""
+        """Writes every broker's settings; they take effect at its next start."""
         setup = self.blueprint.security
         ports = [broker.ports for broker in self.brokers]
         for broker in self.brokers:
@@ -59,7 +58,7 @@ class Assembly:
         return "\n".join(filter(None, (broker.log_tail(lines) for broker in self.brokers)))
 
     def port_was_taken(self) -> bool:
-        """Whether a broker ended because somebody else listens on its port."""
+        """Whether a broker ended because another program listens on its port."""
         tail = self.log_tail(lines=200)
         return "BindException" in tail or "Address already in use" in tail
 
@@ -84,12 +83,14 @@ def assemble(blueprint: Blueprint, backend: Backend) -> Assembly:
     for node_id in range(blueprint.brokers):
         client, internal, controller, proxy = (next(taken) for _ in range(_PORTS_PER_BROKER))
         advertised = proxy if blueprint.proxied else client
-        broker = backend.broker(
-            node_id=node_id,
-            directory=scratch.path / f"broker-{node_id}",
-            ports=BrokerPorts(client, internal, controller, advertised),
-            jvm=blueprint.jvm,
-            heap_megabytes=blueprint.heap_megabytes,
+        broker = backend(
+            BrokerSpec(
+                node_id=node_id,
+                directory=scratch.path / f"broker-{node_id}",
+                ports=BrokerPorts(client, internal, controller, advertised),
+                jvm=blueprint.jvm,
+                heap_megabytes=blueprint.heap_megabytes,
+            )
         )
         broker.format(cluster_id=blueprint.cluster_id)
         assembly.brokers.append(broker)

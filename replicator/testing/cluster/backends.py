@@ -5,65 +5,29 @@ so, never a silent change of backend, or a green run would not mean what it says
 """
 
 import os
-from pathlib import Path
-from typing import Protocol
 
 from replicator.errors import InputError
-from replicator.testing.cluster.broker import Broker, LocalBroker
-from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm
+from replicator.testing.cluster.broker import Backend, Broker, BrokerSpec, LocalBroker
 from replicator.testing.cluster.class_archive import class_archive_flags
 from replicator.testing.cluster.jars import broker_jars
 
 VARIABLE = "REPLICATOR_TEST_BACKEND"
 
 
-class Backend(Protocol):
-    """Makes brokers."""
-
-    def broker(
-        self,
-        *,
-        node_id: int,
-        directory: Path,
-        ports: BrokerPorts,
-        jvm: Jvm,
-        heap_megabytes: int,
-    ) -> Broker:
-        """A broker that is not started yet."""
-        ...
-
-
-class JarBackend:
-    """JVMs of this machine.
+def jar_backend() -> Backend:
+    """Makes brokers as JVMs of this machine.
 
     Raises:
         InputError: Java or Maven is missing.
     """
+    jars = broker_jars()
+    archive = class_archive_flags(jars)
 
-    def __init__(self) -> None:
-        self._jars = broker_jars()
-        self._archive = class_archive_flags(self._jars)
+    def broker(spec: BrokerSpec) -> Broker:
+        # The archive was made under the fast-start flags; with others it is not used anyway.
+        return LocalBroker(spec, jars=jars, flags=archive if spec.jvm == "fast-start" else ())
 
-    def broker(
-        self,
-        *,
-        node_id: int,
-        directory: Path,
-        ports: BrokerPorts,
-        jvm: Jvm,
-        heap_megabytes: int,
-    ) -> Broker:
-        """A broker that is not started yet."""
-        return LocalBroker(
-            node_id=node_id,
-            directory=directory,
-            ports=ports,
-            jars=self._jars,
-            jvm=jvm,
-            heap_megabytes=heap_megabytes,
-            # The archive was made under the fast-start flags; with others it is not used anyway.
-            flags=self._archive if jvm == "fast-start" else (),
-        )
+    return broker
 
 
 def choose_backend() -> Backend:
@@ -74,9 +38,9 @@ def choose_backend() -> Backend:
     """
     asked = os.environ.get(VARIABLE, "jars")
     if asked == "jars":
-        return JarBackend()
+        return jar_backend()
     if asked == "containers":
-        from replicator.testing.cluster.containers import ContainerBackend
+        from replicator.testing.cluster.containers import container_backend
 
-        return ContainerBackend()
+        return container_backend()
     raise InputError(f"'{asked}' is no backend", subject=VARIABLE, remedy="Use jars or containers.")

@@ -1,12 +1,12 @@
-"""One local broker: its directory, its process, its signals."""
+"""One broker of a local cluster: what a cluster asks of it, and the kind that is a JVM from Maven jars."""
 
 import base64
 import signal
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from replicator.errors import ReplicatorError
 from replicator.testing.cluster.broker_settings import (
@@ -22,113 +22,118 @@ from replicator.testing.kit.child_processes import ChildProcess, start_child
 _STOP_TIMEOUT_SECONDS = 20.0
 
 
-class Broker(Protocol):
-    """What a cluster asks of a broker, whatever it runs in."""
-
-    @property
-    def node_id(self) -> int:
-        """Index in the cluster."""
-        ...
-
-    @property
-    def ports(self) -> BrokerPorts:
-        """Where it listens."""
-        ...
-
-    @property
-    def data(self) -> Path:
-        """Log segments, as the broker sees them."""
-        ...
-
-    @property
-    def running(self) -> bool:
-        """Whether it exists (a paused one does)."""
-        ...
-
-    @property
-    def pid(self) -> int:
-        """Process id on this machine."""
-        ...
-
-    def format(self, *, cluster_id: str) -> None:
-        """Prepares an empty data directory; once."""
-        ...
-
-    def configure(self, settings: Mapping[str, str]) -> None:
-        """Sets ``server.properties``; takes effect at the next start."""
-        ...
-
-    def start(self) -> None:
-        """Starts it; does not wait for it."""
-        ...
-
-    def kill(self) -> None:
-        """SIGKILL; the data stays."""
-        ...
-
-    def terminate(self) -> None:
-        """An orderly end."""
-        ...
-
-    def pause(self) -> None:
-        """SIGSTOP."""
-        ...
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        ...
-
-    def discard(self) -> None:
-        """Kills it and lets go of whatever it holds; it never starts again."""
-        ...
-
-    def log_tail(self, lines: int = 30) -> str:
-        """Last lines of its log."""
-        ...
-
-
-@dataclass(slots=True)
-class LocalBroker:
-    """A broker and controller in one JVM; started, killed and paused on its own.
+@dataclass(frozen=True, slots=True)
+class BrokerSpec:
+    """What one broker is asked to be, whatever it runs in.
 
     Attributes:
         node_id: index in the cluster.
         directory: everything of this broker is below it.
         ports: where it listens.
-        jars: what it runs.
         jvm: which flags ``java`` gets.
         heap_megabytes: of the JVM.
-        flags: for ``java``, beyond those.
     """
 
     node_id: int
     directory: Path
     ports: BrokerPorts
-    jars: KafkaJars
-    jvm: Jvm
-    heap_megabytes: int
-    flags: tuple[str, ...] = ()
-    _process: ChildProcess | None = field(default=None)
+    jvm: Jvm = "fast-start"
+    heap_megabytes: int = 400
+
+
+class Broker(ABC):
+    """A broker and controller in one; started, killed and paused on its own."""
+
+    def __init__(self, spec: BrokerSpec) -> None:
+        self.node_id = spec.node_id
+        self.directory = spec.directory
+        self.ports = spec.ports
+        self._java_flags = jvm_flags(spec.jvm, heap_megabytes=spec.heap_megabytes)
 
     @property
     def data(self) -> Path:
-        """Log segments."""
+        """Log segments; the same path for the broker and for us."""
         return self.directory / "data"
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Writes ``server.properties``; takes effect at the next start."""
+        path = self.directory / "server.properties"
+        path.touch(mode=0o600)  # PLAIN passwords are in it
+        path.write_text(properties_text(settings))
+
+    @property
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether it exists (a paused one does)."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int:
+        """Process id of the JVM on this machine.
+
+        Raises:
+            ReplicatorError: it was never started.
+        """
+
+    @abstractmethod
+    def format(self, *, cluster_id: str) -> None:
+        """Prepares an empty data directory; once."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Starts it; does not wait for it."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """SIGKILL; the data stays."""
+
+    @abstractmethod
+    def terminate(self) -> None:
+        """Ends it in order; SIGKILL if that takes too long."""
+
+    @abstractmethod
+    def pause(self) -> None:
+        """Freezes it: connections stay open and nothing answers."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Ends a pause; one that was not paused is no error."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Kills it and releases what it holds; it never starts again. Its directory stays."""
+
+    @abstractmethod
+    def log_tail(self, lines: int = 30) -> str:
+        """Last lines of its log."""
+
+    def _never_started(self) -> ReplicatorError:
+        return ReplicatorError("the broker was never started", subject=f"broker {self.node_id}")
+
+
+Backend = Callable[[BrokerSpec], Broker]
+"""Makes a broker that is not started yet."""
+
+
+class LocalBroker(Broker):
+    """A broker as a JVM of this machine; ``flags`` are further ones for ``java``."""
+
+    def __init__(self, spec: BrokerSpec, *, jars: KafkaJars, flags: tuple[str, ...] = ()) -> None:
+        super().__init__(spec)
+        self._jars = jars
+        self._flags = flags
+        self._process: ChildProcess | None = None
 
     @property
     def running(self) -> bool:
-        """Whether the process exists (a paused one does)."""
+        """Whether the process exists."""
         return self._process is not None and self._process.exit_code() is None
 
     @property
     def pid(self) -> int:
-        """Process id of the JVM.
-
-        Raises:
-            ReplicatorError: when it was never started.
-        """
+        """Process id of the JVM."""
         if self._process is None:
-            raise ReplicatorError("the broker was never started", subject=f"broker {self.node_id}")
+            raise self._never_started()
         return self._process.pid
 
     def format(self, *, cluster_id: str) -> None:
@@ -139,37 +144,31 @@ class LocalBroker:
         )
         (self.data / "meta.properties").write_text(meta)
         (self.data / "bootstrap.checkpoint").write_bytes(
-            self.jars.bootstrap_checkpoint.read_bytes()
+            self._jars.bootstrap_checkpoint.read_bytes()
         )
 
-    def configure(self, settings: Mapping[str, str]) -> None:
-        """Writes ``server.properties``; takes effect at the next start."""
-        path = self.directory / "server.properties"
-        path.touch(mode=0o600)  # PLAIN passwords are in it
-        path.write_text(properties_text(settings))
-
     def start(self) -> None:
-        """Starts the JVM; does not wait for it."""
+        """Starts the JVM."""
         command = [
             find_java(),
-            *jvm_flags(self.jvm, heap_megabytes=self.heap_megabytes),
-            *self.flags,
+            *self._java_flags,
+            *self._flags,
             f"-Dreplicator.log={self.directory / 'server.log'}",
             f"-Dlog4j2.configurationFile={package_file('log4j2.xml')}",
             "-cp",
-            self.jars.classpath,
+            self._jars.classpath,
             "kafka.Kafka",
             str(self.directory / "server.properties"),
         ]
         self._process = start_child(command, output=self.directory / "output.log")
 
     def kill(self) -> None:
-        """SIGKILL; the data stays."""
+        """SIGKILL to the JVM."""
         if self._process is not None:
             self._process.kill()
 
     def terminate(self) -> None:
-        """SIGTERM and the broker's own orderly end; SIGKILL if that takes too long."""
+        """SIGTERM and the broker's own orderly end."""
         if self._process is not None and self.running:
             self._process.signal(signal.SIGCONT)
             self._process.signal(signal.SIGTERM)
@@ -177,7 +176,7 @@ class LocalBroker:
                 self._process.kill()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers."""
+        """SIGSTOP."""
         if self._process is not None:
             self._process.signal(signal.SIGSTOP)
 

@@ -61,7 +61,7 @@ def broker_properties(
         data: directory of the log segments.
         client_protocol: security protocol of the CLIENT listener.
         security: settings of that listener, and of the authorizer.
-        overrides: what the user of the kit asked for; wins over everything.
+        overrides: settings of the kit's user; they win over everything.
     """
     own = ports[node_id]
     replicas = min(3, len(ports))
@@ -108,7 +108,7 @@ def broker_properties(
         "num.network.threads": "2",
         "num.io.threads": "4",
         "background.threads": "4",
-        # With one broker there is nobody to move leadership to, and the attempt delays the stop.
+        # With one broker leadership cannot move, and the attempt delays the stop.
         "controlled.shutdown.enable": "true" if len(ports) > 1 else "false",
     }
     return {**settings, **(security or {}), **(overrides or {})}

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from replicator.errors import ReplicatorError
 from replicator.testing.cluster import topics
-from replicator.testing.cluster.broker import LocalBroker, random_id
+from replicator.testing.cluster.broker import BrokerSpec, LocalBroker, random_id
 from replicator.testing.cluster.broker_settings import BrokerPorts, broker_properties
 from replicator.testing.cluster.jars import KafkaJars, find_java
 from replicator.testing.kit.ports import answers, free_ports
@@ -51,15 +51,12 @@ def _java_fingerprint() -> str:
 def _train(jars: KafkaJars, archive: Path) -> None:
     scratch = ScratchDirectory("archive")
     client, internal, controller = free_ports(3)
-    broker = LocalBroker(
+    spec = BrokerSpec(
         node_id=0,
         directory=scratch.path / "broker-0",
         ports=BrokerPorts(client, internal, controller, client),
-        jars=jars,
-        jvm="fast-start",
-        heap_megabytes=400,
-        flags=(f"-XX:ArchiveClassesAtExit={archive}",),
     )
+    broker = LocalBroker(spec, jars=jars, flags=(f"-XX:ArchiveClassesAtExit={archive}",))
     try:
         broker.format(cluster_id=random_id())
         broker.configure(broker_properties(node_id=0, ports=[broker.ports], data=broker.data))

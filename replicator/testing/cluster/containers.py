@@ -5,11 +5,9 @@ and mount the broker's directory under its own path. Only the image differs, whi
 """
 
 import contextlib
+import functools
 import os
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from docker.errors import (  # type: ignore[import-untyped]  # ships no types
     APIError,
@@ -19,35 +17,25 @@ from docker.models.containers import Container  # type: ignore[import-untyped]  
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.docker_client import DockerClient
 
-from replicator.errors import InputError, ReplicatorError
-from replicator.testing.cluster.broker import Broker
-from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm, jvm_flags, properties_text
+from replicator.errors import InputError
+from replicator.testing.cluster.broker import Backend, Broker, BrokerSpec
 from replicator.testing.cluster.jars import kafka_version
 
 _STOP_TIMEOUT_SECONDS = 20
 
 
-@dataclass(slots=True)
-class ContainerBroker:
+class ContainerBroker(Broker):
     """A broker and controller in one container."""
 
-    node_id: int
-    directory: Path
-    ports: BrokerPorts
-    image: str
-    jvm: Jvm
-    heap_megabytes: int
-    _cluster_id: str = ""
-    _holder: DockerContainer | None = field(default=None)
-
-    @property
-    def data(self) -> Path:
-        """Log segments; the same path inside and outside."""
-        return self.directory / "data"
+    def __init__(self, spec: BrokerSpec, *, image: str) -> None:
+        super().__init__(spec)
+        self._image = image
+        self._cluster_id = ""
+        self._holder: DockerContainer | None = None
 
     @property
     def running(self) -> bool:
-        """Whether the container runs (a paused one does)."""
+        """Whether the container runs."""
         if self._holder is None:
             return False
         container = self._container()
@@ -66,12 +54,6 @@ class ContainerBroker:
         self.data.mkdir(parents=True)
         self._cluster_id = cluster_id
 
-    def configure(self, settings: Mapping[str, str]) -> None:
-        """Writes ``server.properties``; takes effect at the next start."""
-        path = self.directory / "server.properties"
-        path.touch(mode=0o600)
-        path.write_text(properties_text(settings))
-
     def command(self) -> list[str]:
         """What runs inside: format an empty directory, then become the broker."""
         properties = self.directory / "server.properties"
@@ -84,10 +66,10 @@ class ContainerBroker:
         if self._holder is not None:
             self._container().start()
             return
-        flags = jvm_flags(self.jvm, heap_megabytes=self.heap_megabytes)
+        flags = self._java_flags
         scratch = str(self.directory.parent)  # certificates lie beside the brokers' directories
         self._holder = (
-            DockerContainer(self.image)
+            DockerContainer(self._image)
             .with_command(self.command())
             .with_env("KAFKA_HEAP_OPTS", " ".join(flag for flag in flags if flag.startswith("-Xm")))
             .with_env(
@@ -101,12 +83,12 @@ class ContainerBroker:
         self._holder.start()
 
     def kill(self) -> None:
-        """SIGKILL; the data stays."""
+        """SIGKILL to the container."""
         if self.running:
             self._container().kill()
 
     def terminate(self) -> None:
-        """An orderly end."""
+        """Stops the container in order."""
         if self.running:
             self.resume()
             self._container().stop(timeout=_STOP_TIMEOUT_SECONDS)
@@ -116,7 +98,7 @@ class ContainerBroker:
         self._container().pause()
 
     def resume(self) -> None:
-        """Thaws it; one that was not frozen is no error."""
+        """Unfreezes the container."""
         with contextlib.suppress(APIError):
             self._container().unpause()
 
@@ -135,51 +117,30 @@ class ContainerBroker:
 
     def _container(self) -> Container:
         if self._holder is None:
-            raise ReplicatorError("the broker was never started", subject=f"broker {self.node_id}")
+            raise self._never_started()
         return self._holder.get_wrapped_container()
 
 
-class ContainerBackend:
-    """Containers of the local Docker engine.
+def container_backend() -> Backend:
+    """Makes brokers in containers of the local Docker engine.
 
     Raises:
         InputError: no engine answers.
     """
-
-    def __init__(self) -> None:
-        try:
-            _knock()
-            DockerClient().client.ping()
-        except (OSError, DockerException) as error:
-            raise InputError(
-                f"no Docker engine answers: {error}",
-                subject="REPLICATOR_TEST_BACKEND=containers",
-                remedy="Start the engine, or unset the variable to boot brokers from jars.",
-            ) from error
-        self._image = f"apache/kafka:{kafka_version()}"
-
-    def broker(
-        self,
-        *,
-        node_id: int,
-        directory: Path,
-        ports: BrokerPorts,
-        jvm: Jvm,
-        heap_megabytes: int,
-    ) -> Broker:
-        """A broker that is not started yet."""
-        return ContainerBroker(
-            node_id=node_id,
-            directory=directory,
-            ports=ports,
-            image=self._image,
-            jvm=jvm,
-            heap_megabytes=heap_megabytes,
-        )
+    try:
+        _knock()
+        DockerClient().client.ping()
+    except (OSError, DockerException) as error:
+        raise InputError(
+            f"no Docker engine answers: {error}",
+            subject="REPLICATOR_TEST_BACKEND=containers",
+            remedy="Start the engine, or unset the variable to boot brokers from jars.",
+        ) from error
+    return functools.partial(ContainerBroker, image=f"apache/kafka:{kafka_version()}")
 
 
 def _knock() -> None:
-    """Tries the engine's socket first: the client leaks its own when nobody answers."""
+    """Tries the engine's socket first: the client leaks its own when no engine answers."""
     host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
     if host.startswith("unix://"):
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as probe:

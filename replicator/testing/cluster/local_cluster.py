@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from replicator.errors import InputError, ReplicatorError
 from replicator.testing.cluster import access, readiness, topics
 from replicator.testing.cluster.assembly import Assembly, Blueprint, assemble
-from replicator.testing.cluster.backends import Backend, choose_backend
-from replicator.testing.cluster.broker import Broker, random_id
+from replicator.testing.cluster.backends import choose_backend
+from replicator.testing.cluster.broker import Backend, Broker, random_id
 from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm
 from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy, ProxyGroup
@@ -101,7 +101,7 @@ class LocalCluster:
             except ReplicatorError:
                 if attempt == _PORT_ATTEMPTS - 1 or not assembly.port_was_taken():
                     raise
-                self.stop()  # somebody took a port between our look and the broker's
+                self.stop()  # another program took a port before the broker did
             else:
                 break
         security = self._started().security
@@ -218,7 +218,7 @@ class LocalCluster:
         return self._admin
 
     def topology_entry(self, user: str | None = None) -> dict[str, object]:
-        """What stands under ``spec.clusters.<alias>`` of a topology file."""
+        """The entry of ``spec.clusters.<alias>`` in a topology file."""
         entry: dict[str, object] = {"bootstrapServers": self.bootstrap_servers}
         security = self._started().security
         if security is not None:
@@ -273,13 +273,9 @@ class LocalCluster:
     ) -> None:
         """Adds ALLOW ACLs; the cluster resource is called ``kafka-cluster``."""
         access.create_acls(
-            self.admin(),
-            user=user,
-            operations=operations,
-            resource=resource,
-            name=name,
+            self.admin(), user=user, operations=operations, resource=resource, name=name,
             prefixed=prefixed,
-        )
+        )  # fmt: skip
 
     def deny(
         self,
@@ -292,14 +288,9 @@ class LocalCluster:
     ) -> None:
         """Adds DENY ACLs, which beat every ALLOW."""
         access.create_acls(
-            self.admin(),
-            user=user,
-            operations=operations,
-            resource=resource,
-            name=name,
-            prefixed=prefixed,
-            deny=True,
-        )
+            self.admin(), user=user, operations=operations, resource=resource, name=name,
+            prefixed=prefixed, deny=True,
+        )  # fmt: skip
 
     def revoke_all(self, user: str) -> int:
         """Removes every ACL of a user; returns how many there were."""

@@ -1,6 +1,6 @@
 """How a local cluster is secured, and what that means for its brokers and for its clients.
 
-A ``SecuritySetup`` is what is asked for; ``ClusterSecurity`` is that with certificates and secret
+A ``SecuritySetup`` is the request; ``ClusterSecurity`` is the same with certificates and secret
 files in the cluster's directory. The set-up itself (SCRAM users, ACLs) goes through the cluster's
 plaintext INTERNAL listener, whose anonymous user is a super user where there is an authorizer.
 """
@@ -27,7 +27,7 @@ _LOGIN_MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class SecuritySetup:
-    """What is asked for; use ``tls``, ``mutual_tls`` or ``sasl``.
+    """The requested security; use ``tls``, ``mutual_tls`` or ``sasl``.
 
     Attributes:
         protocol: of the CLIENT listener.
@@ -89,7 +89,7 @@ class SecuritySetup:
     def __post_init__(self) -> None:
         if self.authorizer and not (self.mechanism or self.mutual):
             raise InputError(
-                "an authorizer needs users to tell apart",
+                "an authorizer needs users to distinguish",
                 subject="SecuritySetup",
                 remedy="Ask for SASL or mutual TLS.",
             )

@@ -13,7 +13,7 @@ _TIMEOUT_SECONDS = 30.0
 
 
 def live_brokers(admin: AdminClient) -> int:
-    """How many brokers the cluster counts as alive; zero when nobody answers."""
+    """How many brokers the cluster counts as alive; zero when no broker answers."""
     try:
         return len(admin.list_topics(timeout=2.0).brokers)
     except KafkaException:
@@ -91,6 +91,6 @@ def _leaders_answer(admin: AdminClient, name: str, partitions: int) -> bool:
     asked = {TopicPartition(name, number): latest for number in range(partitions)}
     answers = admin.list_offsets(asked, request_timeout=_TIMEOUT_SECONDS)
     with contextlib.suppress(KafkaException):
-        # Whatever is in it: somebody may have waited for the topic and written already.
+        # Whatever it holds: a writer may have waited for the topic and written already.
         return all(answer.result(_TIMEOUT_SECONDS).offset >= 0 for answer in answers.values())
     return False

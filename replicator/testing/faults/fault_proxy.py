@@ -51,7 +51,7 @@ def _shared_network() -> _Network:
 
 
 class FaultProxy:
-    """Forwards ``port`` to ``target_port`` on loopback, until told to misbehave."""
+    """Forwards ``port`` to ``target_port`` on loopback, with the faults that are switched on."""
 
     def __init__(self, *, port: int, target_port: int, seed: int = 0) -> None:
         self.port = port
@@ -79,7 +79,7 @@ class FaultProxy:
         self._network.call(self._shut)
 
     def black_hole(self, direction: Direction = "both") -> None:
-        """Bytes vanish without a trace: nobody is told, new connections are still accepted.
+        """Bytes are dropped without an error; new connections are still accepted.
 
         With one direction only, for example ``to-client``, requests arrive and answers get lost.
         """

@@ -50,7 +50,7 @@ class ProxyConnection:
     ) -> None:
         """Pumps both ways until both sides have ended or one has failed."""
         if faults_of("to-broker").swallow and faults_of("to-client").swallow:
-            # Accepted by nobody: the peer hears nothing until the network heals.
+            # Never accepted: the peer gets no answer until the network heals.
             self.lost_bytes = True
             await asyncio.Event().wait()
         theirs, ours = await asyncio.open_connection(sock=self._accepted, limit=_CHUNK_BYTES)
@@ -66,7 +66,7 @@ class ProxyConnection:
 
     @staticmethod
     async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connects to the broker; a reset meanwhile must not leave a socket that nobody closes."""
+        """Connects to the broker; a reset meanwhile must not leak the socket."""
         connecting = asyncio.ensure_future(
             asyncio.open_connection("127.0.0.1", port, limit=_CHUNK_BYTES)
         )

@@ -1,4 +1,4 @@
-"""Child processes that never outlive us, however we end.
+"""Child processes that never outlive this process, however it ends.
 
 On Linux the kernel kills a child whose parent is gone (``PR_SET_PDEATHSIG``). That flag has two
 traps: it must be set inside the child before ``exec``, and it fires when the *thread* that started
@@ -101,7 +101,7 @@ def start_child(
 ) -> ChildProcess:
     """Starts a program in its own session; it is killed when this process ends.
 
-    Its own session keeps Ctrl-C in a terminal from reaching it before we could stop it in order.
+    Its own session keeps Ctrl-C in a terminal from reaching it before it could be stopped in order.
 
     Args:
         command: program and arguments.

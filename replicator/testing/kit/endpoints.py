@@ -24,7 +24,7 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RemoteCluster:
-    """A cluster that is not ours to start, for drills against real links."""
+    """A cluster that the kit did not start, for drills against real links."""
 
     name: str
     settings: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""A clock that moves only when told, for code that takes a ``Clock``."""
+"""A clock that moves only on request, for code that takes a ``Clock``."""
 
 import threading
 
@@ -27,7 +27,7 @@ class ManualClock:
             return self._monotonic
 
     def sleep(self, seconds: float) -> None:
-        """Advances by ``seconds`` and remembers that it was asked to."""
+        """Advances by ``seconds`` and records the request."""
         self.slept_seconds.append(seconds)
         self.advance(max(0.0, seconds))
 

@@ -1,4 +1,4 @@
-"""Free loopback ports that stay ours while a broker is down."""
+"""Free loopback ports that stay free while a broker is down."""
 
 import contextlib
 import random
@@ -11,7 +11,7 @@ _DEFAULT_EPHEMERAL_START = 32_768
 
 
 def free_ports(count: int) -> list[int]:
-    """Picks ports nobody listens on, below the range the kernel takes for outgoing connections.
+    """Picks ports that no server listens on, below the range the kernel takes for outgoing connections.
 
     A port from that range could be taken by any client's outgoing connection while a killed broker
     is away, so that the broker could not come back; worse, a client that knocks at the dead port
@@ -38,7 +38,7 @@ def is_free(port: int) -> bool:
 
 
 def answers(port: int) -> bool:
-    """Whether somebody accepts connections on the port."""
+    """Whether a server accepts connections on the port."""
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0

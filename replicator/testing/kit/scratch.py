@@ -12,7 +12,7 @@ _PREFIX = "replicator-kafka-"
 class ScratchDirectory:
     """A temporary directory that is locked as long as its owner lives.
 
-    The lock is what tells a directory in use from one left behind: the kernel drops it with the
+    The lock distinguishes a directory in use from an abandoned one: the kernel drops it with the
     process, however that ends, and the next cluster to start removes what it finds unlocked.
     """
 
@@ -35,7 +35,7 @@ def _remove_abandoned() -> None:
         try:
             handle = os.open(path, os.O_RDWR)
         except OSError:
-            continue  # removed meanwhile, or somebody else's
+            continue  # removed meanwhile, or another user's
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -22,13 +22,13 @@ def wait_until(
     describe: str | Callable[[], str],
     interval_seconds: float = 0.05,
 ) -> T:
-    """Asks ``condition`` again and again until it is true, and returns what it returned.
+    """Checks ``condition`` until it is true, and returns what it returned.
 
     Args:
-        condition: asked at once, then every ``interval_seconds``, and a last time at the deadline.
+        condition: checked at once, then every ``interval_seconds``, and a last time at the deadline.
         timeout_seconds: the deadline, from now.
-        describe: what is waited for; a callable is asked only on failure, so it may look at logs.
-        interval_seconds: pause between two questions.
+        describe: what is waited for; a callable is called only on failure, so it may look at logs.
+        interval_seconds: pause between two checks.
 
     Raises:
         NotInTimeError: when the deadline passes; the message carries ``describe``.
@@ -42,5 +42,5 @@ def wait_until(
         if last_chance:
             what = describe if isinstance(describe, str) else describe()
             raise NotInTimeError(f"not within {timeout_seconds:g} s: {what}")
-        # A condition tells nobody when it comes true: it is asked again.
+        # A condition gives no signal when it becomes true: it is checked again.
         time.sleep(interval_seconds)

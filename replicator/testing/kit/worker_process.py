@@ -36,7 +36,7 @@ class WorkerProcess:
         return self._child.pid
 
     def check(self) -> None:
-        """Asks whether it still runs, unless it was killed on purpose.
+        """Checks that it still runs, unless it was killed on purpose.
 
         Raises:
             ReplicatorError: it ended by itself; the message shows the end of its log.
@@ -50,7 +50,7 @@ class WorkerProcess:
             )
 
     def kill(self) -> None:
-        """SIGKILL: no farewell, no commit, nothing tidied up."""
+        """SIGKILL: the worker neither commits nor leaves its group."""
         self.killed = True
         self._child.kill()
 
@@ -66,7 +66,7 @@ class WorkerProcess:
         return self._child.exit_code(), took_seconds
 
     def stop_at_once(self) -> None:
-        """For the way out: whatever state it is in, afterwards it is gone."""
+        """Kills it in any state; for clean-up."""
         self._child.kill()
 
     def log_tail(self, lines: int = _TAIL_LINES) -> str:

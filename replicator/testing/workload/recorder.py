@@ -1,4 +1,4 @@
-"""Keeps a history while it happens: in memory, and line by line in a file if asked to."""
+"""Keeps a history while it happens: in memory, and line by line in a file where one is given."""
 
 import threading
 from collections.abc import Iterable

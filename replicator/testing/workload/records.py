@@ -45,7 +45,7 @@ class NewRecord:
 def new_record(draw: random.Random, *, id_: str, style: RecordStyle) -> NewRecord:
     """Makes the next record of a seeded sequence.
 
-    The id stands at the front of the value; a tombstone has no value and carries it in a header.
+    The id is the beginning of the value; a tombstone has no value and carries it in a header.
     """
     key = None
     if style.key_count and draw.random() >= style.keyless_ratio:
@@ -62,7 +62,7 @@ def new_record(draw: random.Random, *, id_: str, style: RecordStyle) -> NewRecor
 
 
 def record_id(value: bytes | None, headers: list[tuple[str, bytes | None]]) -> str:
-    """The id a record carries; a record of somebody else is known by its content."""
+    """The id a record carries; a record of another writer is identified by its content."""
     for name, text in headers:
         if name == ID_HEADER and text is not None:
             return text.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Reads topics from start to end, for the history: what really stands in a cluster."""
+"""Reads topics from start to end, for the history: what a cluster really holds."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -54,7 +54,7 @@ class Writer:
         abort_ratio: share of transactions that are aborted on purpose.
         style: what records look like.
         user: of a secured cluster.
-        epoch: asked at each write for the role epoch the application believes in.
+        epoch: called at each write; the role epoch that the application believes in.
         max_records: ends by itself after so many.
     """
 
