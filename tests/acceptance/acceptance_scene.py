@@ -6,7 +6,6 @@ The product's own word (status) is compared with it, never believed instead of i
 
 import contextlib
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from acceptance_worker import WorkerProcess
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
+from topology_files import write_topology
 
 from replicator.testing import (
     Anomaly,
@@ -81,21 +81,11 @@ class Scene:
 
     def topology(self) -> Path:
         """The topology file (YAML reads JSON)."""
-        path = self._directory / "topology.yaml"
-        document = {
-            "apiVersion": "replicator/v1",
-            "kind": "Topology",
-            "metadata": {"name": self.name},
-            "spec": {
-                "clusters": {
-                    name: cluster.topology_entry() for name, cluster in self._clusters.items()
-                },
-                "defaults": {"discoveryInterval": "1s"},
-                "links": self._links,
-            },
-        }
-        path.write_text(json.dumps(document, indent=2))
-        return path
+        entries = {name: cluster.topology_entry() for name, cluster in self._clusters.items()}
+        return write_topology(
+            self._directory / "topology.yaml", self.name, entries, self._links,
+            defaults={"discoveryInterval": "1s"},
+        )  # fmt: skip
 
     def worker(self, *options: str) -> WorkerProcess:
         """Starts one more worker; returns at once."""

@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 from confluent_kafka import Producer
+from topology_files import active_passive, write_topology
 
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
@@ -43,20 +44,9 @@ def secured(clusters):
 def topology(tmp_path):
     def write(name, *clusters, user=None, **link):
         path = tmp_path / f"topology-{user}.yaml"
-        link = {
-            "name": "dr", "shape": "active-passive", "active": "east", "passive": "west",
-            "sync": {"acls": True}, **link,
-        }  # fmt: skip
-        document = {
-            "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": name},
-            "spec": {
-                "clusters": {one.name: one.topology_entry(user) for one in clusters},
-                "defaults": {"discoveryInterval": "1s"},
-                "links": [link],
-            },
-        }  # fmt: skip
-        path.write_text(json.dumps(document))
-        return path
+        entries = {one.name: one.topology_entry(user) for one in clusters}
+        link = active_passive([], sync={"acls": True}) | link
+        return write_topology(path, name, entries, [link], defaults={"discoveryInterval": "1s"})
 
     return write
 

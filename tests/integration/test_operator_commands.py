@@ -4,6 +4,7 @@ import json
 
 import pytest
 from confluent_kafka import Producer
+from topology_files import active_passive, write_topology
 
 from replicator.cli.main import run_command
 from replicator.control.lanes.layout import lane_in
@@ -16,22 +17,11 @@ from replicator.topology.load import require_plan
 
 
 def topology_file(folder, name, clusters, links):
-    path = folder / "topology.yaml"
-    document = {
-        "apiVersion": "replicator/v1",
-        "kind": "Topology",
-        "metadata": {"name": name},
-        "spec": {"clusters": clusters, "links": links},
-    }
-    path.write_text(json.dumps(document))  # JSON is YAML
-    return path
+    return write_topology(folder / "topology.yaml", name, clusters, links)
 
 
-def active_passive(topics, **fields):
-    return {
-        "name": "orders", "shape": "active-passive", "active": "east", "passive": "west",
-        "topics": {"include": topics}, **fields,
-    }  # fmt: skip
+def orders_link(topics, **fields):
+    return active_passive(topics, name="orders", **fields)
 
 
 def fill(cluster, topic, count):
@@ -55,7 +45,7 @@ def run(capsys):
 @pytest.fixture
 def file(tmp_path, east, west, unique):
     clusters = {"east": east.topology_entry(), "west": west.topology_entry()}
-    return topology_file(tmp_path, unique, clusters, [active_passive([f"{unique}.*"])])
+    return topology_file(tmp_path, unique, clusters, [orders_link([f"{unique}.*"])])
 
 
 def as_json(answer):
@@ -119,7 +109,7 @@ def test_plan_shows_everything_and_writes_nothing_then_apply_does_it(run, file, 
 def test_plan_names_a_second_alias_of_one_cluster_and_apply_refuses(run, tmp_path, east, unique):
     port = east.bootstrap_servers[0].rpartition(":")[2]
     both = {"east": east.topology_entry(), "west": {"bootstrapServers": [f"localhost:{port}"]}}
-    file = topology_file(tmp_path, unique, both, [active_passive(["a"])])
+    file = topology_file(tmp_path, unique, both, [orders_link(["a"])])
     code, text, _ = run("plan", "-f", file, "-o", "json")
     assert code == 1
     assert [problem["code"] for problem in json.loads(text)["problems"]] == ["ALIAS_CONFLICT"]
@@ -183,7 +173,7 @@ def test_status_shows_other_flows_when_one_cluster_does_not_answer(
         "north": {"bootstrapServers": ["127.0.0.1:1"]},
     }
     links = [
-        active_passive([f"{unique}.*"]),
+        orders_link([f"{unique}.*"]),
         {
             "name": "far", "shape": "active-passive", "active": "east", "passive": "north",
             "topics": {"include": [f"{unique}.*"]},

@@ -5,6 +5,7 @@ import time
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from topology_files import active_passive, write_topology
 
 from replicator.cli.main import run_command
 from replicator.dataplane.copy.quarantine_record import quarantine_id
@@ -31,20 +32,8 @@ def run(capsys):
 
 @pytest.fixture
 def file(tmp_path, east, west, unique, run):
-    path = tmp_path / "topology.yaml"
-    link = {
-        "name": "orders", "shape": "active-passive", "active": "east", "passive": "west",
-        "topics": {"include": [f"{unique}.*"]},
-    }  # fmt: skip
-    clusters = {"east": east.topology_entry(), "west": west.topology_entry()}
-    path.write_text(
-        json.dumps(
-            {
-                "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": unique},
-                "spec": {"clusters": clusters, "links": [link]},
-            }
-        )
-    )  # fmt: skip
+    link = active_passive([f"{unique}.*"], name="orders")
+    path = write_topology(tmp_path / "topology.yaml", unique, (east, west), [link])
     # What is replayed keeps its time of long ago; the copy's topic gets the same setting.
     east.create_topic(f"{unique}.a", config={"retention.ms": "-1"})
     assert run("apply", "-f", path, "--yes")[0] == 0

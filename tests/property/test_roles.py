@@ -4,29 +4,19 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from topology_files import active_passive, plan_of
 
 from replicator.control.lanes.lane_specs import allowed_by_role, lane_may_start
 from replicator.control.store.records import Layout, decode_record
 from replicator.control.store.role_records import RoleRecord
 from replicator.control.store.state import EMPTY
 from replicator.failover.rules.next_role import next_role, stands
-from replicator.topology.load import load_text
 from replicator.topology.roles import COPYING, Role, first_role, orient, role_in_force
 
-PLAN = load_text(
-    """
-apiVersion: replicator/v1
-kind: Topology
-metadata: {name: shop}
-spec:
-  clusters:
-    east: {bootstrapServers: ["e:1"]}
-    west: {bootstrapServers: ["w:1"]}
-  links:
-    - {name: dr, shape: active-passive, active: east, passive: west, topics: {include: [orders]}}
-    - {name: logs, shape: active-passive, active: west, passive: east, topics: {include: [logs]}}
-"""
-).plan
+PLAN = plan_of(
+    active_passive(["orders"]),
+    active_passive(["logs"], name="logs", active="west", passive="east"),
+)
 LINK = PLAN.link("dr")
 STATES = ("mirroring", "fencing", "draining", "verifying", "declared", "promoting", "promoted",
           "salvaging", "realigning")  # fmt: skip

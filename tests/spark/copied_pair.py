@@ -1,11 +1,11 @@
 """A flow whose copies are made by hand, so that a test can plant exactly what is to be found."""
 
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
+from topology_files import active_passive, write_topology
 
 from replicator.cli.main import run_command
 from replicator.control.lanes.layout import lane_in
@@ -52,22 +52,8 @@ class CopiedPair:
         self.topic = f"t.{name}"
         self.east, self.west = east, west
         self.path_only = policy.get("provenance") == "path"
-        self.file = folder / "topology.yaml"
-        link = {
-            "name": "l", "shape": "active-passive", "active": "east", "passive": "west",
-            "topics": {"include": [self.topic]}, **policy,
-        }  # fmt: skip
-        self.file.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": name},
-                    "spec": {
-                        "clusters": {"east": east.topology_entry(), "west": west.topology_entry()},
-                        "links": [link],
-                    },
-                }
-            )
-        )  # fmt: skip
+        link = active_passive([self.topic], name="l") | policy
+        self.file = write_topology(folder / "topology.yaml", name, (east, west), [link])
         self.plan = require_plan(self.file)
 
     def apply(self, *, partitions: int = 1, config: dict[str, str] | None = None) -> None:

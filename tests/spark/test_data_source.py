@@ -5,6 +5,7 @@ import time
 
 import pytest
 from confluent_kafka import Producer
+from topology_files import active_passive, write_topology
 
 from replicator.errors import InputError, NotFoundError, ReplicatorError, SourceDataLostError
 from replicator.spark.base.failures import spark_failures
@@ -106,22 +107,7 @@ def test_a_cluster_of_the_topology_is_read_by_its_alias(spark, east, unique, tmp
     east.create_topic(f"{unique}.b", partitions=1)
     plain(east, f"{unique}.a", 5)
     plain(east, f"{unique}.b", 6)
-    file = tmp_path / "topology.yaml"
-    file.write_text(
-        json.dumps(
-            {
-                "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": "x"},
-                "spec": {
-                    "clusters": {
-                        "east": east.topology_entry(),
-                        "west": {"bootstrapServers": ["localhost:1"]},
-                    },
-                    "links": [{"name": "l", "shape": "active-passive", "active": "east",
-                               "passive": "west", "topics": {"include": ["x"]}}],
-                },
-            }
-        )
-    )  # fmt: skip
+    file = write_topology(tmp_path / "topology.yaml", "x", (east, "west"), [active_passive(["x"])])
     frame = (
         spark.read.format("replicator-kafka").option("topology", str(file))
         .option("cluster", "east").option("subscribePattern", f"{unique}\\..*").load()

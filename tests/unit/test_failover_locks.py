@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from topology_files import active_passive, plan_of
 
 from replicator.control.store.role_records import RoleRecord, TransitionRecord
 from replicator.control.store.state import ControlState
@@ -16,22 +17,9 @@ from replicator.failover.rules.locks import (
 )
 from replicator.failover.rules.request import TransitionRequest
 from replicator.failover.steps.journal import ROLLBACK_REASON, why_ended
-from replicator.topology.load import load_text
 from replicator.topology.roles import Role
 
-PLAN = load_text(
-    """
-apiVersion: replicator/v1
-kind: Topology
-metadata: {name: shop}
-spec:
-  clusters:
-    east: {bootstrapServers: ["e:1"]}
-    west: {bootstrapServers: ["w:1"]}
-  links:
-    - {name: dr, shape: active-passive, active: east, passive: west, topics: {include: [orders]}}
-"""
-).plan
+PLAN = plan_of(active_passive(["orders"]))
 LINK = PLAN.link("dr")
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from topology_files import plan_of
 
 from replicator.control.operator.mm2_adoption import matching_pairs, reverse_flow
 from replicator.errors import RefusedError, StoredFormatError
@@ -14,7 +15,6 @@ from replicator.offsets.runs import Known, Run, Window
 from replicator.offsets.stored import StoredPartitions
 from replicator.offsets.translate import translate
 from replicator.offsets.translation import PartitionFacts
-from replicator.topology.load import load_text
 
 
 def stored(cluster, topic, partition, offset, connector="MirrorSourceConnector"):
@@ -55,30 +55,15 @@ def test_progress_that_cannot_be_read_is_not_guessed_at(value):
         decode_progress([(key, value)], "east")
 
 
-TOPOLOGY = """
-apiVersion: replicator/v1
-kind: Topology
-metadata: {name: shop}
-spec:
-  clusters:
-    east: {bootstrapServers: [e:1]}
-    west: {bootstrapServers: [w:1]}
-    north: {bootstrapServers: [n:1]}
-  links:
-"""
-
-
 def plan(*links):
-    loaded = load_text(TOPOLOGY + "".join(f"    - {link}\n" for link in links))
-    assert loaded.plan is not None, loaded.errors
-    return loaded.plan
+    return plan_of(*links, clusters=("east", "west", "north"))
 
 
 def one_way(name, source, target, naming="identity", **more):
     extra = "".join(f", {key}: {value}" for key, value in more.items())
     return (
-        f"{{name: {name}, shape: hub-and-spoke, hub: {target}, spokes: [{source}], "
-        f"direction: to-hub, topics: {{include: [orders]}}, naming: {naming}{extra}}}"
+        f"name: {name}, shape: hub-and-spoke, hub: {target}, spokes: [{source}], "
+        f"direction: to-hub, topics: {{include: [orders]}}, naming: {naming}{extra}"
     )
 
 

@@ -1,22 +1,13 @@
 """Which copies connect two topics, for every naming and shape."""
 
-import json
-
 import pytest
+import topology_files
 
 from replicator.offsets.lines import reversed_path, translation_paths
-from replicator.topology.load import load_text
 
 
 def plan_of(names, *links):
-    clusters = {name: {"bootstrapServers": [f"{name}:9092"]} for name in names}
-    document = {
-        "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": "retail"},
-        "spec": {"clusters": clusters, "links": list(links)},
-    }  # fmt: skip
-    result = load_text(json.dumps(document))
-    assert result.plan is not None, result.problems
-    return result.plan
+    return topology_files.plan_of(*links, clusters=names, name="retail")
 
 
 def link(shape, **fields):

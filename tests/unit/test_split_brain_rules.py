@@ -1,10 +1,10 @@
 """What counts as a copy on the passive side, and on which links that is looked at."""
 
 import pytest
+from topology_files import active_passive, plan_of
 
 from replicator.control.tasks.split_brain import HEADER_ROOM_BYTES, _goes_on, _is_copy
 from replicator.policy.provenance import Arrivals, Hop, encode_hop, find_hops, with_hop
-from replicator.topology.load import load_text
 
 LIMIT = 1_000_000
 
@@ -63,21 +63,11 @@ def test_a_record_whose_header_found_no_room_or_cannot_be_read_proves_nothing():
 
 
 def test_links_that_go_on_from_their_passive_side_are_left_out():
-    plan = load_text(
-        """
-apiVersion: replicator/v1
-kind: Topology
-metadata: {name: ring}
-spec:
-  clusters:
-    a: {bootstrapServers: ["a:1"]}
-    b: {bootstrapServers: ["b:1"]}
-    c: {bootstrapServers: ["c:1"]}
-  links:
-    - {name: one, shape: active-passive, active: a, passive: b, topics: {include: [x]}}
-    - {name: two, shape: active-passive, active: b, passive: c, topics: {include: [x, y]}}
-"""
-    ).plan
+    plan = plan_of(
+        active_passive(["x"], name="one", active="a", passive="b"),
+        active_passive(["x", "y"], name="two", active="b", passive="c"),
+        clusters=("a", "b", "c"),
+    )
     one, two = plan.link("one").flows[0], plan.link("two").flows[0]
     assert _goes_on(one, two)
     assert not _goes_on(two, one)

@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from lane_lab import LaneLab
+from topology_files import active_passive, plan_of
 
 from replicator.clock import SystemClock
 from replicator.control.controller.bootstrap import bootstrap_pair
@@ -24,7 +25,6 @@ from replicator.identifiers import canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.observability.snapshot import TaskMetrics
 from replicator.testing import wait_until
-from replicator.topology.load import require_plan
 
 FLOW = "east->west"
 COUNT = "replicator_canary_roundtrip_seconds_count"
@@ -95,18 +95,7 @@ class ShiftedClock(SystemClock):
 def uncopied(tmp_path, unique, east, west):
     """A duty whose flow is set up, with no lane that copies."""
     east.create_topic(unique)
-    path = tmp_path / "topology.yaml"
-    link = {
-        "name": "dr", "shape": "active-passive", "active": "east", "passive": "west",
-        "topics": {"include": [unique]},
-    }  # fmt: skip
-    clusters = {each.name: each.topology_entry() for each in (east, west)}
-    document = {
-        "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": unique},
-        "spec": {"clusters": clusters, "links": [link]},
-    }  # fmt: skip
-    path.write_text(json.dumps(document))
-    plan = require_plan(path)
+    plan = plan_of(active_passive([unique]), clusters=(east, west), name=unique)
     pair, clock = plan.pairs[0], ShiftedClock()
     figures = {"dr": TaskMetrics()}
     with (

@@ -8,6 +8,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from topology_files import topology_text
+
 from replicator.testing import LocalCluster, wait_until
 from replicator.testing.kit.child_processes import ChildProcess, start_child
 
@@ -44,17 +46,8 @@ class WorkerLab:
 
     def write(self) -> None:
         """Writes the file as a running worker sees edits: at once and whole."""
-        document = {
-            "apiVersion": "replicator/v1",
-            "kind": "Topology",
-            "metadata": {"name": self.name},
-            "spec": {
-                "clusters": self.clusters,
-                "defaults": {"discoveryInterval": "1s"},
-                "links": self.links,
-            },
-        }
-        self.replace(json.dumps(document))
+        defaults = {"discoveryInterval": "1s"}
+        self.replace(topology_text(self.name, self.clusters, self.links, defaults=defaults))
 
     def replace(self, text: str) -> None:
         fresh = self.file.with_suffix(".new")

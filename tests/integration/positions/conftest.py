@@ -1,12 +1,12 @@
 """Two clusters with a real worker between them, and the naive truth about every position."""
 
-import json
 import subprocess
 import sys
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
+from topology_files import write_topology
 
 from replicator.cli.main import run_command
 from replicator.control.status.collect import collect_status
@@ -31,18 +31,9 @@ class Pair:
         if link["shape"] == "active-active":
             link = {key: link[key] for key in link if key not in {"active", "passive"}}
             link["clusters"] = ["east", "west"]
-        clusters = {"east": self.east.topology_entry(), "west": self.west.topology_entry()}
-        self.file.write_text(
-            json.dumps(
-                {
-                    "apiVersion": "replicator/v1", "kind": "Topology",
-                    "metadata": {"name": self.name},
-                    "spec": {
-                        "clusters": clusters, "defaults": {"discoveryInterval": "1s"},
-                        "links": [link],
-                    },
-                }
-            )
+        write_topology(
+            self.file, self.name, (self.east, self.west), [link],
+            defaults={"discoveryInterval": "1s"},
         )  # fmt: skip
         return require_plan(self.file)
 

@@ -1,12 +1,12 @@
 """A flow between two real clusters whose history somebody copies: topology, records, looks at it."""
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from topology_files import active_passive, write_topology
 
 from replicator.clock import SystemClock
 from replicator.control.backfill.handover import (
@@ -38,18 +38,12 @@ class SeedLab:
 
     def topology(self, **fields: Any) -> Plan:
         """Writes the file anew."""
-        link = {
-            "name": "link", "shape": "active-passive", "active": self.source.name,
-            "passive": self.target.name, "topics": {"include": [f"*{self.topic}"]}, **fields,
-        }  # fmt: skip
-        clusters = {one.name: one.topology_entry() for one in (self.source, self.target)}
-        document = {
-            "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": self.name},
-            "spec": {
-                "clusters": clusters, "defaults": {"discoveryInterval": "1s"}, "links": [link],
-            },
-        }  # fmt: skip
-        self.file.write_text(json.dumps(document))
+        names = {"name": "link", "active": self.source.name, "passive": self.target.name}
+        write_topology(
+            self.file, self.name, (self.source, self.target),
+            [active_passive([f"*{self.topic}"]) | names | fields],
+            defaults={"discoveryInterval": "1s"},
+        )  # fmt: skip
         return self.plan
 
     @property
