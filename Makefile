@@ -1,4 +1,4 @@
-# Everything runs from a virtual environment that these targets make and keep current.
+# Everything runs from a virtual environment, which these targets create and keep current.
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHAPE ?= active-active
 DEMO_SECONDS ?= 15
-# Tests on brokers mostly wait: two processes, each with brokers of its own, take half the time.
+# Tests on brokers mostly wait: two processes, each with its own brokers, take half the time.
 TEST_PROCESSES ?= 2
 # Branch coverage that unit and property tests reach by themselves; raise it when they reach more.
 COVERAGE_FLOOR ?= 51.5
@@ -68,7 +68,7 @@ bench: $(STAMP) ## The whole benchmark against MirrorMaker 2; writes docs/benchm
 bench-quick: $(STAMP) ## The same, in about ten minutes, printed only
 	$(BIN)/python tests/bench/run.py --quick
 
-fmt: $(STAMP) ## Format and mend what can be mended
+fmt: $(STAMP) ## Format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
