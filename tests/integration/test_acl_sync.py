@@ -164,14 +164,14 @@ def test_a_missing_right_to_carry_rights_is_named_and_works_once_granted(secured
     task = acl_task(context)
     try:
         for cluster, right in ((east, "DESCRIBE"), (west, "ALTER")):
-            problems = asyncio.run(task.turn())
+            problems = asyncio.run(task.run())
             (found,) = [each for each in problems if each.detail.startswith(cluster.name)]
             assert (found.code, found.subject) == ("NOT_AUTHORIZED", "dr")
             assert f"Allow {right} on the cluster" in found.remedy
             cluster.allow("replicator", [right], resource="cluster", name="kafka-cluster")
 
         def carried():
-            assert isinstance(asyncio.run(task.turn()), tuple)
+            assert isinstance(asyncio.run(task.run()), tuple)
             return held_by(west, "ann") == {("LITERAL", f"east.{unique}", "READ", "ALLOW")}
 
         wait_until(carried, timeout_seconds=30, describe="the right on west")

@@ -77,8 +77,8 @@ def estimate_backfill(
             if backlog:
                 behind.append(key)
     on_disk = _record_sizes_on_disk(pair.source, behind, starts, ends)
-    told = {topic for topic, _ in behind if topic in on_disk}
-    sampled = _record_sizes(pair.source, [key for key in behind if key[0] not in told], starts)
+    sized = {topic for topic, _ in behind if topic in on_disk}
+    sampled = _record_sizes(pair.source, [key for key in behind if key[0] not in sized], starts)
     sizes = {**sampled, **on_disk}
     return tuple(
         backfill_estimate(
@@ -122,7 +122,7 @@ def _record_sizes_on_disk(
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
 ) -> dict[str, float]:
-    """Mean bytes per offset of each topic's log, where the brokers tell sizes."""
+    """Mean bytes per offset of each topic's log, where the brokers report sizes."""
     sizes = sizes_on_disk(source, {topic for topic, _ in keys})
     offsets: dict[str, int] = {}
     known: dict[str, int] = {}

@@ -2,10 +2,11 @@
 
 Order of taking, and why (docs/decisions/bulk-sync-hand-over.md has the argument):
 
-1. the controller's pen, which fences any other controller, and only then the control topic is read;
+1. the controller producer is opened, which fences any other controller, and only then the control
+   topic is read;
 2. in one transaction: the partitions are ``seeding``, and the layout gets a new epoch, so that an
    order that was made before can start no lane any more;
-3. the lanes that held them are fenced: what they had not committed is taken back.
+3. the lanes that held them are fenced: what they had not committed is aborted.
 
 Only then tasks begin. Interrupted anywhere, it is done again from the start.
 """
@@ -29,7 +30,7 @@ from replicator.topology.plan import PairPlan, Plan
 
 CLIENT_ID = "replicator-seed"
 _ATTEMPTS = 8
-"""A worker's controller takes its pen back at its next round: then we take it once more."""
+"""A worker's controller opens its producer again at its next round, which fences ours: then we open ours again."""
 _FENCES_AT_ONCE = 4
 
 _Use = Callable[[ControllerWriter], None]
@@ -52,7 +53,7 @@ def take_from_lanes(
 def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], *, clock: Clock) -> None:
     """Ends unfinished ranges where they stand; lanes go on from their checkpoints.
 
-    First nobody may begin any more, then whoever did is fenced, then lanes are told.
+    First no task may begin any more, then those that began are fenced, then lanes may go on.
 
     Raises:
         ClusterError: the target does not answer; the same call again goes on.
@@ -74,9 +75,9 @@ def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], *, cl
 
 
 def delete_expired(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
-    """Takes back the seeds that nobody needs any more; returns how many.
+    """Deletes the backfill records that nobody needs any more; returns how many.
 
-    What is written is read with the pen in hand, so no declaration can come in between.
+    What is deleted is read after the controller producer was opened, so no declaration comes in between.
 
     Raises:
         ClusterError: the target does not answer; the same call again does it.
@@ -91,17 +92,17 @@ def delete_expired(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
         return expired(control, pair.source.alias, checkpoints, now_ms=now_ms)
 
     if not old():
-        return 0  # the pen fences the running controller: not for nothing
-    forgotten = 0
+        return 0  # opening the producer would fence the running controller for nothing
+    deleted = 0
 
     def write(writer: ControllerWriter) -> None:
-        nonlocal forgotten
+        nonlocal deleted
         seeds, topic = old(), control_topic(plan.topology)
         writer.write([Placed(topic, 0, *seed.tombstone()) for seed in seeds])
-        forgotten = len(seeds)
+        deleted = len(seeds)
 
     _with_writer(plan, pair, clock, write)
-    return forgotten
+    return deleted
 
 
 def read_control_past_open_transactions(plan: Plan, pair: PairPlan) -> ControlState:

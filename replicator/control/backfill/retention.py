@@ -1,9 +1,9 @@
-"""Which finished seeds nobody needs any more: the pure rule.
+"""Which finished backfill records nobody needs any more: the pure rule.
 
-A ``done`` seed tells lanes to read the checkpoint that a task left, tells a later run of its job what
-is finished, and answers a task that is repeated. So it may go once the partition's lane has stored
+A ``done`` record makes lanes read the checkpoint that a task left, shows a later run of its job what is
+finished, and answers a task that is repeated. So it may go once the partition's lane has stored
 progress of its own well after it, no other range of its job is under way, and a day has passed. A
-partition in which nothing moves keeps its seed: one small record.
+partition in which nothing moves keeps it: one small record.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ CLOCKS_MS = 3_600_000
 
 
 def finished(control: ControlState, source: str, *, now_ms: int) -> tuple[BackfillRecord, ...]:
-    """Seeds of ranges that ended long ago, of jobs that have nothing under way."""
+    """Records of ranges that ended long ago, of jobs that have nothing under way."""
     seeds = control.seeds(source)
     busy = {_job(seed) for seed in seeds if seed.state != "done"}
     return tuple(

@@ -2,7 +2,7 @@
 
 Runs in the worker that owns lane 0. It survives clusters that do not answer and being replaced: an
 error becomes a problem of the pair, and the next round tries again. Only one controller writes at a
-time, because the last one to open the pen fences all others.
+time: opening the controller producer fences every earlier one.
 """
 
 import asyncio
@@ -95,9 +95,10 @@ class PairController:
     ) -> None:
         """``log`` is where it reads what holds; without one it reads the whole topic each time.
 
-        ``progress`` hears the reason of each action done; ``step`` each step of a lane change.
+        ``progress`` is called with the reason of each action done, ``step`` with each step of a lane
+        change.
 
-        ``warnings_noticed`` gives what duties found wrong, to be shown with the rest.
+        ``warnings_noticed`` returns what periodic tasks found wrong, to be shown with the rest.
         """
         self.pair = pair
         self.problems: tuple[Problem, ...] = ()
@@ -123,7 +124,7 @@ class PairController:
         self._recent = RecentResults(clock)
         self._writing = asyncio.Lock()
         self.begun = asyncio.Event()
-        """Set once a round is done: from then on there is a pen to write with."""
+        """Set once a round is done: from then on there is a producer to write with."""
 
     def wake(self) -> None:
         """Asks for a round now rather than at the next interval."""
@@ -132,7 +133,7 @@ class PairController:
     async def run(self) -> None:
         """Rounds until cancelled; errors become ``problems`` and are tried again with back-off.
 
-        Whoever runs it closes the controller when everything that writes with it has ended.
+        The caller closes the controller when everything that writes with it has ended.
         """
         interval = min(flow.policy.discovery_interval_seconds for flow in self.pair.flows)
         backoff = Backoff(2 * interval, max(interval, RETRY_SECONDS))
@@ -154,9 +155,9 @@ class PairController:
             self._wake.clear()
 
     async def store(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Writes records of duties into the control topic, as the controller.
+        """Writes records of periodic tasks into the control topic, as the controller.
 
-        The pen is never taken up for it: only a round that read the control topic afterwards may.
+        It never opens the producer: only a round does, which reads the control topic afterwards.
 
         Raises:
             ClusterError: nothing was written, or it is unknown; also before the first round.
@@ -232,7 +233,7 @@ class PairController:
         return RoundResult(decision, tuple(actions), control)
 
     def _await_sight(self, names: frozenset[str]) -> None:
-        """A created topic shows after a moment; whoever waits for it does in one round what it asks."""
+        """Waits for created topics to show, so that the same round can act on them."""
         for _ in range(SIGHT_LOOKS):
             if not names or names <= self._target_admin.topic_partitions().keys():
                 return
@@ -249,11 +250,11 @@ class PairController:
                 try:
                     await self.share_once()
                 except ReplicatorError as error:
-                    # The next round meets the same trouble and reports it.
+                    # The next round meets the same error and reports it.
                     LOGGER.info("throttle not split", flow=self.pair.id, error=error.message)
 
     def close(self) -> None:
-        """Puts the pen down, and gives its connections back."""
+        """Closes the producer and the connections."""
         self._observer.close()
         self._close_writer()
 
@@ -322,7 +323,7 @@ class PairController:
         return control.fold(log)
 
     async def _failed(self, error: ReplicatorError) -> None:
-        """Keeps the error as a problem, and tells the control topic where that still answers."""
+        """Keeps the error as a problem, and writes it to the control topic where that still answers."""
         if isinstance(error, FencedError):
             LOGGER.info("another controller took over", flow=self.pair.id)
             return

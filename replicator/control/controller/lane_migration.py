@@ -1,7 +1,7 @@
 """The fenced change of a pair's lanes, resumable from any point.
 
 1. ``changing`` is written: no lane starts, running ones stop within an interval.
-2. Every old and new lane id is initialised: a lane that did not hear of it cannot commit any more.
+2. Every old and new lane id is initialised: a lane that has not seen the change cannot commit any more.
 3. The checkpoints topic grows.
 4. In one transaction: checkpoints move to their new lanes, records of topics that changed their
    link end, and the new layout is ``stable``.
@@ -39,7 +39,7 @@ class LaneMigration:
         client_id: str,
         step: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """``step`` hears the name of each step before it is done."""
+        """``step`` is called with the name of each step before it is done."""
         self._pair = pair
         self._topology = topology
         self._admin = admin

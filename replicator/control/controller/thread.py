@@ -21,8 +21,8 @@ class ControllerThread(threading.Thread):
     """Owns an event loop and the controller's clients; public methods are thread-safe.
 
     Attributes:
-        pair: what it steers.
-        figures: what the duties counted, by link.
+        pair: what it controls.
+        figures: what the periodic tasks counted, by link.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class ControllerThread(threading.Thread):
         return () if controller is None else controller.problems
 
     def warnings_noticed(self) -> tuple[Problem, ...]:
-        """What its duties found wrong; records move on beside it."""
+        """What its periodic tasks found wrong; records are copied all the same."""
         return tuple(problem for runner in self._runners for problem in runner.problems)
 
     def stop(self) -> None:
-        """Ends the rounds; what one began is finished by whoever is the controller next."""
+        """Ends the rounds; the next controller finishes what this one began."""
         self._stopping = True
         self._post(lambda: self._task.cancel() if self._task is not None else None)
         if self.is_alive():
@@ -105,7 +105,7 @@ class ControllerThread(threading.Thread):
                 self._controller.close()
 
     async def _serve(self, controller: PairController, admins: tuple[ClusterAdmin, ...]) -> None:
-        """The controller's rounds, and beside them its duties."""
+        """The controller's rounds, and beside them its periodic tasks."""
         context = TaskContext(
             plan=self._plan,
             pair=self._pair,
@@ -118,7 +118,7 @@ class ControllerThread(threading.Thread):
         )
         async with asyncio.TaskGroup() as group:
             rounds = group.create_task(controller.run())
-            # Duties are slow to import, and lanes need them for nothing.
+            # The tasks are slow to import, and lanes do not need them.
             await controller.begun.wait()
             from replicator.control.tasks.registry import tasks_of
 

@@ -51,7 +51,7 @@ class Observer:
         clock: Clock,
         client_id: str,
     ) -> None:
-        """``selector`` selects the topics of the pair; whoever decides may share it."""
+        """``selector`` selects the topics of the pair; the reconciler may share it."""
         self._plan = plan
         self._pair = selector.pair
         self._selector = selector

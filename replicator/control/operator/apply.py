@@ -72,7 +72,7 @@ def apply_plan(
 def apply_pair(
     plan: Plan, pair: PairPlan, *, clock: Clock, note: Callable[[str], None]
 ) -> tuple[Problem, ...]:
-    """Brings one pair to what the topology wants; ``note`` hears each thing done. Blocking.
+    """Brings one pair to what the topology wants; ``note`` is called with each thing done. Blocking.
 
     Raises:
         ReplicatorError: a cluster does not answer or refuses; what was done stays done.

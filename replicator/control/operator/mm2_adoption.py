@@ -198,7 +198,7 @@ def _watched(
 ) -> list[TopicPartition]:
     """Partitions on the target that nobody but MirrorMaker 2 writes to."""
     names = {mirrored.offsets_topic}
-    # A topic whose name tells its source has no other writer; others may have one.
+    # A topic whose name carries its source has no other writer; others may have one.
     names |= {one.target for one in wanted if carries_source(one.flow.policy.naming)}
     return [(name, number) for name in names for number in range(targets.get(name, 0))]
 
@@ -208,7 +208,7 @@ def _refuse_movement(
 ) -> None:
     """A worker in no group (standalone, or just cut off) shows by what it writes."""
     before = target.offsets(keys, "latest", isolation="read_uncommitted")
-    time.sleep(seconds)  # what is written meanwhile is the proof: no event tells of a writer
+    time.sleep(seconds)  # what is written meanwhile is the proof: no event announces a writer
     after = target.offsets(keys, "latest", isolation="read_uncommitted")
     moved = sorted({key[0] for key in keys if before.get(key) != after.get(key)})
     if moved:

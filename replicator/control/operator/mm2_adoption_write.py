@@ -1,7 +1,7 @@
 """Storing what was taken over from MirrorMaker 2, as checkpoints of our own.
 
 Order, and why: control topics and aliases first (repeatable, and nothing moves by them); then the
-controller's pen, which fences any other controller; then every lane's transactional id, so that no
+controller producer, which fences any other controller; then every lane's transactional id, so that no
 lane can have begun meanwhile; then what was shown is read again. Only if it still holds, layout and
 checkpoints are written in one transaction. Interrupted anywhere, nothing was taken over or all of it.
 """

@@ -36,7 +36,7 @@ class Quarantined:
     """One kept record: its story as it was written down, its bytes, and what became of it.
 
     ``value`` is None for a tombstone, and also where the value was left out or only the raw record
-    was kept; ``value_kept`` tells these apart.
+    was kept; ``value_kept`` says which.
     """
 
     id: str

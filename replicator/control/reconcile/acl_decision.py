@@ -37,8 +37,7 @@ def decide_acls(
     """What to add for every link of the pair that carries rights over.
 
     What is denied comes first, so that no moment grants more than the source does. What is on the
-    target stays, whoever put it there: rights that people gave there are none of ours, and which
-    are ours cannot be told.
+    target stays: nothing shows which rights there we added and which ones people gave.
 
     ``wanted`` are the topics of the pair that exist on the source; ``source`` and ``target`` are
     the rights there.

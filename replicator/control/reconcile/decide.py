@@ -67,7 +67,7 @@ class Reconciler:
     """
 
     def __init__(self, selector: TopicSelector) -> None:
-        """``selector`` selects the topics of the pair; whoever observes it may share it."""
+        """``selector`` selects the topics of the pair; the observer may share it."""
         self._pair = selector.pair
         self._selector = selector
         self._topics = TopicDecisions()
@@ -140,7 +140,7 @@ def _writes(
         kind="replicate" if shown else "", subject=one.topic,
     )  # fmt: skip
     if record.state == "active" and may_begin_with_backfill(one, snapshot.control):
-        # In the transaction that activates the topic: no lane is told of it before.
+        # In the transaction that activates the topic: no lane begins before.
         reason = f"history of '{one.topic}' is copied by Spark first"
         seeds = initial_backfill_records(one, record, snapshot.histories, at_ms=snapshot.at_ms)
         for at, seed in enumerate(seeds):

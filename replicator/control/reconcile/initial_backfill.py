@@ -1,7 +1,7 @@
 """Which topics begin with a bulk copy of their history: looked up once, when a topic is first taken.
 
-The decision is written in the transaction that makes the topic ``active``, so that no lane is ever
-told to copy what Spark is to copy.
+The decision is written in the transaction that makes the topic ``active``, so that no lane
+ever copies what Spark is to copy.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from replicator.topology.plan import ClusterPlan
 from replicator.wire.log_dirs import sizes_on_disk
 
 CONTROLLER = "controller"
-"""``by`` of a seed that no operator asked for: workers see to it by themselves."""
+"""``by`` of a backfill that no operator asked for: workers run it by themselves."""
 
 
 def initial_backfill_topics(
@@ -27,7 +27,7 @@ def initial_backfill_topics(
 ) -> dict[TopicPartition, int]:
     """Bytes on disk of partitions with records, of topics that ``may_begin_with_backfill``.
 
-    0 where brokers do not tell sizes.
+    0 where brokers do not report sizes.
 
     Raises:
         ClusterError: the source does not answer.
@@ -61,7 +61,7 @@ def may_begin_with_backfill(one: SelectedTopic, control: ControlState) -> bool:
 def initial_backfill_records(
     one: SelectedTopic, record: TopicRecord, histories: Mapping[TopicPartition, int], *, at_ms: int
 ) -> tuple[BackfillRecord, ...]:
-    """The seeds to write with a topic's first active record; none when lanes are to copy it."""
+    """The backfill records to write with a topic's first active record; none when lanes are to copy it."""
     bulk = one.flow.policy.bulk_sync
     held = {key: size for key, size in histories.items() if key[0] == one.topic}
     whole = sum(held.values())

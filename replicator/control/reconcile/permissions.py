@@ -1,4 +1,4 @@
-"""Rights that replication needs and the principal lacks, told before the first record is copied.
+"""Rights that replication needs and our user lacks, reported before the first record is copied.
 
 Brokers say what our user may do with each topic. Where nothing is said (old brokers, no right to
 describe) nothing is concluded.

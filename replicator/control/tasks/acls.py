@@ -1,4 +1,4 @@
-"""Duty: rights on the pair's source, carried over to the target every minute."""
+"""Periodic task: rights on the pair's source, carried over to the target every minute."""
 
 from replicator.control.tasks.acl_sync import AclSync, acls_wanted
 from replicator.control.tasks.task import TaskContext
@@ -9,7 +9,7 @@ INTERVAL_SECONDS = 60.0
 
 
 class AclTask:
-    """See ``replicator.control.tasks.task.Duty``."""
+    """A periodic task, see ``task.PeriodicTask``."""
 
     name = "ACLs"
     interval_seconds = INTERVAL_SECONDS
@@ -20,16 +20,16 @@ class AclTask:
         self._target = ClusterAdmin(context.pair.target, client_id=client_id)
         self._sync = AclSync(context.plan, context.pair, source=self._source, target=self._target)
 
-    async def turn(self) -> tuple[Problem, ...]:
-        """Adds what the target lacks; what it refuses is a problem."""
+    async def run(self) -> tuple[Problem, ...]:
+        """Adds the rights that the target lacks; each one it refuses is a problem."""
         return await self._sync.run_once()
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes its connections."""
         self._source.close()
         self._target.close()
 
 
 def acl_task(context: TaskContext) -> AclTask | None:
-    """The duty, or None where no link of the pair wants it."""
+    """The task, or None where no link of the pair wants it."""
     return AclTask(context) if acls_wanted(context.pair) else None

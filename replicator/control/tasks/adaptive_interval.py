@@ -5,7 +5,7 @@ class AdaptiveInterval:
     """Looks that come ever less often while nothing moves, and at the first pace once something does.
 
     The pause doubles with every quiet look, up to ``slowest_seconds``. A caller asks ``due`` at its own
-    pace, so half a turn is allowed for: a look that is due a moment after a turn is taken in that turn.
+    pace, so a look that is due within half of that pace counts as due.
     """
 
     def __init__(self, *, pace_seconds: float, slowest_seconds: float) -> None:

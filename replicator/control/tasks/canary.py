@@ -1,7 +1,7 @@
-"""Duty: one small record per link, now and then, sent through the link's own lanes and timed.
+"""Periodic task: one small record per link, now and then, sent through the link's own lanes and timed.
 
 One goes each second while there is reason to look: a controller is new, links began or ceased to
-copy, or a canary was late. Where all is well they are further apart, as most links are idle most of
+copy, or a canary was late. Where nothing is wrong they are further apart, as most links are idle most of
 the time and a canary is then all they do.
 
 Its topic is copied like any other, so the time says what a record of the flow takes now, throttles
@@ -36,7 +36,7 @@ WATCHED_SECONDS = 30.0
 """How long canaries go each second after something that is worth it."""
 SLOW_SECONDS = 1.0
 LISTEN_SECONDS = 0.9
-"""How long a turn waits for its canaries; one that comes later is timed by a later turn."""
+"""How long a run waits for its canaries; one that comes later is timed by a later run."""
 LOST_SECONDS = 30.0
 CONFIGS = (
     ("cleanup.policy", "delete"),
@@ -57,7 +57,7 @@ class _Canary:
 
 
 class CanaryTask:
-    """See ``replicator.control.tasks.task.Duty``."""
+    """A periodic task, see ``task.PeriodicTask``."""
 
     name = "canary"
     interval_seconds = INTERVAL_SECONDS
@@ -65,7 +65,7 @@ class CanaryTask:
     def __init__(self, context: TaskContext, topics: Mapping[str, FlowPlan]) -> None:
         client_id = f"{context.client_id}-canary"
         pair = context.pair
-        self._desk = context
+        self._context = context
         self._source = ClusterAdmin(pair.source, client_id=client_id)
         self._target = ClusterAdmin(pair.target, client_id=client_id)
         self._closing = threading.Event()
@@ -85,7 +85,7 @@ class CanaryTask:
         self._created = False
         self._busy = threading.Lock()
 
-    async def turn(self) -> tuple[Problem, ...]:
+    async def run(self) -> tuple[Problem, ...]:
         """Sends one canary per link where one is due, and times those that arrive."""
         if not self._due():
             return ()
@@ -93,12 +93,12 @@ class CanaryTask:
             await finished(self._turn)
         except ReplicatorError as error:
             # Not about a cluster: whether one can be worked with, others say.
-            error.subject = self._desk.pair.id
+            error.subject = self._context.pair.id
             raise
         return ()
 
     def close(self) -> None:
-        """Gives connections back, once the turn that runs has noticed."""
+        """Closes its connections once the present run has ended."""
         self._closing.set()
         with self._busy:
             self._line.close()
@@ -106,7 +106,7 @@ class CanaryTask:
             self._target.close()
 
     def _due(self) -> bool:
-        now = self._desk.clock.monotonic()
+        now = self._context.clock.monotonic()
         return (
             now < self._watched_until
             or now - self._sent_at >= CALM_INTERVAL_SECONDS - INTERVAL_SECONDS / 2
@@ -114,14 +114,14 @@ class CanaryTask:
         )
 
     def _watch(self) -> None:
-        self._watched_until = self._desk.clock.monotonic() + WATCHED_SECONDS
+        self._watched_until = self._context.clock.monotonic() + WATCHED_SECONDS
 
     def _turn(self) -> None:
         with self._busy:
             if self._closing.is_set():
                 return
             self._create()
-            control = self._desk.control()
+            control = self._context.control()
             moving = [one for one in self._canaries.values() if self._moves(one.flow, control)]
             for one in self._canaries.values():
                 if one not in moving:
@@ -149,7 +149,7 @@ class CanaryTask:
 
     def _moves(self, flow: FlowPlan, control: ControlState) -> bool:
         """Whether records of the canary's topic are copied now, as far as anybody decided."""
-        topic = canary_topic(self._desk.plan.topology, flow.source, flow.target, flow.link)
+        topic = canary_topic(self._context.plan.topology, flow.source, flow.target, flow.link)
         record = control.topic(flow.source, flow.link, topic)
         layout = control.layout(flow.source)
         return (
@@ -162,11 +162,11 @@ class CanaryTask:
 
     def _send(self, canaries: list[_Canary]) -> None:
         self._number += 1
-        self._sent_at = self._desk.clock.monotonic()
-        at_ms = round(self._desk.clock.now() * 1000)
+        self._sent_at = self._context.clock.monotonic()
+        at_ms = round(self._context.clock.now() * 1000)
         for one in canaries:
             body = {"v": 1, "link": one.flow.link, "run": self._run, "n": self._number}
-            one.sent[self._number] = self._desk.clock.monotonic()
+            one.sent[self._number] = self._context.clock.monotonic()
             self._line.send(one.topic, json.dumps({**body, "atMs": at_ms}).encode())
         try:
             self._line.flush()
@@ -178,10 +178,10 @@ class CanaryTask:
                 self._canaries[topic].sent.pop(self._number, None)
 
     def _listen(self) -> None:
-        """Until every canary on its way has come, or the turn is over."""
-        until = self._desk.clock.monotonic() + LISTEN_SECONDS
+        """Until every canary on its way has come, or the time of the run is over."""
+        until = self._context.clock.monotonic() + LISTEN_SECONDS
         while any(one.sent for one in self._canaries.values()) and not self._closing.is_set():
-            left = until - self._desk.clock.monotonic()
+            left = until - self._context.clock.monotonic()
             if left <= 0:
                 return
             for topic, value in self._line.listen(min(left, 0.1)):
@@ -191,7 +191,7 @@ class CanaryTask:
         sent = one.sent.pop(self._number_of(value), None)
         if sent is None:
             return  # of an earlier controller, or given up
-        seconds = max(0.0, self._desk.clock.monotonic() - sent)
+        seconds = max(0.0, self._context.clock.monotonic() - sent)
         if seconds > SLOW_SECONDS:
             self._watch()
         figures = one.figures
@@ -200,7 +200,7 @@ class CanaryTask:
         figures.canary_buckets = buckets
         figures.canary_sum_seconds += seconds
         figures.canary_last_seconds = seconds
-        figures.canary_at_ms = round(self._desk.clock.now() * 1000)
+        figures.canary_at_ms = round(self._context.clock.now() * 1000)
 
     def _number_of(self, value: bytes) -> int:
         """Which canary of this run it is; -1 for any other record."""
@@ -211,7 +211,7 @@ class CanaryTask:
             return -1
 
     def _expire(self) -> None:
-        oldest = self._desk.clock.monotonic() - LOST_SECONDS
+        oldest = self._context.clock.monotonic() - LOST_SECONDS
         for one in self._canaries.values():
             late = [number for number, at in one.sent.items() if at < oldest]
             for number in late:
@@ -220,7 +220,7 @@ class CanaryTask:
 
 
 def canary_task(context: TaskContext) -> CanaryTask | None:
-    """The duty; links go without whose figures nobody reads, or whose topic had no legal name."""
+    """The task; links without metrics, or whose canary topic would have no legal name, have none."""
     topics = {
         canary_topic(context.plan.topology, flow.source, flow.target, flow.link): flow
         for flow in context.pair.flows

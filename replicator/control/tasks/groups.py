@@ -1,4 +1,4 @@
-"""Duty: group positions of the pair's source, carried over to the target every few seconds."""
+"""Periodic task: group positions of the pair's source, carried over to the target every few seconds."""
 
 from replicator.control.tasks.task import TaskContext
 from replicator.offsets.group_report import SyncReport
@@ -12,13 +12,13 @@ EMPTY_SECONDS = 60.0
 
 
 class GroupSyncTask:
-    """See ``replicator.control.tasks.task.Duty``."""
+    """A periodic task, see ``task.PeriodicTask``."""
 
     name = "group positions"
 
     def __init__(self, context: TaskContext, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds
-        self._desk = context
+        self._context = context
         self._translator = Translator(
             context.plan,
             client_id=f"{context.client_id}-groups",
@@ -30,11 +30,11 @@ class GroupSyncTask:
         )
         self._empty_since = float("-inf")
 
-    async def turn(self) -> tuple[Problem, ...]:
+    async def run(self) -> tuple[Problem, ...]:
         """One round over all groups; what could not be carried over is a problem each."""
         report = await self._sync.run_once()
         if self._is_news(report):
-            await self._desk.store([report.encode()])
+            await self._context.store([report.encode()])
         self._count(report)
         return tuple(
             Problem(
@@ -47,21 +47,23 @@ class GroupSyncTask:
         )
 
     def _is_news(self, report: SyncReport) -> bool:
-        """A round over no group tells nothing that the one before did not."""
-        now = self._desk.clock.monotonic()
+        """A round over no group reports nothing that the one before did not."""
+        now = self._context.clock.monotonic()
         if not report.groups and now - self._empty_since < EMPTY_SECONDS:
             return False
         self._empty_since = float("-inf") if report.groups else now
         return True
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes its connections."""
         self._translator.close()
 
     def _count(self, report: SyncReport) -> None:
-        syncing = {flow.link for flow in self._desk.pair.flows if flow.policy.sync_groups.enabled}
+        syncing = {
+            flow.link for flow in self._context.pair.flows if flow.policy.sync_groups.enabled
+        }
         for link in syncing:
-            figures = self._desk.figures[link]
+            figures = self._context.figures[link]
             figures.groups_synced_at_ms = report.at_ms
             for group in report.groups:
                 if group.link == link:
@@ -71,7 +73,7 @@ class GroupSyncTask:
 
 
 def group_sync_task(context: TaskContext) -> GroupSyncTask | None:
-    """The duty, or None where no link of the pair wants it."""
+    """The task, or None where no link of the pair wants it."""
     intervals = [_interval(flow) for flow in context.pair.flows if flow.policy.sync_groups.enabled]
     return GroupSyncTask(context, min(intervals)) if intervals else None
 

@@ -1,4 +1,4 @@
-"""Duty: how far the source had come when it last answered, kept on the target for a failover.
+"""Periodic task: how far the source had come when it last answered, kept on the target for a failover.
 
 When the source is lost, this is the last that is known of it: what a failover loses is stated from it.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 2.0
 QUIET_SECONDS = 10.0
-"""A source on which nothing moves is looked at ever less often, and told about at least this often."""
+"""A source on which nothing moves is looked at ever less often, and written about at least this often."""
 
 ANSWER_SECONDS = 5.0
 
@@ -29,40 +29,40 @@ LEAST_PACE = 0.01
 
 
 class LastContactTask:
-    """See ``replicator.control.tasks.task.Duty``."""
+    """A periodic task, see ``task.PeriodicTask``."""
 
     name = "last contact"
     interval_seconds = INTERVAL_SECONDS
 
     def __init__(self, context: TaskContext, flows: tuple[FlowPlan, ...]) -> None:
-        self._desk = context
+        self._context = context
         self._flows = flows
         self._last: dict[str, ContactRecord] = {}
         self._ends: dict[str, LogEnds] = {}
-        self._easing = AdaptiveInterval(
+        self._interval = AdaptiveInterval(
             pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS
         )
 
-    async def turn(self) -> tuple[Problem, ...]:
+    async def run(self) -> tuple[Problem, ...]:
         """Looks at the ends of every topic and writes them down where anything moved."""
-        now = self._desk.clock.monotonic()
-        if not self._easing.due(now):
+        now = self._context.clock.monotonic()
+        if not self._interval.due(now):
             return ()
         records, quiet = await finished(self._look)
-        self._easing.looked(now, quiet=quiet)
+        self._interval.looked(now, quiet=quiet)
         if records:
-            await self._desk.store([record.encode() for record in records])
+            await self._context.store([record.encode() for record in records])
             self._last.update({record.link: record for record in records})
         return ()
 
     def close(self) -> None:
-        """Gives its connections back."""
+        """Closes its connections."""
         for ends in self._ends.values():
             ends.close()
 
     def _look(self) -> tuple[list[ContactRecord], bool]:
         """What is to be noted, and whether nothing moved."""
-        context, control = self._desk, self._desk.control()
+        context, control = self._context, self._context.control()
         found: list[ContactRecord] = []
         quiet = True
         for flow in self._flows:
@@ -90,8 +90,8 @@ class LastContactTask:
         from replicator.wire.log_ends import LogEnds  # slow to import, needed where lane 0 is
 
         if flow.link not in self._ends:
-            client_id = f"{self._desk.client_id}-contact"
-            self._ends[flow.link] = LogEnds(self._desk.pair.source, client_id=client_id)
+            client_id = f"{self._context.client_id}-contact"
+            self._ends[flow.link] = LogEnds(self._context.pair.source, client_id=client_id)
         return self._ends[flow.link]
 
 
@@ -136,5 +136,5 @@ def _sizes(control: ControlState, flow: FlowPlan) -> dict[str, int]:
 
 
 def last_contact_task(context: TaskContext) -> LastContactTask:
-    """The duty, for every pair: any link may lose a side."""
+    """The task, for every pair: any link may lose a side."""
     return LastContactTask(context, context.pair.flows)

@@ -1,4 +1,4 @@
-"""Duty: MirrorMaker 2's heartbeats of a pair, once a second."""
+"""Periodic task: MirrorMaker 2's heartbeats of a pair, once a second."""
 
 from replicator.blocking import finished
 from replicator.control.tasks.task import TaskContext
@@ -10,7 +10,7 @@ BEAT_SECONDS = 1.0
 
 
 class Mm2HeartbeatTask:
-    """See ``replicator.control.tasks.task.Duty``."""
+    """A periodic task, see ``task.PeriodicTask``."""
 
     name = "MirrorMaker 2 heartbeats"
     interval_seconds = BEAT_SECONDS
@@ -31,13 +31,13 @@ class Mm2HeartbeatTask:
             clock=context.clock,
         )
 
-    async def turn(self) -> tuple[Problem, ...]:
-        """One beat; there is nothing to tell of it."""
+    async def run(self) -> tuple[Problem, ...]:
+        """Sends one heartbeat; there is nothing to report."""
         await finished(self._heartbeats.turn)
         return ()
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes its connections."""
         self._heartbeats.close()
 
 
@@ -47,5 +47,5 @@ def speaks_mm2(pair: PairPlan) -> bool:
 
 
 def mm2_heartbeat_task(context: TaskContext) -> Mm2HeartbeatTask | None:
-    """The duty, or None where no link of the pair wants it."""
+    """The task, or None where no link of the pair wants it."""
     return Mm2HeartbeatTask(context) if speaks_mm2(context.pair) else None

@@ -1,4 +1,4 @@
-"""Duty: MirrorMaker 2's checkpoints and offset syncs, for clients that know its topics.
+"""Periodic task: MirrorMaker 2's checkpoints and offset syncs, for clients that know its topics.
 
 Checkpoints are our own translations in MirrorMaker 2's bytes. They are written for every group the
 links select, whether its positions are carried over (`sync.groups`) or not: that is how
@@ -30,13 +30,13 @@ from replicator.topology.plan import FlowPlan, PairPlan
 
 
 class Mm2OffsetsTask:
-    """See ``replicator.control.tasks.task.Duty``."""
+    """A periodic task, see ``task.PeriodicTask``."""
 
     name = "MirrorMaker 2 checkpoints"
 
     def __init__(self, context: TaskContext, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds
-        self._desk = context
+        self._context = context
         self._pair = _for_clients(context.pair)
         client_id = f"{context.client_id}-mm2"
         self._client_id = client_id
@@ -61,7 +61,7 @@ class Mm2OffsetsTask:
         self._synced: dict[bytes, OffsetSync] = {}
         self._ready = False
 
-    async def turn(self) -> tuple[Problem, ...]:
+    async def run(self) -> tuple[Problem, ...]:
         """One survey of all groups, and what is new in it and in the index."""
         try:
             report = await self._write_all()
@@ -80,7 +80,7 @@ class Mm2OffsetsTask:
         )
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes its connections."""
         self._checkpoints.close()
         self._syncs.close()
         self._translator.close()
@@ -96,7 +96,7 @@ class Mm2OffsetsTask:
 
     def _prepare(self) -> None:
         """Makes the topics, and reads which offset syncs are there already."""
-        source, target = self._desk.pair.source, self._desk.pair.target
+        source, target = self._context.pair.source, self._context.pair.target
         ensure_mm2_topic(self._translator.admin(target), self._checkpoints.topic)
         ensure_mm2_topic(self._translator.admin(source), self._syncs.topic)
         stored = read_compacted(source, self._syncs.topic, client_id=self._client_id)
@@ -113,12 +113,12 @@ class Mm2OffsetsTask:
         self._written.update((one.key(), one) for one in due)
 
     def _write_syncs(self) -> None:
-        source, target = self._desk.pair.source, self._desk.pair.target
+        source, target = self._context.pair.source, self._context.pair.target
         counts = self._translator.admin(source).topic_partitions()
-        aliases = [cluster.alias for cluster in self._desk.plan.clusters]
+        aliases = [cluster.alias for cluster in self._context.plan.clusters]
         stored = self._translator.stored(source, target)
         due: list[OffsetSync] = []
-        for one in selected_topics(self._desk.pair, counts, aliases):
+        for one in selected_topics(self._context.pair, counts, aliases):
             if one.problem is not None or not one.flow.policy.mm2_compatibility:
                 continue
             if is_internal_topic(one.topic):
@@ -155,7 +155,7 @@ def syncs_of(stored: StoredPartitions, topic: str, partition: int) -> list[Offse
 
 
 def mm2_offsets_task(context: TaskContext) -> Mm2OffsetsTask | None:
-    """The duty, or None where no link of the pair wants it."""
+    """The task, or None where no link of the pair wants it."""
     flows = _for_clients(context.pair).flows
     if not flows:
         return None

@@ -1,4 +1,4 @@
-"""Which duties a pair's controller has, by what its links ask for."""
+"""Which periodic tasks a pair's controller runs, by what its links ask for."""
 
 from replicator.control.tasks.acls import acl_task
 from replicator.control.tasks.canary import canary_task
@@ -21,6 +21,6 @@ _BUILDERS = (
 
 
 def tasks_of(context: TaskContext) -> tuple[PeriodicTask, ...]:
-    """The duties of one pair, opened; whoever runs them closes them."""
+    """The tasks of one pair, opened; the caller closes them."""
     built = (build(context) for build in _BUILDERS)
     return tuple(task for task in built if task is not None)

@@ -1,8 +1,8 @@
-"""Duty: whether somebody writes on the passive side of a link besides its copies.
+"""Periodic task: whether somebody writes on the passive side of a link besides its copies.
 
 Looks at the newest records of target partitions that grew: a copy names its source among its hops, a
 record that does not was written there by somebody else. A few records of a few partitions are read
-each turn, in turn, so a writer that goes on is found within some turns, at next to no cost.
+each run, one after the other, so a writer that goes on is found within some runs, at next to no cost.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
-PARTITIONS_A_TURN = 4
+PARTITIONS_A_RUN = 4
 RECORDS_A_LOOK = 3
 QUIET_SECONDS = 15.0
 """A target on which nothing moves is looked at ever less often, down to this."""
@@ -52,13 +52,13 @@ class Foreign:
 
 
 class SplitBrainTask:
-    """See ``replicator.control.tasks.task.Duty``."""
+    """A periodic task, see ``task.PeriodicTask``."""
 
     name = "writes on the passive side"
     interval_seconds = INTERVAL_SECONDS
 
     def __init__(self, context: TaskContext, flows: tuple[FlowPlan, ...]) -> None:
-        self._desk = context
+        self._context = context
         self._arrivals = context.plan.arrivals(context.pair.target.alias)
         self._flows = {str(flow.link): flow for flow in flows}
         client_id = f"{context.client_id}-split-brain"
@@ -66,7 +66,7 @@ class SplitBrainTask:
             context.pair.source, client_id=client_id, timeout_seconds=ANSWER_SECONDS
         )
         self._probe = PartitionProbe(context.pair.target, client_id=client_id, clock=context.clock)
-        self._easing = AdaptiveInterval(
+        self._interval = AdaptiveInterval(
             pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS
         )
         self._asking: LogEnds | None = None
@@ -74,20 +74,20 @@ class SplitBrainTask:
         self._waiting: dict[TopicPartition, int] = {}
         self._found: dict[TopicPartition, Foreign] = {}
 
-    async def turn(self) -> tuple[Problem, ...]:
+    async def run(self) -> tuple[Problem, ...]:
         """Looks at some partitions that grew; what was found lately is a problem each."""
         return await finished(self._look)
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes its connections."""
         if self._asking is not None:
             self._asking.close()
         self._probe.close()
         self._source.close()
 
     def _look(self) -> tuple[Problem, ...]:
-        context, now = self._desk, self._desk.clock.monotonic()
-        if not self._easing.due(now):
+        context, now = self._context, self._context.clock.monotonic()
+        if not self._interval.due(now):
             return self._problems()
         topics = {
             record.target: record
@@ -99,13 +99,13 @@ class SplitBrainTask:
         keys = [(n, i) for n, record in topics.items() for i in range(record.target_partitions)]
         ends = self._log_ends().read(keys, timeout_seconds=ANSWER_SECONDS)
         quiet = bool(keys) and ends == self._ends and not self._waiting
-        self._easing.looked(now, quiet=quiet)
+        self._interval.looked(now, quiet=quiet)
         for key, end in ends.items():
             before = self._ends.get(key)
             if before is not None and end > before:
                 self._waiting.setdefault(key, before)
         self._ends = ends
-        for key in list(self._waiting)[:PARTITIONS_A_TURN]:
+        for key in list(self._waiting)[:PARTITIONS_A_RUN]:
             since = self._waiting.pop(key)
             record = topics.get(key[0])
             if record is None:
@@ -122,8 +122,8 @@ class SplitBrainTask:
         if self._asking is None:
             from replicator.wire.log_ends import LogEnds  # slow to import, needed where lane 0 is
 
-            client_id = f"{self._desk.client_id}-split-brain"
-            self._asking = LogEnds(self._desk.pair.target, client_id=client_id)
+            client_id = f"{self._context.client_id}-split-brain"
+            self._asking = LogEnds(self._context.pair.target, client_id=client_id)
         return self._asking
 
     def _foreign(self, key: TopicPartition, since: int, end: int, limit: int) -> int | None:
@@ -134,7 +134,7 @@ class SplitBrainTask:
             if message is None:
                 return None
             offset = message.offset() or 0
-            if not _is_copy(message, self._desk.pair.source.alias, limit, self._arrivals):
+            if not _is_copy(message, self._context.pair.source.alias, limit, self._arrivals):
                 return offset
             at = offset + 1
         return None
@@ -143,7 +143,7 @@ class SplitBrainTask:
         if not self._found:
             return ()
         ends = self._source_ends()
-        source, target = self._desk.pair.source.alias, self._desk.pair.target.alias
+        source, target = self._context.pair.source.alias, self._context.pair.target.alias
         return tuple(
             Problem(
                 "SPLIT_BRAIN",
@@ -157,7 +157,7 @@ class SplitBrainTask:
         )
 
     def _source_ends(self) -> Mapping[TopicPartition, int]:
-        """The other position of the alarm, where it can be told: the alarm itself waits for nobody."""
+        """Where the source logs end, for the alarm; empty where the source does not answer."""
         keys = [(one.source_topic, one.partition) for one in self._found.values()]
         try:
             return self._source.known_offsets(keys, "latest")
@@ -178,9 +178,9 @@ def _is_copy(message: Message, source: str, limit: int, arrivals: Arrivals) -> b
 
 
 def split_brain_task(context: TaskContext) -> SplitBrainTask | None:
-    """The duty, or None where no link of the pair has a passive side that nobody else writes to.
+    """The task, or None where no link of the pair has a passive side that nobody else writes to.
 
-    In a ring every side is the active one of the next link: there writers are where they belong.
+    In a ring every side is the active one of the next link: there its writers belong.
     """
     links = {link.name for link in context.plan.links if link.active is not None and link.standby}
     flows = tuple(

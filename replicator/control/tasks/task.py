@@ -1,7 +1,7 @@
-"""Duties: what the controller of a pair does beside topics and lanes, each at its own pace.
+"""Periodic tasks: what the controller of a pair does beside topics and lanes, each at its own pace.
 
-A duty is one file with one class. It runs only where lane 0 is owned, keeps nothing that must outlive
-it but what it stores, and may be repeated or interrupted at any time. One that fails is a problem of
+A task is one file with one class. It runs only in the worker that owns lane 0, keeps nothing that must
+outlive it but what it stores, and may be repeated or interrupted at any time. One that fails is a problem of
 the pair and is tried again; it never holds up another, nor the controller's rounds.
 """
 
@@ -34,10 +34,10 @@ LOGGER = structlog.get_logger("replicator.control")
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What every duty may use.
+    """What every task may use.
 
     Attributes:
-        client_id: to be extended with the duty's name.
+        client_id: to be extended with the task's name.
         store: writes entries to the target's control topic as the controller; raises FencedError
             when another controller took over.
         control: what the target's control topic said a moment ago.
@@ -57,79 +57,79 @@ class TaskContext:
 
 
 class PeriodicTask(Protocol):
-    """One periodic duty; all calls come from the controller's event loop."""
+    """One periodic task; all calls come from the controller's event loop."""
 
     name: str
     interval_seconds: float
 
-    async def turn(self) -> tuple[Problem, ...]:
+    async def run(self) -> tuple[Problem, ...]:
         """Does its work once and returns what is wrong for people to see.
 
-        Blocking calls go through ``replicator.blocking.finished``: a cancelled turn must not be
+        Blocking calls go through ``replicator.blocking.finished``: a cancelled run must not be
         closed under them.
 
         Raises:
-            ReplicatorError: the whole turn failed; it is tried again with back-off.
+            ReplicatorError: the whole run failed; it is tried again with back-off.
         """
         ...
 
     def close(self) -> None:
-        """Gives connections back."""
+        """Closes its connections."""
         ...
 
 
 class TaskRunner:
-    """Turns of one duty until cancelled.
+    """Runs one task again and again until cancelled.
 
     Attributes:
-        problems: what the last turn found, or why it failed.
+        problems: what the last run found, or why it failed.
     """
 
     def __init__(self, task: PeriodicTask, *, flow: str, clock: Clock) -> None:
         self.problems: tuple[Problem, ...] = ()
-        self._duty = task
+        self._task = task
         self._flow = flow
         self._clock = clock
 
     async def run(self) -> None:
-        """Turns at the duty's pace; an overrun starts the next turn at once, never two at a time."""
+        """Runs at the task's pace; after an overrun the next run starts at once, never two at a time."""
         failures = 0
         try:
             while True:
                 began = self._clock.monotonic()
                 try:
-                    self.problems = await self._duty.turn()
+                    self.problems = await self._task.run()
                     failures = 0
                 except FencedError:
-                    pass  # another controller has the duty now; this one is about to be told
+                    pass  # another controller runs the task now; this one is about to be stopped
                 except ReplicatorError as error:
                     failures += 1
                     self._failed(error)
                 except Exception as error:
                     failures += 1
                     LOGGER.exception(
-                        "duty failed unexpectedly", flow=self._flow, task=self._duty.name
+                        "task failed unexpectedly", flow=self._flow, task=self._task.name
                     )
-                    self._failed(ReplicatorError(f"{self._duty.name}: unexpected: {error!r}"))
-                pause = interval = self._duty.interval_seconds
+                    self._failed(ReplicatorError(f"{self._task.name}: unexpected: {error!r}"))
+                pause = interval = self._task.interval_seconds
                 if failures:
                     backoff = Backoff(2 * interval, max(interval, RETRY_SECONDS))
                     pause = backoff.seconds(failures, random.random)
                 await asyncio.sleep(max(0.0, began + pause - self._clock.monotonic()))
         finally:
-            self._duty.close()
+            self._task.close()
 
     def _failed(self, error: ReplicatorError) -> None:
-        # Whether a cluster can be reached decides on readiness; a duty that lacks a right does not.
+        # Whether a cluster can be reached decides on readiness; a task that lacks a right does not.
         about = error.subject if isinstance(error, UnreachableError) else ""
         problem = Problem(
             error.code,
             about or self._flow,
-            f"{self._duty.name}: {error.message}",
+            f"{self._task.name}: {error.message}",
             error.remedy or "It is tried again by itself.",
         )
         if (problem,) != self.problems:
             LOGGER.warning(
-                "duty failed", flow=self._flow, task=self._duty.name, error=error.paragraph()
+                "task failed", flow=self._flow, task=self._task.name, error=error.paragraph()
             )
         self.problems = (problem,)

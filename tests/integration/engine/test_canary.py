@@ -117,12 +117,12 @@ def uncopied(tmp_path, unique, east, west):
         )  # fmt: skip
 
         name = canary_topic(unique, "east", "west", "dr")
-        asyncio.run(task.turn())  # makes the topic
+        asyncio.run(task.run())  # makes the topic
 
         def sends():
             """One turn; whether it sent a canary."""
             before = end(east, name)
-            asyncio.run(task.turn())
+            asyncio.run(task.run())
             return end(east, name) > before
 
         def active():

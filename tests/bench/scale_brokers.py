@@ -1,0 +1,107 @@
+"""A pair of real brokers with many topics: a first apply, rounds that find nothing, and one status."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+from confluent_kafka.admin import NewTopic
+
+from replicator.clock import SystemClock
+from replicator.control.controller.bootstrap import bootstrap_pair
+from replicator.control.controller.controller import PairController
+from replicator.control.status.collect import collect_status
+from replicator.kafka.admin import ClusterAdmin
+from replicator.policy.values import LinkPolicy, Selection
+from replicator.testing import LocalCluster, start_all
+from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
+
+BROKER_TOPICS, PARTITIONS, ROUNDS = 1_000, 4, 10
+_TICK_SECONDS = 0.001
+
+
+class Watch:
+    """Notes how long the event loop was held up at most."""
+
+    def __init__(self) -> None:
+        self.worst_seconds = 0.0
+
+    async def run(self) -> None:
+        """Ticks until cancelled."""
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(_TICK_SECONDS)
+            held = time.perf_counter() - began - _TICK_SECONDS
+            self.worst_seconds = max(self.worst_seconds, held)
+
+
+def measured_on_brokers(topics: int) -> dict[str, float]:
+    """Milliseconds of each step."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    source, target = LocalCluster("east"), LocalCluster("west")
+    start_all([source, target])
+    try:
+        wanted = [NewTopic(f"topic-{number:05d}", PARTITIONS, 1) for number in range(topics)]
+        for at in range(0, topics, 100):
+            for made in source.admin().create_topics(wanted[at : at + 100]).values():
+                made.result(60)
+        return asyncio.run(_measured(_plan(source, target)))
+    finally:
+        source.stop()
+        target.stop()
+
+
+def _plan(source: LocalCluster, target: LocalCluster) -> Plan:
+    flow = FlowPlan(
+        "one", "east", "west", LinkPolicy(Selection(("topic-*",)), Selection()), ("west",)
+    )
+    clusters = tuple(
+        ClusterPlan(one.name, tuple(one.bootstrap_servers)) for one in (source, target)
+    )
+    link = LinkPlan("one", "active-passive", ("east", "west"), "east", None, (flow,))
+    return Plan("scale", clusters, (link,), "hash")
+
+
+async def _measured(plan: Plan) -> dict[str, float]:
+    (pair,) = plan.pairs
+    steps: dict[str, float] = {}
+    loop = Watch()
+    ticking = asyncio.create_task(loop.run())
+
+    @contextmanager
+    def timed(step: str, times: int = 1) -> Iterator[None]:
+        loop.worst_seconds = 0.0
+        began, used = time.perf_counter(), time.process_time()
+        yield
+        steps[step] = (time.perf_counter() - began) / times * 1000
+        steps[f"{step}: CPU of this process"] = (time.process_time() - used) / times * 1000
+        steps[f"{step}: event loop held up at most"] = loop.worst_seconds * 1000
+
+    with (
+        ClusterAdmin(pair.source, client_id="scale") as east,
+        ClusterAdmin(pair.target, client_id="scale") as west,
+    ):
+        admins = {"source_admin": east, "target_admin": west}
+        await asyncio.to_thread(
+            bootstrap_pair,
+            plan=plan, pair=pair, clock=SystemClock(), client_id="scale", **admins,
+        )  # fmt: skip
+        controller = PairController(pair, plan, clock=SystemClock(), client_id="scale", **admins)
+        try:
+            with timed("first apply"):
+                done = await controller.run_once(all_settings=True)
+            while done.actions:
+                done = await controller.run_once()
+            for _ in range(5):
+                await controller.run_once()
+            with timed("a round that finds nothing", ROUNDS):
+                for _ in range(ROUNDS):
+                    assert not (await controller.run_once()).actions
+        finally:
+            controller.close()
+    with timed("one status"):
+        await asyncio.to_thread(collect_status, plan)
+    ticking.cancel()
+    return steps
