@@ -93,14 +93,19 @@ class GroupSync:
         if works:
             partitions = await self._call(source.topic_partitions)
             linked = {work.flow.link: work.flow for work in works}
-            ways = {link: self._ways_of(flow, partitions) for link, flow in linked.items()}
+            ways = {
+                link: await self._call(self._ways_of, flow, partitions)
+                for link, flow in linked.items()
+            }
             names = {work.group for work in works}
             described = await self._call(target.describe_groups, sorted(names))
             for work in works:
                 work.description = described.get(work.group)
                 await self._read(work, ways[work.flow.link])
         needed = [path for work in works for path in work.ways.values()]
-        backs = [back for one in needed if (back := self._back(one)) is not None]
+        backs = await self._call(
+            lambda: [back for one in needed if (back := self._back(one)) is not None]
+        )
         if needed:
             await self._call(self._translator.refresh, [*needed, *backs])
         outcomes = [await self._sync(work, commit=commit) for work in works]

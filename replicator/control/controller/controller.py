@@ -31,7 +31,7 @@ from replicator.control.reconcile.actions import (
 )
 from replicator.control.reconcile.decide import Decision, Reconciler
 from replicator.control.reconcile.topic_selection import TopicSelector
-from replicator.control.store.base import Record
+from replicator.control.store.base import Record, Storable
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.follower import ControlLog, WholeControl
 from replicator.control.store.records import ProblemRecord, problem_part
@@ -154,7 +154,7 @@ class PairController:
             await self._rest(pause)
             self._wake.clear()
 
-    async def store(self, entries: Sequence[tuple[bytes, bytes | None]]) -> None:
+    async def store(self, records: Sequence[Storable]) -> None:
         """Writes records of periodic tasks into the control topic, as the controller.
 
         It never opens the producer: only a round does, which reads the control topic afterwards.
@@ -168,8 +168,10 @@ class PairController:
             raise UnreachableError(
                 "the controller has not begun its round yet", subject=self.pair.id
             )
-        placed = [Placed(self._control_topic, 0, key, value) for key, value in entries]
-        await self._alone(writer.write, placed)
+        await self._alone(self._store, writer, records)
+
+    def _store(self, writer: ControllerWriter, records: Sequence[Storable]) -> None:
+        writer.write([Placed(self._control_topic, 0, *record.encode()) for record in records])
 
     async def _alone(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         """Runs a write to its end while no other one runs."""
@@ -186,8 +188,7 @@ class PairController:
         writer = await self._controller_writer()
         control = await finished(self._read_control)
         shares = await finished(self._keeper.shares, control)
-        placed = [Placed(self._control_topic, 0, *share.encode()) for share in shares]
-        await self._alone(writer.write, placed)
+        await self._alone(self._store, writer, shares)
         return shares
 
     async def run_once(self, *, all_settings: bool = False) -> RoundResult:
@@ -358,8 +359,7 @@ class PairController:
                         at_ms=at_ms,
                     )
                 )
-        placed = [Placed(self._control_topic, 0, *record.encode()) for record in records]
-        await self._alone(writer.write, placed)
+        await self._alone(self._store, writer, records)
 
     def _soon(self) -> None:
         """A created topic is not visible yet: look again in a moment, not at the next interval."""

@@ -3,7 +3,7 @@
 Wire names are camelCase; times are milliseconds since the epoch under the name ``at``.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -50,3 +50,11 @@ class Record(Part):
     def tombstone(self) -> tuple[bytes, bytes | None]:
         """Key and the absence of a value: nothing of this kind holds any more."""
         return self.key(), None
+
+
+class Storable(Protocol):
+    """What can be written into a control topic."""
+
+    def encode(self) -> tuple[bytes, bytes | None]:
+        """Key and value on the wire; no value ends what held under the key."""
+        ...

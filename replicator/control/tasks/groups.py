@@ -34,7 +34,7 @@ class GroupSyncTask:
         """One round over all groups; what could not be carried over is a problem each."""
         report = await self._sync.run_once()
         if self._is_news(report):
-            await self._context.store([report.encode()])
+            await self._context.store([report])
         self._count(report)
         return tuple(
             Problem(

@@ -51,7 +51,7 @@ class LastContactTask:
         records, quiet = await finished(self._look)
         self._interval.looked(now, quiet=quiet)
         if records:
-            await self._context.store([record.encode() for record in records])
+            await self._context.store(records)
             self._last.update({record.link: record for record in records})
         return ()
 

@@ -15,6 +15,7 @@ import structlog
 
 from replicator.backoff import Backoff
 from replicator.clock import Clock
+from replicator.control.store.base import Storable
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import LinkName
@@ -26,9 +27,6 @@ from replicator.topology.plan import PairPlan, Plan
 RETRY_SECONDS = 30.0
 """The longest pause of a task that fails, unless its own interval is longer."""
 
-Entry = tuple[bytes, bytes | None]
-"""Key and value of a record of the control topic; None takes it away."""
-
 LOGGER = structlog.get_logger("replicator.control")
 
 
@@ -38,7 +36,7 @@ class TaskContext:
 
     Attributes:
         client_id: to be extended with the task's name.
-        store: writes entries to the target's control topic as the controller; raises FencedError
+        store: writes records to the target's control topic as the controller; raises FencedError
             when another controller took over.
         control: what the target's control topic said a moment ago.
         figures: counters of each link of the pair, read by scrapes at any time.
@@ -50,7 +48,7 @@ class TaskContext:
     pair: PairPlan
     clock: Clock
     client_id: str
-    store: Callable[[Sequence[Entry]], Awaitable[None]]
+    store: Callable[[Sequence[Storable]], Awaitable[None]]
     control: Callable[[], ControlState]
     figures: Mapping[LinkName, TaskMetrics]
     admins: tuple[ClusterAdmin, ...] = ()
