@@ -23,7 +23,7 @@ _TICK_SECONDS = 0.001
 
 
 class Watch:
-    """Notes how long the event loop was held up at most."""
+    """Notes the longest step on the event loop, in CPU time of its thread: waiting does not count."""
 
     def __init__(self) -> None:
         self.worst_seconds = 0.0
@@ -31,9 +31,9 @@ class Watch:
     async def run(self) -> None:
         """Ticks until cancelled."""
         while True:
-            began = time.perf_counter()
+            began = time.thread_time()
             await asyncio.sleep(_TICK_SECONDS)
-            held = time.perf_counter() - began - _TICK_SECONDS
+            held = time.thread_time() - began
             self.worst_seconds = max(self.worst_seconds, held)
 
 
@@ -77,7 +77,7 @@ async def _measured(plan: Plan) -> dict[str, float]:
         yield
         steps[step] = (time.perf_counter() - began) / times * 1000
         steps[f"{step}: CPU of this process"] = (time.process_time() - used) / times * 1000
-        steps[f"{step}: event loop held up at most"] = loop.worst_seconds * 1000
+        steps[f"{step}: longest step on the event loop"] = loop.worst_seconds * 1000
 
     with (
         ClusterAdmin(pair.source, client_id="scale") as east,

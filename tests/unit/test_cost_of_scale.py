@@ -22,26 +22,48 @@ scale = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(scale)
 
 
+class Counted(dict):
+    """Facts of topics, and which of them were asked for."""
+
+    def __init__(self, facts):
+        super().__init__(facts)
+        self.asked = set()
+
+    def get(self, name):
+        self.asked.add(name)
+        return super().get(name)
+
+    def since(self):
+        """Those that were asked for since the last call."""
+        asked, self.asked = self.asked, set()
+        return asked
+
+
 @pytest.mark.parametrize("topics", [FEW, MANY])
 def test_a_round_takes_as_many_decisions_as_topics_changed(topics):
     scene = scale.scene(topics)
-    seen = scene.snapshot
+    facts = Counted(scene.snapshot.target.topics)
+    seen = replace(scene.snapshot, target=replace(scene.snapshot.target, topics=facts))
     reconciler = Reconciler(TopicSelector(scene.pair, seen.aliases))
     assert reconciler.decide(seen).actions == ()
-    assert reconciler.taken == topics
-    recreated = dict.fromkeys(scene.names[:3], TopicFacts("b", 4, 1, scale.SETTINGS))
-    changed = replace(seen, source=seen.source.described(recreated))
-    assert len(reconciler.decide(changed).actions) == 3
-    assert reconciler.taken == topics + 3
+    assert facts.since() == set(scene.names)
+
+    changed = set(scene.names[:3])
+    recreated = dict.fromkeys(changed, TopicFacts("b", 4, 1, scale.SETTINGS))
+    seen = replace(seen, source=seen.source.described(recreated))
+    writes = [action.record.encode() for action in reconciler.decide(seen).actions]
+    assert (len(writes), facts.since()) == (3, changed)
+
     pause = scale.Pause(flow="east->west", topic=scene.names[9], at_ms=1, by="test")
-    paused = seen.control.fold([pause.encode()])
-    reconciler.decide(replace(changed, control=paused))
-    assert reconciler.taken == topics + 6  # those whose record is not written yet, again
-    written = paused.fold([action.record.encode() for action in reconciler.decide(changed).actions])
-    assert reconciler.decide(replace(changed, control=written)).actions == ()
-    taken = reconciler.taken
-    reconciler.decide(replace(changed, control=written, at_ms=seen.at_ms + 5_000))
-    assert reconciler.taken == taken
+    seen = replace(seen, control=seen.control.fold([pause.encode()]))
+    reconciler.decide(seen)
+    assert facts.since() == changed  # their records are not written yet
+
+    seen = replace(seen, control=seen.control.fold(writes))
+    assert reconciler.decide(seen).actions == ()
+    assert facts.since() == changed
+    reconciler.decide(replace(seen, at_ms=seen.at_ms + 5_000))
+    assert facts.since() == set()
 
 
 def test_no_step_compares_all_topics_with_all():

@@ -75,11 +75,6 @@ class Reconciler:
         self._partitions: dict[str, int] = {}
         self._basis: tuple[TopicSelection, ControlState, int] | None = None
 
-    @property
-    def taken(self) -> int:
-        """How many decisions about single topics were taken so far."""
-        return self._topics.taken
-
     def decide(self, snapshot: PairSnapshot) -> Decision:
         """What ``reconcile`` says."""
         pair = self._pair

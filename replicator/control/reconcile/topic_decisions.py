@@ -39,8 +39,6 @@ class TopicDecisions:
         self._warned: set[str] = set()
         self._pending = False
         self._seen: tuple[TopicSelection, PairSnapshot] | None = None
-        self.taken = 0
-        """How many single decisions were taken so far."""
 
     def update(self, selection: TopicSelection, snapshot: PairSnapshot) -> None:
         """Takes the decisions again that a new snapshot may have changed."""
@@ -66,7 +64,6 @@ class TopicDecisions:
             yield kept.one, kept.held, kept.decision
 
     def _take(self, one: SelectedTopic, decision: TopicDecision, snapshot: PairSnapshot) -> None:
-        self.taken += 1
         held = _record_of(one, snapshot)
         if decision.record is not None and decision.record == held:
             decision = replace(decision, record=held)  # one object less to keep
