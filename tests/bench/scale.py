@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from replicator.control.lanes.desired import lane_specs
+from replicator.control.lanes.lane_specs import lane_specs
 from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import Reconciler
 from replicator.control.reconcile.snapshot import PairSnapshot
