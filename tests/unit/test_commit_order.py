@@ -46,7 +46,7 @@ class ScriptedProducer:
         self.happened.append("abort")
 
 
-def route() -> PartitionState:
+def state() -> PartitionState:
     made = PartitionState(
         PartitionWork("orders", 0, "orders", "A"), source_alias="east", provenance="full"
     )
@@ -91,7 +91,7 @@ def late() -> KafkaException:
 
 
 def test_the_checkpoint_is_part_of_the_transaction_it_accounts_for():
-    producer, one = ScriptedProducer(), route()
+    producer, one = ScriptedProducer(), state()
     committer = transactional(producer)
     committer.begin()
     committer.begin()
@@ -102,7 +102,7 @@ def test_the_checkpoint_is_part_of_the_transaction_it_accounts_for():
 
 
 def test_a_commit_that_is_late_is_asked_for_again_until_its_outcome_is_known():
-    producer, one = ScriptedProducer(commits=[late(), late()]), route()
+    producer, one = ScriptedProducer(commits=[late(), late()]), state()
     transactional(producer).commit([one])
 
     assert producer.happened.count("commit") == 3
@@ -110,7 +110,7 @@ def test_a_commit_that_is_late_is_asked_for_again_until_its_outcome_is_known():
 
 
 def test_a_lane_that_must_stop_calls_the_outcome_unknown_and_believes_nothing():
-    one = route()
+    one = state()
     with pytest.raises(UnknownOutcomeError):
         transactional(ScriptedProducer(commits=[late()]), give_up=True).commit([one])
     assert one.committed == 5
@@ -118,7 +118,7 @@ def test_a_lane_that_must_stop_calls_the_outcome_unknown_and_believes_nothing():
 
 def test_a_refused_commit_is_raised_and_nothing_counts_as_stored():
     refused = KafkaException(KafkaError(KafkaError.INVALID_TXN_STATE))
-    one = route()
+    one = state()
     with pytest.raises(KafkaException):
         transactional(ScriptedProducer(commits=[refused])).commit([one])
     assert one.committed == 5
@@ -135,7 +135,7 @@ def test_only_an_open_transaction_is_taken_back():
 
 
 def test_without_transactions_the_checkpoint_follows_the_acknowledgements():
-    producer, one = ScriptedProducer(unsent=[4, 2, 0]), route()
+    producer, one = ScriptedProducer(unsent=[4, 2, 0]), state()
     acknowledged(producer).commit([one])
 
     waits = ["flush", "flush", "flush"]
@@ -145,7 +145,7 @@ def test_without_transactions_the_checkpoint_follows_the_acknowledgements():
 
 @pytest.mark.parametrize("answer", ["failed", "give_up"])
 def test_without_an_acknowledgement_no_checkpoint_is_written(answer):
-    producer, one = ScriptedProducer(unsent=[4, 4]), route()
+    producer, one = ScriptedProducer(unsent=[4, 4]), state()
     with pytest.raises(UnknownOutcomeError):
         acknowledged(producer, **{answer: True}).commit([one])
 

@@ -50,5 +50,5 @@ def test_without_transactions_no_failure_is_silent():
 
 def test_what_was_taken_back_is_forgotten():
     taken_back = deliveries(REFUSED)
-    taken_back.forget()
+    taken_back.clear()
     taken_back.check()

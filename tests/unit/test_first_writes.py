@@ -65,7 +65,7 @@ def test_a_record_that_stands_somewhere_lets_the_commit_pass_and_others_hear_of_
     writes.report_for("t", 0, lambda error, message: heard.append((error, message.offset())))(
         None, Arrived(0)
     )
-    writes.settle()
+    writes.confirm()
     assert heard == [(None, 0)]
 
 
@@ -74,16 +74,16 @@ def test_a_record_that_stands_nowhere_stops_the_commit_until_it_is_taken_back(of
     writes = watched()
     writes.report_for("t", 0, None)(None, Arrived(offset))
     with pytest.raises(UnknownOutcomeError, match="does not say where") as caught:
-        writes.settle()
+        writes.confirm()
     assert caught.value.subject == "t/0"
-    writes.forget()
-    writes.settle()
+    writes.clear()
+    writes.confirm()
 
 
 def test_a_refused_record_is_the_commits_business_and_the_next_is_a_first_one_again():
     writes = watched()
     writes.report_for("t", 0, None)(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE), Arrived(None))
-    writes.settle()
+    writes.confirm()
     assert writes.report_for("t", 0, None) is not None
 
 
@@ -91,13 +91,13 @@ def test_a_commit_waits_for_the_report_but_not_in_a_transaction_that_has_failed(
     producer = ScriptedProducer(flushes=3)
     writes = watched(producer=producer)
     writes.report_for("t", 0, None)
-    writes.settle()
+    writes.confirm()
     assert producer.flushed == 3
 
     failed = ScriptedProducer(flushes=100)
     writes = watched(producer=failed, failed=True)
     writes.report_for("t", 0, None)
-    writes.settle()
+    writes.confirm()
     assert failed.flushed == 1
 
 
@@ -105,7 +105,7 @@ def test_a_lane_that_must_stop_does_not_wait_for_a_silent_target():
     writes = watched(producer=ScriptedProducer(flushes=100), give_up=True)
     writes.report_for("t", 0, None)
     with pytest.raises(UnknownOutcomeError, match="did not acknowledge"):
-        writes.settle()
+        writes.confirm()
 
 
 def test_where_only_failures_are_reported_nothing_follows_a_first_record_too_soon():

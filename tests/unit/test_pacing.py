@@ -3,11 +3,11 @@
 import pytest
 
 from replicator.dataplane.progress.pacing import (
+    DEFERRED_COMMIT_SECONDS,
+    IDLE_AFTER_SECONDS,
     IDLE_POLL_SECONDS,
-    LAZY_COMMIT_SECONDS,
+    IDLE_WAIT_SECONDS,
     MIN_COMMIT_SECONDS,
-    REST_SECONDS,
-    RESTED_SECONDS,
     commit_schedule,
     held_back,
 )
@@ -15,54 +15,51 @@ from replicator.dataplane.progress.pacing import (
 INTERVAL = 0.2
 
 
-def pace(*, now: float, opened_at: float | None = None, last: float = 0.0, **fields):
+def schedule(*, now: float, opened_at: float | None = None, last: float = 0.0, **fields):
     return commit_schedule(
         now=now,
         opened_at=opened_at,
         last_commit_at=last,
         commit_interval_seconds=INTERVAL,
-        **{"caught_up": True, "lazy_since": None, "eager": True, "read_at": now, **fields},
+        **{"deferred_since": None, "transactional": True, "read_at": now, **fields},
     )
 
 
 def test_an_idle_lane_sleeps_in_the_client():
-    assert pace(now=100.0) == pace(now=100.0, eager=False)
-    assert (pace(now=100.0).commit, pace(now=100.0).wait_seconds) == (False, IDLE_POLL_SECONDS)
+    assert schedule(now=100.0) == schedule(now=100.0, transactional=False)
+    assert (schedule(now=100.0).commit, schedule(now=100.0).wait_seconds) == (
+        False,
+        IDLE_POLL_SECONDS,
+    )
 
 
-def test_a_lane_that_has_rested_sleeps_longer_unless_progress_waits_to_be_stored():
-    assert pace(now=100.0, read_at=100.1 - RESTED_SECONDS) == pace(now=100.0)
-    rested = {"now": 100.0, "read_at": 100.0 - RESTED_SECONDS}
-    assert (pace(**rested).wait_seconds, pace(**rested).rest) == (REST_SECONDS, True)
-    assert pace(**rested, lazy_since=99.9).wait_seconds == IDLE_POLL_SECONDS
+def test_a_lane_that_stays_idle_waits_longer_unless_progress_waits_to_be_stored():
+    assert schedule(now=100.0, read_at=100.1 - IDLE_AFTER_SECONDS) == schedule(now=100.0)
+    idle = {"now": 100.0, "read_at": 100.0 - IDLE_AFTER_SECONDS}
+    assert (schedule(**idle).wait_seconds, schedule(**idle).idle) == (IDLE_WAIT_SECONDS, True)
+    assert schedule(**idle, deferred_since=99.9).wait_seconds == IDLE_POLL_SECONDS
 
 
-def test_a_unit_is_committed_when_its_interval_is_over_caught_up_or_not():
-    for caught_up in (True, False):
-        assert pace(now=10.25, opened_at=10.0, last=10.24, caught_up=caught_up).commit
+def test_a_unit_is_committed_when_its_interval_is_over():
+    assert schedule(now=10.25, opened_at=10.0, last=10.24).commit
 
 
 def test_a_lane_that_caught_up_commits_at_once_but_not_too_often():
-    assert pace(now=10.0, opened_at=10.0, last=9.0).commit
-    soon = pace(now=10.0, opened_at=10.0, last=9.99)
+    assert schedule(now=10.0, opened_at=10.0, last=9.0).commit
+    soon = schedule(now=10.0, opened_at=10.0, last=9.99)
     assert not soon.commit
     assert soon.wait_seconds == pytest.approx(MIN_COMMIT_SECONDS - 0.01)
 
 
-def test_a_lane_that_is_behind_reads_on_without_waiting():
-    behind = pace(now=10.0, opened_at=9.95, caught_up=False)
-    assert (behind.commit, behind.wait_seconds) == (False, 0.0)
-
-
-def test_without_transactions_nothing_is_gained_by_haste():
-    calm = pace(now=10.0, opened_at=10.0, last=0.0, eager=False)
-    assert (calm.commit, calm.wait_seconds) == (False, pytest.approx(INTERVAL))
+def test_without_transactions_checkpoints_are_written_once_per_interval():
+    unhurried = schedule(now=10.0, opened_at=10.0, last=0.0, transactional=False)
+    assert (unhurried.commit, unhurried.wait_seconds) == (False, pytest.approx(INTERVAL))
 
 
 def test_progress_without_records_is_stored_after_a_while():
-    assert not pace(now=10.0, lazy_since=10.0).commit
-    assert pace(now=10.0 + LAZY_COMMIT_SECONDS, lazy_since=10.0).commit
-    near = pace(now=10.0 + LAZY_COMMIT_SECONDS - 0.1, lazy_since=10.0)
+    assert not schedule(now=10.0, deferred_since=10.0).commit
+    assert schedule(now=10.0 + DEFERRED_COMMIT_SECONDS, deferred_since=10.0).commit
+    near = schedule(now=10.0 + DEFERRED_COMMIT_SECONDS - 0.1, deferred_since=10.0)
     assert near.wait_seconds == pytest.approx(0.1)
 
 

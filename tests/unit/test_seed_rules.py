@@ -1,4 +1,4 @@
-"""Which ranges are copied, what lanes may do meanwhile, and how an errand counts; no broker."""
+"""Which ranges are copied, what lanes may do meanwhile, and how a bounded copy counts; no broker."""
 
 from array import array
 from dataclasses import replace
@@ -27,8 +27,8 @@ from replicator.control.store.records import (
     WorkerRecord,
 )
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.lane.bounded_copy import TALLY, LatestPerKeyFilter, RangeTotalsEngine
-from replicator.dataplane.progress.partition_state import PartitionState, partition_states
+from replicator.dataplane.lane.bounded_copy import TOTALS, LatestPerKeyFilter, RangeTotalsEngine
+from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.transport.spec import PartitionWork, handed_over
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.values import BulkSync, LinkPolicy, Selection, StartFrom
@@ -292,72 +292,72 @@ class Message:
 class Taker:
     """An engine that takes records up to a place, like one that a policy stops."""
 
-    def __init__(self, route, stop_at=10**9):
-        self.route, self.stop_at, self.taken = route, stop_at, []
+    def __init__(self, state, stop_at=10**9):
+        self.state, self.stop_at, self.taken = state, stop_at, []
 
     def copy(self, messages):
         for message in messages:
             if message.error() is not None:
-                self.route.position = max(self.route.position, message.offset())
-            elif self.route.position <= message.offset() < self.stop_at:
+                self.state.position = max(self.state.position, message.offset())
+            elif self.state.position <= message.offset() < self.stop_at:
                 self.taken.append(message.offset())
-                self.route.position = message.offset() + 1
+                self.state.position = message.offset() + 1
+        yield from ()
 
 
-def route_at(position):
-    route = PartitionState(
+def state_at(position):
+    state = PartitionState(
         PartitionWork("orders", 0, "orders", ""), source_alias="east", provenance="full"
     )
-    route.position = position
-    return route
+    state.position = position
+    return state
 
 
 @given(st.lists(st.tuples(st.none() | st.binary(max_size=3), st.none() | st.binary(max_size=5))),
        st.integers(1, 7))  # fmt: skip
-def test_the_tally_is_the_same_however_records_come_in_batches(records, batch):
+def test_the_totals_are_the_same_however_records_come_in_batches(records, batch):
     messages = [Message(5 + n, key, value) for n, (key, value) in enumerate(records)]
-    route = route_at(5)
-    engine = RangeTotalsEngine(Taker(route), partition_states([route]), end=99, now_ms=3)
+    state = state_at(5)
+    engine = RangeTotalsEngine(Taker(state), partition_table([state]), end=99, now_ms=3)
     for start in range(0, len(messages), batch):
-        engine.copy(messages[start : start + batch])
+        list(engine.copy(messages[start : start + batch]))
     whole = b"".join(part or b"" for pair in records for part in pair)
     if records:
-        told = route.extra[TALLY]
-        assert (told["records"], told["bytes"], told["crc"]) == (
+        totals = state.extra[TOTALS]
+        assert (totals["records"], totals["bytes"], totals["crc"]) == (
             len(records), len(whole), crc32c(whole),
         )  # fmt: skip
-        assert (told["start"], told["began"]) == (5, 3)
+        assert (totals["start"], totals["began"]) == (5, 3)
 
 
-def test_the_tally_counts_what_was_read_and_nothing_before_or_behind_it():
-    route = route_at(5)
-    engine = RangeTotalsEngine(Taker(route, stop_at=8), partition_states([route]), end=99, now_ms=0)
-    engine.copy([Message(n, b"k", b"v") for n in range(3, 12)])
-    assert route.extra[TALLY]["records"] == 3
+def test_the_totals_count_what_was_read_and_nothing_before_or_behind_it():
+    state = state_at(5)
+    engine = RangeTotalsEngine(Taker(state, stop_at=8), partition_table([state]), end=99, now_ms=0)
+    list(engine.copy([Message(n, b"k", b"v") for n in range(3, 12)]))
+    assert state.extra[TOTALS]["records"] == 3
 
 
-def test_a_tally_goes_on_where_a_checkpoint_kept_it():
-    route = route_at(5)
-    table = partition_states([route])
-    RangeTotalsEngine(Taker(route), table, end=99, now_ms=1).copy([Message(5, None, b"a")])
-    again = route_at(6)
-    again.extra = dict(route.extra)
-    RangeTotalsEngine(Taker(again), partition_states([again]), end=99, now_ms=2).copy(
-        [Message(6, None, b"b")]
-    )
-    told = again.extra[TALLY]
-    assert (told["records"], told["crc"], told["began"]) == (2, crc32c(b"ab"), 1)
+def test_totals_go_on_where_a_checkpoint_kept_them():
+    state = state_at(5)
+    table = partition_table([state])
+    list(RangeTotalsEngine(Taker(state), table, end=99, now_ms=1).copy([Message(5, None, b"a")]))
+    again = state_at(6)
+    again.extra = dict(state.extra)
+    engine = RangeTotalsEngine(Taker(again), partition_table([again]), end=99, now_ms=2)
+    list(engine.copy([Message(6, None, b"b")]))
+    totals = again.extra[TOTALS]
+    assert (totals["records"], totals["crc"], totals["began"]) == (2, crc32c(b"ab"), 1)
 
 
-def test_a_thinned_range_counts_what_it_left_out_once_it_is_past_it():
-    route = route_at(0)
-    table = partition_states([route])
-    taker = Taker(route)
+def test_a_range_with_the_latest_record_per_key_counts_what_it_left_out_once_it_is_past_it():
+    state = state_at(0)
+    table = partition_table([state])
+    taker = Taker(state)
     engine = LatestPerKeyFilter(
         RangeTotalsEngine(taker, table, end=10, now_ms=0), table, keep=array("q", [3, 9]), end=10
     )
-    engine.copy([Message(n, b"k") for n in range(6)])
-    assert (taker.taken, route.dropped) == ([3], 3)
-    engine.copy([Message(n, b"k") for n in range(6, 12)])
-    assert (taker.taken, route.dropped) == ([3, 9, 10, 11], 8)
-    assert route.extra[TALLY]["superseded"] == 8
+    list(engine.copy([Message(n, b"k") for n in range(6)]))
+    assert (taker.taken, state.dropped) == ([3], 3)
+    list(engine.copy([Message(n, b"k") for n in range(6, 12)]))
+    assert (taker.taken, state.dropped) == ([3, 9, 10, 11], 8)
+    assert state.extra[TOTALS]["superseded"] == 8

@@ -1,8 +1,8 @@
-"""What the target said about records that did not arrive, kept until the lane looks.
+"""Failed deliveries, kept until the lane looks at them.
 
 Most of what a broken transaction reports follows from something else: purged records, records that
 shared a batch with a bad one. Only two things count: a record that the target will never take, and
-else the client's own word for what went wrong, which may be that another owner fenced us.
+otherwise the client's own error, which may be that another owner fenced this one.
 """
 
 from typing import cast
@@ -25,14 +25,16 @@ RECORD_REFUSALS = frozenset(
 """Errors of a produced batch that retrying does not mend: some record in it is at fault."""
 
 PURGED = frozenset({codes.PURGE_QUEUE, codes.PURGE_INFLIGHT})
-"""What happens to records that are not at fault when a unit is taken back."""
+"""What happens to records that are not at fault when a transaction is aborted."""
 
 
 class DeliveryErrors:
     """The failed deliveries of one session; used by the lane's thread only."""
 
-    def __init__(self, *, transactional: bool) -> None:
+    def __init__(self, *, transactional: bool, attributed: bool = False) -> None:
+        """``attributed``: another part knows which record each failure belongs to."""
         self._transactional = transactional
+        self._attributed = attributed
         self._errors: list[KafkaError] = []
 
     @property
@@ -45,14 +47,14 @@ class DeliveryErrors:
         if error is not None:
             self._errors.append(error)
 
-    def forget(self) -> None:
-        """The unit was taken back, and with it whatever failed in it."""
+    def clear(self) -> None:
+        """The unit was aborted, and with it whatever failed in it."""
         self._errors.clear()
 
     def check(self) -> None:
-        """Raises for failed records, telling apart what the record and what the broker is to blame.
+        """Raises for failed records; a refused record counts before an error of the broker.
 
-        Purged records alone are passed over in a transaction: it cannot be committed any more, and
+        Purged records alone raise nothing in a transaction: it cannot be committed any more, and
         the commit will say why. Without transactions nothing else would.
 
         Raises:
@@ -63,30 +65,32 @@ class DeliveryErrors:
             return
         errors, self._errors = self._errors, []
         _raise_refusal(errors)
-        telling = [error for error in errors if error.code() not in PURGED]
-        if telling or not self._transactional:
-            raise KafkaException((telling or errors)[0])
+        causes = [error for error in errors if error.code() not in PURGED]
+        if causes or not self._transactional:
+            raise KafkaException((causes or errors)[0])
 
-    def find_culprit(self, producer: Producer, error: Exception) -> None:
-        """After the client failed: was a record at fault? That counts before what the client said.
+    def raise_refusal(self, producer: Producer, error: Exception) -> None:
+        """After the client failed with ``error``: raises where a refused record was the cause.
 
-        In a transaction the client keeps the first failure, and a commit tells it; without one the
-        reports do. Where neither blames a record, what the client said stands; so this returns.
+        In a transaction the client keeps the first failure, and a commit gives it; without one the
+        delivery reports do. Where neither names a record, this returns and ``error`` stands.
 
         Raises:
             RecordRefusedError: the target will never take one of the records.
-            KafkaException: a better word for ``error`` than "erroneous state".
+            KafkaException: the first failure of the transaction, where ``error`` is only its echo.
         """
+        if self._attributed:
+            return
         producer.poll(0)  # the reports may still be queued
         errors, self._errors = self._errors, []
         if isinstance(error, KafkaException):
-            told: KafkaError = error.args[0]
-            if self._transactional and told.code() == codes.ERRONEOUS_STATE:
+            said: KafkaError = error.args[0]
+            if self._transactional and said.code() == codes.ERRONEOUS_STATE:
                 cause = _cause(producer)
                 if cause is not None:
                     _raise_refusal([*errors, cause])
                     raise KafkaException(cause) from error
-            errors.append(told)
+            errors.append(said)
         _raise_refusal(errors)
 
 

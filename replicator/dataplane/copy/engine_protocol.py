@@ -1,12 +1,12 @@
-"""The one interface both engines stand behind, and the choice between them.
+"""The interface of both engines, what they report, and the choice between them.
 
-An engine moves a batch of consumed records to the producer of its lane and keeps each Route's
-position; it never commits, never decides where a partition starts, and never owns a client. So
-``records`` (through the client library) and ``batches`` (whole record batches as bytes) can serve
-the same lane, with the same checkpoints, one partition at a time.
+An engine moves consumed records to the producer of its lane and advances each partition's position. It
+never commits, never decides where a partition starts, and never owns a client. So ``records`` (through
+the client library) and ``batches`` (whole record batches as bytes) can serve the same lane, with the
+same checkpoints, one partition at a time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,21 +15,68 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.policy.values import EngineChoice
 
 
+@dataclass(slots=True)
+class Run:
+    """Consecutive records of one partition; the position is behind them already.
+
+    ``read`` counts source offsets, ``copied`` records and ``size`` bytes of values; the last two are 0
+    for canaries, which are none of the flow's records. ``timestamp_ms`` is the oldest source timestamp.
+    """
+
+    state: PartitionState
+    read: int
+    copied: int
+    size: int
+    timestamp_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A record that cannot be copied unchanged, with the reason; the record itself goes along."""
+    """A record that cannot be copied unchanged, and why; the position is still before it.
 
-    route: PartitionState
+    The caller moves the position past it (the record is in quarantine) or gives the partition a problem.
+    """
+
+    state: PartitionState
     message: SourceMessage
     code: str
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class SourceEvent:
+    """Not a record: the end of a partition, or an error of the source."""
+
+    message: SourceMessage
+
+
+@dataclass(frozen=True, slots=True)
+class EpochWentBack:
+    """A record with an older leader epoch than the ones before: the log may be another one."""
+
+    state: PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFull:
+    """The producer has no room; the engine tries the same record again afterwards."""
+
+
+QUEUE_FULL = QueueFull()
+
+CopyStep = Run | Refusal | SourceEvent | EpochWentBack | QueueFull
+
+
 class Engine(Protocol):
     """Copies consumed records; see the module docstring for what it must not do."""
 
-    def copy(self, messages: Sequence[SourceMessage]) -> None:
-        """Hands every record to the producer, in order, and advances the routes."""
+    def copy(self, messages: Sequence[SourceMessage]) -> Iterator[CopyStep]:
+        """Hands every record to the producer, in order, and yields what it did or met.
+
+        It goes on when the caller asks for the next step, and then respects what the caller decided
+        (a position that was moved, a problem). Nothing is copied of partitions with a problem, or
+        that need a check.
+        """
         ...
 
 

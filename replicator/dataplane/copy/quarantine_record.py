@@ -40,7 +40,7 @@ def quarantine_record(
     keep_value: bool = True,
 ) -> QuarantineRecord:
     """Builds the record; ``raw`` is the source record's own bytes where headers cannot be read."""
-    message, route = refusal.message, refusal.route
+    message, state = refusal.message, refusal.state
     offset = message.offset()
     kind, timestamp = message.timestamp()
     key, value = message.key(), message.value()
@@ -49,13 +49,13 @@ def quarantine_record(
         headers.extend(message.headers() or ())
     about = {
         "v": 1,
-        "id": quarantine_id(flow, route.topic, route.partition, offset),
+        "id": quarantine_id(flow, state.topic, state.partition, offset),
         "flow": flow,
         "link": link,
-        "topic": route.topic,
-        "partition": route.partition,
+        "topic": state.topic,
+        "partition": state.partition,
         "offset": offset,
-        "targetTopic": route.target_topic,
+        "targetTopic": state.target_topic,
         "timestamp": timestamp,
         "timestampType": {1: "CreateTime", 2: "LogAppendTime"}.get(kind, "NoTimestampType"),
         "keyBase64": None if key is None else base64.b64encode(key).decode(),
@@ -68,6 +68,6 @@ def quarantine_record(
     }
     headers.append((QUARANTINE_HEADER, orjson.dumps(about)))
     key_of_record = orjson.dumps(
-        {"flow": flow, "offset": offset, "partition": route.partition, "topic": route.topic, "v": 1}
+        {"flow": flow, "offset": offset, "partition": state.partition, "topic": state.topic, "v": 1}
     )
     return QuarantineRecord(key_of_record, value if keep_value else None, headers)

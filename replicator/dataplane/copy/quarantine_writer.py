@@ -46,17 +46,17 @@ class QuarantineWriter:
         *,
         on_failed: OnFailed,
     ) -> bool:
-        """Quarantines the record; False when the policy is to stop, and the route now says so.
+        """Quarantines the record; False when the policy is to stop: the partition has a problem then.
 
-        ``on_failed`` hears when the quarantine record itself is refused: its unit must not be stored.
+        ``on_failed`` is called when the quarantine record itself is refused: its unit must not be stored.
         """
-        route = refusal.route
+        state = refusal.state
         offset = refusal.message.offset()
-        if self._policy == "stop" and route.tolerated != offset:
-            route.problem = "TARGET_REFUSES"
-            route.detail = f"offset {offset}: {refusal.error}"
+        if self._policy == "stop" and state.retry_offset != offset:
+            state.problem = "TARGET_REFUSES"
+            state.detail = f"offset {offset}: {refusal.error}"
             return False
-        route.quarantined += 1
+        state.quarantined += 1
         self._produce(self._record(refusal), refusal, producer, first_writes, on_failed)
         return True
 
@@ -77,10 +77,10 @@ class QuarantineWriter:
         """The record's own bytes; empty when the source does not give them in time."""
         from replicator.wire.fetch_one import fetch_record_bytes
 
-        route = refusal.route
+        state = refusal.state
         try:
             return fetch_record_bytes(
-                self._source, route.topic, route.partition, refusal.message.offset(),
+                self._source, state.topic, state.partition, refusal.message.offset(),
                 timeout_seconds=_RAW_FETCH_SECONDS,
             )  # fmt: skip
         except ReplicatorError:
@@ -110,5 +110,5 @@ class QuarantineWriter:
         first_writes.wait_after(self._topic, _ANY_PARTITION)  # it has only one
 
     def _id(self, refusal: Refusal) -> str:
-        route = refusal.route
-        return quarantine_id(self._flow, route.topic, route.partition, refusal.message.offset())
+        state = refusal.state
+        return quarantine_id(self._flow, state.topic, state.partition, refusal.message.offset())

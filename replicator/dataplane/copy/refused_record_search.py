@@ -1,25 +1,26 @@
 """Finding the records a target refuses, and putting exactly those into quarantine.
 
-A refused batch tells little: the broker refuses it whole. So the stretch that failed is copied once
-more, slowly: one record a batch, every delivery reported. A record that is refused by itself is
-known to be at fault; the unit is taken back and written again without it, with its quarantine
-record in its place and in the same transaction. Then the lane goes back to full speed.
+A broker refuses a batch whole and does not say which record is at fault. So the range that failed is
+copied once more, slowly: one record a batch, every delivery reported. A record that is refused by
+itself is at fault; the unit is aborted and written again without it, with its quarantine record in its
+place and in the same transaction. Then the lane goes back to full speed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import cast
 
-from replicator.dataplane.copy.delivery_errors import PURGED
-from replicator.dataplane.copy.engine_protocol import Engine, Refusal
-from replicator.dataplane.copy.source_message import ProducedHeaders, RecordSink, SourceMessage
-from replicator.dataplane.progress.partition_state import PartitionState, RouteTable
+from replicator.dataplane.copy.delivery_errors import PURGED, RECORD_REFUSALS
+from replicator.dataplane.copy.engine_protocol import CopyStep, Engine, Refusal
+from replicator.dataplane.copy.progress_unit import ProgressUnit
+from replicator.dataplane.copy.source_message import ProducedHeaders, SourceMessage
+from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
 
-CAREFUL_BATCH_RECORDS = 200
-CAREFUL_POLL_SECONDS = 0.1
+RETRY_BATCH_RECORDS = 200
+RETRY_POLL_SECONDS = 0.1
 _FLUSH_SECONDS = 30.0
 _REPORT_SECONDS = 0.2
 _UNEXPLAINED = 5
@@ -46,7 +47,7 @@ class AttributingProducer:
         self.current: Origin | None = None
         self.failures: dict[Origin, KafkaError] = {}
         self.broken: KafkaError | None = None
-        self.bare: set[Origin] = set()
+        self.without_header: set[Origin] = set()
 
     def produce(  # noqa: PLR0917  the client's own positional form, as the engines use it
         self,
@@ -62,7 +63,7 @@ class AttributingProducer:
     ) -> None:
         """Same positional form as the client's, as the engines use it."""
         origin = self.current
-        if origin in self.bare:
+        if origin in self.without_header:
             pairs = list(headers.items()) if isinstance(headers, dict) else headers or []
             headers = [pair for pair in pairs if pair[0] != HOPS_HEADER] or None
 
@@ -88,36 +89,26 @@ class RefusedRecordFinder:
 
     def __init__(
         self,
+        engine: Engine,
         *,
-        engine_for: Callable[[RecordSink], Engine],
-        producer: Producer,
-        table: RouteTable,
-        dirty: set[PartitionState],
-        begin: Callable[[], None],
-        abort: Callable[[], None],
-        commit: Callable[[], None],
-        refuse: Callable[[Refusal], bool],
-        refusals: frozenset[int],
+        attributed: AttributingProducer,
+        table: PartitionTable,
+        unit: ProgressUnit,
         cyclic: bool,
         one_by_one: bool,
-        on_omitted_header: Callable[[int], None],
     ) -> None:
-        """``one_by_one`` waits for each record: what cannot be taken back must not overtake."""
-        self._attributing = AttributingProducer(producer)
-        self._engine = engine_for(self._attributing)
-        self._producer = producer
+        """``engine`` writes through ``attributed``, which writes with the producer of the unit.
+
+        ``one_by_one`` waits for each record: without transactions none may overtake a refused one.
+        """
+        self._engine = engine
+        self._attributed = attributed
         self._table = table
-        self._dirty = dirty
-        self._begin = begin
-        self._abort = abort
-        self._commit = commit
-        self._refuse = refuse
-        self._refusals = refusals
+        self._unit = unit
         self._cyclic = cyclic
         self._one_by_one = one_by_one
-        self._on_omitted_header = on_omitted_header
 
-    def copy(self, messages: Sequence[SourceMessage]) -> None:
+    def copy(self, messages: Sequence[SourceMessage]) -> Iterator[CopyStep]:
         """Copies and commits the batch in units that end behind a refused record.
 
         Raises:
@@ -125,33 +116,34 @@ class RefusedRecordFinder:
         """
         rest = messages
         while rest:
-            rest = rest[self._copy_unit(rest) :]
+            rest = rest[(yield from self._copy_unit(rest)) :]
 
-    def _copy_unit(self, messages: Sequence[SourceMessage]) -> int:
+    def _copy_unit(self, messages: Sequence[SourceMessage]) -> Generator[CopyStep, None, int]:
         """Copies and commits the first messages; returns how many."""
+        attributed = self._attributed
         refused: dict[Origin, KafkaError] = {}
-        self._attributing.bare = set()
+        attributed.without_header = set()
         before = {
-            route: _state(route)
+            state: _saved(state)
             for by_partition in self._table.values()
-            for route in by_partition.values()
+            for state in by_partition.values()
         }
         unit = messages
         unexplained = 0
         while True:
-            error = self._attempt(unit, refused)
+            error = yield from self._attempt(unit, refused)
             if error is None:
-                self._on_omitted_header(len(self._attributing.bare - refused.keys()))
+                self._unit.omitted_headers(len(attributed.without_header - refused.keys()))
                 return len(unit)
-            failures = self._attributing.failures
+            failures = attributed.failures
             if not failures:
                 unexplained += 1
                 if unexplained > _UNEXPLAINED or not error.txn_requires_abort():
                     raise KafkaException(error)
-            self._abort()
-            for route, state in before.items():
-                _restore(route, state)
-            self._judge(failures, refused)
+            self._unit.abort()
+            for state, saved in before.items():
+                _restore(state, saved)
+            self._classify(failures, refused)
             for place, message in enumerate(unit):
                 if _origin(message) in failures:
                     # What comes behind waits, or many refusals would copy the batch many times.
@@ -160,69 +152,70 @@ class RefusedRecordFinder:
 
     def _attempt(
         self, messages: Sequence[SourceMessage], refused: dict[Origin, KafkaError]
-    ) -> KafkaError | None:
-        """Writes and commits; None when that was done, else what the client said."""
-        attributing = self._attributing
-        attributing.failures = {}
-        attributing.broken = None
-        self._begin()
+    ) -> Generator[CopyStep, None, KafkaError | None]:
+        """Writes and commits; returns None when that was done, else what the client said."""
+        attributed = self._attributed
+        attributed.failures = {}
+        attributed.broken = None
+        self._unit.begin()
         for message in messages:
             origin = _origin(message)
             if origin is not None and origin in refused:
-                self._set_aside(message, origin, refused[origin])
+                yield from self._refusal(message, origin, refused[origin])
             else:
-                attributing.current = origin
-                self._engine.copy([message])
+                attributed.current = origin
+                yield from self._engine.copy([message])
             if self._one_by_one:
-                self._producer.flush(_FLUSH_SECONDS)
-                attributing.broken = next(iter(attributing.failures.values()), None)
-            if attributing.broken is not None:
-                self._producer.poll(_REPORT_SECONDS)
-                return attributing.broken
+                self._unit.producer.flush(_FLUSH_SECONDS)
+                attributed.broken = next(iter(attributed.failures.values()), None)
+            if attributed.broken is not None:
+                self._unit.producer.poll(_REPORT_SECONDS)
+                return attributed.broken
         try:
-            self._commit()
+            self._unit.commit()
         except KafkaException as error:
             return cast("KafkaError", error.args[0])
         return None
 
-    def _set_aside(self, message: SourceMessage, origin: Origin, error: KafkaError) -> None:
-        route = self._table.get(origin[0], {}).get(origin[1])
-        if route is None or route.problem or route.suspect:
-            return
-        if self._refuse(Refusal(route, message, error.name(), error.str())):
-            route.position = origin[2] + 1
-            self._dirty.add(route)
+    def _refusal(
+        self, message: SourceMessage, origin: Origin, error: KafkaError
+    ) -> Iterator[CopyStep]:
+        state = self._table.get(origin[0], {}).get(origin[1])
+        if state is not None and not state.problem and not state.needs_check:
+            yield Refusal(state, message, error.name(), error.str())
 
-    def _judge(self, failures: dict[Origin, KafkaError], refused: dict[Origin, KafkaError]) -> None:
+    def _classify(
+        self, failures: dict[Origin, KafkaError], refused: dict[Origin, KafkaError]
+    ) -> None:
         for origin, error in failures.items():
-            if error.code() not in self._refusals and error.code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            if error.code() not in RECORD_REFUSALS:
                 raise KafkaException(error)
             only_header = (
                 error.code() == KafkaError.MSG_SIZE_TOO_LARGE
                 and not self._cyclic
-                and origin not in self._attributing.bare
+                and origin not in self._attributed.without_header
             )
             if only_header:
-                self._attributing.bare.add(origin)
+                self._attributed.without_header.add(origin)
             else:
                 refused[origin] = error
 
 
-_State = tuple[int, int, int, int, int, str, str]
+_Saved = tuple[int, int, int, int, int, str, str]
 
 
-def _state(route: PartitionState) -> _State:
+def _saved(state: PartitionState) -> _Saved:
     return (
-        route.position, route.records, route.bytes, route.dropped, route.quarantined,
-        route.problem, route.detail,
+        state.position, state.records, state.bytes, state.dropped, state.quarantined,
+        state.problem, state.detail,
     )  # fmt: skip
 
 
-def _restore(route: PartitionState, state: _State) -> None:
+def _restore(state: PartitionState, saved: _Saved) -> None:
     (
-        route.position, route.records, route.bytes, route.dropped, route.quarantined,
-        route.problem, route.detail,
-    ) = state  # fmt: skip
+        state.position, state.records, state.bytes, state.dropped, state.quarantined,
+        state.problem, state.detail,
+    ) = saved  # fmt: skip
 
 
 def _origin(message: SourceMessage) -> Origin | None:

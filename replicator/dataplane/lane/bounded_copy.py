@@ -1,31 +1,32 @@
-"""A lane sent out to copy one range of one partition, and what it leaves behind at its end.
+"""A bounded copy: a lane that copies one range of one partition and then ends.
 
-The lane's own machinery does the copying: take-over, transactions, quarantine, lost source data. An
-errand adds a transactional id of its own (two attempts at the same partition fence each other), the
-planned start, a tally of what was read, and an end. The tally stands in the checkpoint, so that it is
-committed with the records it counts and goes on after any interruption.
+The lane does the copying: take-over, transactions, quarantine, lost source data. A bounded copy adds
+a transactional id of its own (two attempts at the same partition fence each other), the planned start,
+totals of what was read, and an end. The totals stand in the checkpoint, so that they are committed with
+the records they count and go on after any interruption.
 """
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from crc32c import crc32c
 
 from replicator.clock import Clock
-from replicator.dataplane.copy.engine_protocol import Engine
+from replicator.dataplane.copy.engine_protocol import CopyStep, Engine
+from replicator.dataplane.copy.progress_unit import ProgressUnit
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.lane.session import Session
-from replicator.dataplane.progress.partition_state import PartitionState, RouteTable
+from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.checkpoint import Checkpoint
 
-TALLY = "seed"
-"""Field of a checkpoint that holds the tally of an unfinished range."""
+TOTALS = "seed"
+"""Field of a checkpoint that holds the totals of an unfinished range."""
 
-LastWords = Callable[["RangeTotals", PartitionState], tuple[str, bytes, bytes | None]]
+FinalRecord = Callable[["RangeTotals", PartitionState], tuple[str, bytes, bytes | None]]
 """Topic, key and value to be written in the transaction that ends the range."""
 
 
@@ -47,7 +48,7 @@ class RangeTotals:
     began_ms: int = 0
 
     def stored(self) -> dict[str, int]:
-        """The tally as it stands in a checkpoint."""
+        """The totals as they stand in a checkpoint."""
         return {
             "start": self.start,
             "end": self.end,
@@ -63,7 +64,7 @@ class BoundedCopy:
     """One range; used by the thread of its lane only.
 
     Attributes:
-        tally: what was read, once the range is finished.
+        totals: what was read, once the range is finished.
     """
 
     def __init__(
@@ -73,16 +74,16 @@ class BoundedCopy:
         start: int,
         end: int,
         clock: Clock,
-        final_record: LastWords | None = None,
+        final_record: FinalRecord | None = None,
         keep: "array[int] | None" = None,
     ) -> None:
         """``keep`` are the offsets below ``end`` worth copying, ascending; None keeps all."""
         self.writer = writer
-        self.tally: RangeTotals | None = None
+        self.totals: RangeTotals | None = None
         self._start = start
         self._end = end
         self._clock = clock
-        self._last_words = final_record
+        self._final_record = final_record
         self._keep = keep
 
     def plan_start(
@@ -96,45 +97,46 @@ class BoundedCopy:
             planned = Checkpoint(work.topic, work.partition, self._start, topic_id=work.topic_id)
             checkpoints.setdefault((work.topic, work.partition), planned)
 
-    def engine(self, inner: Engine, table: RouteTable) -> Engine:
-        """The engine with the tally around it."""
+    def engine(self, inner: Engine, table: PartitionTable) -> Engine:
+        """The engine with the totals around it."""
         now_ms = round(self._clock.now() * 1000)
-        tallying = RangeTotalsEngine(inner, table, end=self._end, now_ms=now_ms)
+        counting = RangeTotalsEngine(inner, table, end=self._end, now_ms=now_ms)
         if self._keep is None:
-            return tallying
-        return LatestPerKeyFilter(tallying, table, keep=self._keep, end=self._end)
+            return counting
+        return LatestPerKeyFilter(counting, table, keep=self._keep, end=self._end)
 
-    def over(self, routes: Iterable[PartitionState]) -> bool:
+    def over(self, states: Iterable[PartitionState]) -> bool:
         """Whether everything below the end was read, or cannot be."""
         return all(
-            (route.problem or route.position >= self._end) and not route.suspect for route in routes
+            (state.problem or state.position >= self._end) and not state.needs_check
+            for state in states
         )
 
-    def finish(self, session: Session, routes: Iterable[PartitionState]) -> None:
-        """Commits, with the last words in the same transaction where there are any.
+    def finish(self, session: Session, states: Iterable[PartitionState]) -> None:
+        """Commits, with the final record in the same transaction where there is one.
 
         Raises:
             KafkaException, UnknownOutcomeError: as a commit does; the lane takes over again.
         """
-        tally: RangeTotals | None = None
-        for route in routes:
-            tally = _tally_of(route, self._end)
-            # The range ends here as it is, stopped or not: its tally leaves the checkpoint.
-            route.extra.pop(TALLY, None)
-            session.begin()
-            session.store_soon(route)
-            if self._last_words is not None:
-                _produce(session, *self._last_words(tally, route))
-        session.commit()
-        self.tally = tally  # not before: a commit of unknown outcome is looked up, not believed
+        totals: RangeTotals | None = None
+        for state in states:
+            totals = _totals_of(state, self._end)
+            # The range ends here as it is, stopped or not: its totals leave the checkpoint.
+            state.extra.pop(TOTALS, None)
+            session.unit.begin()
+            session.unit.store_soon(state)
+            if self._final_record is not None:
+                _produce(session.unit, *self._final_record(totals, state))
+        session.unit.commit()
+        self.totals = totals  # not before: a commit of unknown outcome is looked up, not believed
 
 
-def _produce(session: Session, topic: str, key: bytes, value: bytes | None) -> None:
+def _produce(unit: ProgressUnit, topic: str, key: bytes, value: bytes | None) -> None:
     while True:
         try:
-            session.producer.produce(topic, value, key, 0)
+            unit.producer.produce(topic, value, key, 0)
         except BufferError:
-            session.wait_for_room()
+            unit.wait_for_room()
         else:
             return
 
@@ -142,18 +144,18 @@ def _produce(session: Session, topic: str, key: bytes, value: bytes | None) -> N
 class RangeTotalsEngine:
     """Counts and checksums what the engine inside has read."""
 
-    def __init__(self, inner: Engine, table: RouteTable, *, end: int, now_ms: int) -> None:
+    def __init__(self, inner: Engine, table: PartitionTable, *, end: int, now_ms: int) -> None:
         self._inner = inner
         self._table = table
         self._end = end
         self._now_ms = now_ms
 
-    def copy(self, messages: Sequence[SourceMessage]) -> None:
+    def copy(self, messages: Sequence[SourceMessage]) -> Iterator[CopyStep]:
         """Copies, then takes in what lies between the old and the new position."""
-        route = _only_route(self._table)
-        before = route.position
-        self._inner.copy(messages)
-        after = route.position
+        state = _only_state(self._table)
+        before = state.position
+        yield from self._inner.copy(messages)
+        after = state.position
         if after <= before:
             return
         seen = [message for message in messages if message.error() is None]
@@ -163,10 +165,10 @@ class RangeTotalsEngine:
             return
         parts = [part for each in seen for part in (each.key(), each.value()) if part]
         joined = b"".join(parts)
-        stored = route.extra.get(TALLY)
+        stored = state.extra.get(TOTALS)
         if not isinstance(stored, dict) or stored.get("end") != self._end:
             stored = RangeTotals(before, self._end, began_ms=self._now_ms).stored()
-            route.extra[TALLY] = stored
+            state.extra[TOTALS] = stored
         stored["records"] += len(seen)
         stored["bytes"] += len(joined)
         stored["crc"] = crc32c(joined, stored["crc"])
@@ -175,14 +177,16 @@ class RangeTotalsEngine:
 class LatestPerKeyFilter:
     """Leaves out records of a compacted range that a later one of the same key replaces."""
 
-    def __init__(self, inner: Engine, table: RouteTable, *, keep: "array[int]", end: int) -> None:
+    def __init__(
+        self, inner: Engine, table: PartitionTable, *, keep: "array[int]", end: int
+    ) -> None:
         self._inner = inner
         self._table = table
         self._keep = keep
         self._end = end
         self._left_out = 0
 
-    def copy(self, messages: Sequence[SourceMessage]) -> None:
+    def copy(self, messages: Sequence[SourceMessage]) -> Iterator[CopyStep]:
         """Copies what is left; the last record of a range is always among it.
 
         What is left out counts with the next record that is not: then the position is past it.
@@ -195,11 +199,11 @@ class LatestPerKeyFilter:
                 passed, self._left_out = passed + self._left_out, 0
             else:
                 self._left_out += 1
-        self._inner.copy(kept)
+        yield from self._inner.copy(kept)
         if passed:
-            route = _only_route(self._table)
-            route.dropped += passed
-            stored: Any = route.extra.get(TALLY)
+            state = _only_state(self._table)
+            state.dropped += passed
+            stored: Any = state.extra.get(TOTALS)
             if isinstance(stored, dict):
                 stored["superseded"] += passed
 
@@ -211,15 +215,15 @@ class LatestPerKeyFilter:
         return place < len(self._keep) and self._keep[place] == offset
 
 
-def _only_route(table: RouteTable) -> PartitionState:
-    """An errand has one partition."""
-    return next(route for by_partition in table.values() for route in by_partition.values())
+def _only_state(table: PartitionTable) -> PartitionState:
+    """A bounded copy has one partition."""
+    return next(state for by_partition in table.values() for state in by_partition.values())
 
 
-def _tally_of(route: PartitionState, end: int) -> RangeTotals:
-    stored: Any = route.extra.get(TALLY)
+def _totals_of(state: PartitionState, end: int) -> RangeTotals:
+    stored: Any = state.extra.get(TOTALS)
     if not isinstance(stored, dict) or stored.get("end") != end:
-        return RangeTotals(route.position, end)
+        return RangeTotals(state.position, end)
     return RangeTotals(
         start=stored["start"],
         end=end,

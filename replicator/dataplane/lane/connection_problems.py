@@ -1,4 +1,4 @@
-"""What is wrong between a lane and its two clusters, side by side, as its figures tell it."""
+"""What is wrong between a lane and its two clusters, as its statistics state it."""
 
 from collections.abc import Callable
 
@@ -27,31 +27,31 @@ class ConnectionProblems:
         return self._texts["target"]
 
     def any(self) -> bool:
-        """Whether a side has a problem."""
+        """Whether one of the connections has a problem."""
         return any(self._texts.values())
 
-    def blame(self, error: ReplicatorError) -> None:
-        """Puts down an error of the lane's work; one that names no side is the target's."""
-        ours = error.subject == f"cluster:{self._aliases['source']}"
-        self._texts["source" if ours else "target"] = _told(error)
+    def on_failure(self, error: ReplicatorError) -> None:
+        """Keeps an error that ended a session; one that names no cluster is the target's."""
+        from_source = error.subject == f"cluster:{self._aliases['source']}"
+        self._texts["source" if from_source else "target"] = _text(error)
 
     def note(self, side: str, error: KafkaError | None) -> None:
-        """A client's own word about its connection; none clears the side."""
+        """Keeps an error a client reports of its connection to ``side``; None clears it."""
         if side not in self._texts:
             return
         if error is None:
             self._texts[side] = ""
             return
         subject = f"cluster:{self._aliases[side]}"
-        self._texts[side] = _told(map_kafka_error(error, subject=subject, doing="connect"))
+        self._texts[side] = _text(map_kafka_error(error, subject=subject, doing="connect"))
 
     def clear_answered(self, *, commits: int, read: int, answers: Callable[[str], bool]) -> None:
-        """Clears a side's problem once that side has answered again.
+        """Clears a connection's problem once that cluster has answered again.
 
         Args:
             commits: the lane's commits so far; one more means that the target took it.
             read: records the lane read so far; one more came from the source.
-            answers: asks a side that moved nothing; called only where there is a problem.
+            answers: asks a cluster that moved nothing; called only where there is a problem.
         """
         for side, now, before in (
             ("target", commits, self._moved[0]),
@@ -62,5 +62,5 @@ class ConnectionProblems:
         self._moved = (commits, read)
 
 
-def _told(error: ReplicatorError) -> str:
+def _text(error: ReplicatorError) -> str:
     return f"{error.code} {error.message}\n{error.remedy}"

@@ -1,7 +1,7 @@
-"""Where lanes rest that have had nothing to read for a while: one thread looks after all of them.
+"""One thread that polls the consumers of all idle lanes of a process.
 
 A thread that waits in the client for its next record wakes up five times a second all the same: the
-library looks for signals in between (confluent-kafka 2.16). A hundred quiet lanes of a process would
+library looks for signals in between (confluent-kafka 2.16). A hundred idle lanes of a process would
 wake up five hundred times a second; here it is five times for all of them together.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Callable
 
 from replicator.kafka.client import Consumer, Message
 
-LOOK_SECONDS = 0.2
-"""How often resting lanes are looked after: the first record after a rest is late by as much."""
+POLL_SECONDS = 0.2
+"""How often idle lanes are polled: the first record after a silence is late by as much."""
 
-Rest = Callable[[Consumer, float], Message | None]
+IdleWait = Callable[[Consumer, float], Message | None]
 """Waits for a consumer's next event for so many seconds, as its ``poll`` would."""
 
 
 class _IdleLane:
-    """A lane at rest. ``answer`` is what its consumer had, or why it could not say."""
+    """A lane that waits. ``answer`` is what its consumer had, or what its ``poll`` raised."""
 
     def __init__(self, consumer: Consumer, wake: threading.Event) -> None:
         self.consumer = consumer
@@ -28,70 +28,64 @@ class _IdleLane:
 
 
 class IdlePoller:
-    """For the lanes of one process; its thread is there while somebody rests."""
+    """For the lanes of one process; its thread runs while one of them is idle."""
 
     def __init__(self) -> None:
-        self._guests: set[_IdleLane] = set()
+        self._idle_lanes: set[_IdleLane] = set()
         self._lock = threading.Lock()
-        self._looking = False
+        self._polling = False
 
-    @property
-    def guests(self) -> int:
-        """How many lanes rest now."""
-        with self._lock:
-            return len(self._guests)
-
-    def rest(self, consumer: Consumer, wake: threading.Event, seconds: float) -> Message | None:
+    def wait(self, consumer: Consumer, wake: threading.Event, seconds: float) -> Message | None:
         """Waits for the consumer's next event, for ``wake``, or for the time to pass.
 
-        The room's thread uses the consumer meanwhile, so its callbacks are called there; the caller
-        waits, and has it for itself again afterwards.
+        The poller's thread uses the consumer meanwhile, so its callbacks are called there; after the
+        call the consumer belongs to the caller alone again.
 
         Raises:
             Exception: whatever ``poll`` would.
         """
-        guest = _IdleLane(consumer, wake)
+        idle_lane = _IdleLane(consumer, wake)
         with self._lock:
-            self._guests.add(guest)
-            if not self._looking:
-                self._looking = True
-                threading.Thread(target=self._look_after, name="rest-room", daemon=True).start()
+            self._idle_lanes.add(idle_lane)
+            if not self._polling:
+                self._polling = True
+                threading.Thread(target=self._run, name="idle-poller", daemon=True).start()
         wake.wait(seconds)
-        with self._lock:  # a look that is going on is over then
-            self._guests.remove(guest)
-        if isinstance(guest.answer, Exception):
-            raise guest.answer
-        return guest.answer
+        with self._lock:  # after a poll that is going on
+            self._idle_lanes.remove(idle_lane)
+        if isinstance(idle_lane.answer, Exception):
+            raise idle_lane.answer
+        return idle_lane.answer
 
-    def for_lane(self, wake: threading.Event, *, told: Callable[[], bool]) -> Rest:
-        """The rest of one lane: ``wake`` is set for it when it is told something."""
+    def for_lane(self, wake: threading.Event, *, interrupted: Callable[[], bool]) -> IdleWait:
+        """The wait of one lane: ``wake`` is set when it is ``interrupted`` by a command."""
 
-        def rest(consumer: Consumer, seconds: float) -> Message | None:
+        def wait(consumer: Consumer, seconds: float) -> Message | None:
             wake.clear()
-            # What was told before the signal was cleared must not wait.
-            return None if told() else self.rest(consumer, wake, seconds)
+            # A command that came before the signal was cleared must not wait.
+            return None if interrupted() else self.wait(consumer, wake, seconds)
 
-        return rest
+        return wait
 
-    def _look_after(self) -> None:
-        while self._open():
-            time.sleep(LOOK_SECONDS)  # the pace is the point
+    def _run(self) -> None:
+        while self._has_idle_lanes():
+            time.sleep(POLL_SECONDS)  # one poll of everything per interval, however many lanes
             with self._lock:
-                for guest in self._guests:
-                    if guest.answer is None:
-                        guest.answer = _answer(guest.consumer)
-                        if guest.answer is not None:
-                            guest.wake.set()
+                for idle_lane in self._idle_lanes:
+                    if idle_lane.answer is None:
+                        idle_lane.answer = _answer(idle_lane.consumer)
+                        if idle_lane.answer is not None:
+                            idle_lane.wake.set()
 
-    def _open(self) -> bool:
-        """Ends the thread once nobody rests any more."""
+    def _has_idle_lanes(self) -> bool:
+        """The thread ends when there are none."""
         with self._lock:
-            self._looking = bool(self._guests)
-            return self._looking
+            self._polling = bool(self._idle_lanes)
+            return self._polling
 
 
 def _answer(consumer: Consumer) -> Message | Exception | None:
     try:
         return consumer.poll(0)
-    except Exception as error:  # noqa: BLE001  the lane's to deal with; the others rest on
+    except Exception as error:  # noqa: BLE001  raised in the lane's thread
         return error

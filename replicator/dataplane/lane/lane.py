@@ -1,7 +1,7 @@
 """A lane: one thread that takes over, copies, recovers and hands back.
 
 All state that matters is on the target (the lane's checkpoints); the thread can be lost at any
-instant. Fenced means replaced: the lane then ends at once and says so, it never takes itself back.
+instant. A lane that was fenced has another owner: it ends at once, and never takes over by itself.
 """
 
 import gc
@@ -16,11 +16,13 @@ from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.lane.bounded_copy import BoundedCopy
 from replicator.dataplane.lane.connection_problems import ConnectionProblems
 from replicator.dataplane.lane.idle_poller import IdlePoller
+from replicator.dataplane.lane.lane_context import LaneContext
 from replicator.dataplane.lane.lane_throttle import LaneThrottle
 from replicator.dataplane.lane.partitions import LanePartitions
+from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.lane.session_clients import LaneClients
 from replicator.dataplane.lane.session_factory import open_clients
-from replicator.dataplane.lane.slow_range import RetryRange
+from replicator.dataplane.lane.stats_schedule import StatsSchedule
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
@@ -35,16 +37,9 @@ RETRY = Backoff(0.2, 5.0)
 RECHECK_SECONDS = 2.0
 """How often a partition the source could not answer for is asked about again."""
 
-STATS_SECONDS = 1.0
-IDLE_STATS_SECONDS = 5.0
-"""A lane in which nothing moves says so less often: a hundred quiet partitions cost next to nothing."""
-
-RESTED_STATS_SECONDS = 15.0
-"""And one that has said so already, less often still."""
-
 DRAIN_SECONDS = 8.0
-"""How long a lane that was told to stop waits for a silent target; the group's session ends sooner,
-so the lane's next owner is at work by then, and has fenced it."""
+"""How long a stopping lane waits for a silent target; the group's session ends sooner, so by then the
+lane's next owner is at work, and has fenced this one."""
 
 Post = Callable[[LaneStopped | LostRange | LogLine], None]
 
@@ -64,14 +59,14 @@ class Lane(threading.Thread):
         may_start: MayStart,
         clock: Clock,
         open_index: OpenIndex | None = None,
-        errand: BoundedCopy | None = None,
+        bounded_copy: BoundedCopy | None = None,
         on_stats: Callable[[], None] = lambda: None,
-        room: IdlePoller | None = None,
+        idle_poller: IdlePoller | None = None,
     ) -> None:
-        """With an ``errand`` it ends by itself, once that is done.
+        """With a ``bounded_copy`` the lane ends by itself, once the range is copied.
 
-        ``on_stats`` hears, in the lane's thread, that ``stats`` are new. With a ``room`` it rests
-        there when nothing has come for a while.
+        ``on_stats`` is called in the lane's thread when ``stats`` are new. With an ``idle_poller`` the
+        lane waits there when nothing has come for a while.
         """
         super().__init__(
             name=f"lane-{spec.source.alias}-{spec.target.alias}-{spec.lane}", daemon=True
@@ -80,65 +75,55 @@ class Lane(threading.Thread):
         self._post = post
         self._may_start = may_start
         self._open_index = open_index
-        self._errand = errand
+        self._bounded_copy = bounded_copy
         self._on_stats = on_stats
         self._clock = clock
         self._commands: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
-        self._rest = None if room is None else room.for_lane(self._wake, told=self._was_told)
         self._stopping = False
         self._stop_token = 0
         self._outdated = False
         self._reopen = False
         self._give_up_at = float("inf")
-        self._figures = LaneCounters()
-        self._flow_control = LaneThrottle(spec.throttle, now=clock.monotonic())
-        self._quarantine = QuarantineWriter(spec, clock=clock)
+        self._counters = LaneCounters()
+        self._context = LaneContext(
+            clock=clock,
+            counters=self._counters,
+            throttle=LaneThrottle(spec.throttle, now=clock.monotonic()),
+            quarantine=QuarantineWriter(spec, clock=clock),
+            problems=ConnectionProblems(source=spec.source.alias, target=spec.target.alias),
+            give_up=lambda: clock.monotonic() > self._give_up_at,
+            examine=lambda states: self._partitions_now().examine(states),
+            idle_wait=None
+            if idle_poller is None
+            else idle_poller.for_lane(self._wake, interrupted=self._has_commands),
+        )
         self._clients: LaneClients | None = None
         self._partitions: LanePartitions | None = None
-        self._stretch = RetryRange()
+        self._retry_range = RetryRange()
         self._state: LaneState = "starting"
         self._reason = "taking over"
-        self._sides = ConnectionProblems(source=spec.source.alias, target=spec.target.alias)
-        self._told_copied = 0
-        self._rested = False
-        self._stats_at = 0.0
+        self._stats_schedule = StatsSchedule()
         self._recheck_at = 0.0
         self.stats = self._collect()
-        self.heard_at = clock.monotonic()
-        """When it last went round; a lane whose target does not answer a commit stays in there."""
+        self.active_at = clock.monotonic()
+        """When its last step ended; a lane whose target does not answer a commit stays inside one."""
 
     # Called by other threads.
 
     def problems(self) -> tuple[str, str]:
-        """What is wrong with source and target at this moment, as ``LaneStats`` tells it."""
-        return self._sides.source, self._sides.target
+        """What is wrong with source and target at this moment, as ``LaneStats`` states it."""
+        return self._context.problems.source, self._context.problems.target
 
     @property
     def spec(self) -> LaneSpec:
-        """What the lane was last told to do."""
+        """The newest spec the lane works by."""
         return self._spec
 
     def update(self, spec: LaneSpec) -> None:
         """Goes on with another work list or share; the settings must be the same."""
-        self._command(lambda: self._apply(spec))
-
-    def _apply(self, spec: LaneSpec) -> None:
-        outdated = handed_over(self._spec, spec)
-        self._spec = spec
-        self._flow_control.set(spec.throttle, now=self._clock.monotonic())
-        if self._clients is None or (self._clients.serves(spec) and not outdated):
-            self._known().follow(spec)
-        else:
-            self._reopen = True
-
-    def _known(self) -> LanePartitions:
-        if self._partitions is None:
-            raise RuntimeError("a lane has no partitions before its take-over")
-        return self._partitions
-
-    def _all(self) -> list[PartitionState]:
-        return [] if self._partitions is None else list(self._partitions.routes.values())
+        self._commands.append(lambda: self._apply(spec))
+        self._wake.set()
 
     def stop(self, token: int) -> None:
         """Asks for a commit and an end; LaneStopped with the token follows."""
@@ -147,12 +132,8 @@ class Lane(threading.Thread):
         self._stopping = True
         self._wake.set()
 
-    def _was_told(self) -> bool:
+    def _has_commands(self) -> bool:
         return self._stopping or bool(self._commands)
-
-    def _command(self, command: Callable[[], None]) -> None:
-        self._commands.append(command)
-        self._wake.set()
 
     # The thread.
 
@@ -163,18 +144,17 @@ class Lane(threading.Thread):
         while not self._stopping:
             began = self._clock.monotonic()
             try:
-                self._work()
+                self._run_session()
             except FencedError:
                 fenced = True
                 break
             except RecordRefusedError as error:
-                self._figures.roll_back()
-                self._remember_stretch(error)
+                self._retry_record_by_record(error)
             except (ReplicatorError, KafkaException) as error:
                 if self._is_fenced(error):
                     fenced = True
                     break
-                self._figures.roll_back()
+                self._counters.roll_back()
                 self._recovering(error)
                 failures = 1 if self._clock.monotonic() - began > 30 else failures + 1
                 self._pause(RETRY.seconds(failures, random.random))
@@ -199,23 +179,16 @@ class Lane(threading.Thread):
             )
         )
 
-    def _work(self) -> None:
-        """One session: take over, loop until told to stop, commit."""
+    def _run_session(self) -> None:
+        """Takes over, copies until the lane has to stop or to open other clients, and commits."""
         self._state, self._reason = "starting", "taking over"
         self._reopen = False
         spec = self._spec
         clients = self._clients = open_clients(
             spec,
-            clock=self._clock,
-            figures=self._figures,
-            flow_control=self._flow_control,
-            quarantine=self._quarantine,
-            careful_until=self._stretch.until,
-            examine=lambda suspects: self._known().examine(suspects),
-            on_problem=self._sides.note,
-            give_up=lambda: self._clock.monotonic() > self._give_up_at,
-            errand=self._errand,
-            rest=self._rest,
+            self._context,
+            record_by_record=bool(self._retry_range),
+            bounded_copy=self._bounded_copy,
         )
         if not clients.fence_last_owner(lambda: self._stopping):
             return
@@ -224,8 +197,8 @@ class Lane(threading.Thread):
             self._outdated = True
             return
         checkpoints = clients.read_checkpoints(self._open_index)
-        if self._errand is not None:
-            self._errand.plan_start(spec, checkpoints)
+        if self._bounded_copy is not None:
+            self._bounded_copy.plan_start(spec, checkpoints)
         self._partitions = LanePartitions(
             spec, clients=clients, checkpoints=checkpoints, post=self._post
         )
@@ -236,54 +209,63 @@ class Lane(threading.Thread):
             while self._commands:
                 self._commands.popleft()()
             if self._reopen:
-                session.commit()
-                return  # the next session's clients suit the new work
+                break  # the next session's clients suit the new work
             session.step()
-            if clients.careful and self._stretch.is_past(self._all()):
-                session.commit()
-                self._stretch.forget()
+            if clients.record_by_record and self._retry_range.is_past(self._states()):
+                session.unit.commit()
+                self._retry_range.clear()
                 return  # the next session runs at full speed
-            if self._errand is not None and self._errand.over(self._all()):
-                self._errand.finish(session, self._all())
+            if self._bounded_copy is not None and self._bounded_copy.over(self._states()):
+                self._bounded_copy.finish(session, self._states())
                 self._stopping = True
                 return
-            self._tick()
-        session.commit()
+            self._publish_when_due(clients)
+        session.unit.commit()
 
-    def _tick(self) -> None:
-        now = self.heard_at = self._clock.monotonic()
-        # Canaries do not count: a lane that copies nothing else has nothing to tell.
-        copied = self._figures.outcome.copied + sum(self._figures.outcome.dropped.values())
-        pause = STATS_SECONDS
-        if copied == self._told_copied and not self._sides.any():
-            pause = RESTED_STATS_SECONDS if self._rested else IDLE_STATS_SECONDS
-        if now - self._stats_at >= pause:
-            self._stats_at = now
-            self._rested = copied == self._told_copied
-            self._told_copied = copied
-            if self._clients is not None:
-                self._clients.session.read_source_ends()
-                self._sides.clear_answered(
-                    commits=self._figures.commits,
-                    read=self._figures.outcome.read,
-                    answers=self._clients.answers,
-                )
+    def _apply(self, spec: LaneSpec) -> None:
+        outdated = handed_over(self._spec, spec)
+        self._spec = spec
+        self._context.throttle.set(spec.throttle, now=self._clock.monotonic())
+        if self._clients is None or (self._clients.serves(spec) and not outdated):
+            self._partitions_now().follow(spec)
+        else:
+            self._reopen = True
+
+    def _partitions_now(self) -> LanePartitions:
+        if self._partitions is None:
+            raise RuntimeError("a lane has no partitions before its take-over")
+        return self._partitions
+
+    def _states(self) -> list[PartitionState]:
+        return [] if self._partitions is None else list(self._partitions.states.values())
+
+    def _publish_when_due(self, clients: LaneClients) -> None:
+        now = self.active_at = self._clock.monotonic()
+        outcome, problems = self._counters.outcome, self._context.problems
+        # Canaries do not count: a lane that copies nothing else is idle.
+        records = outcome.copied + sum(outcome.dropped.values())
+        if self._stats_schedule.is_due(now, records=records, problem=problems.any()):
+            clients.session.read_source_ends()
+            problems.clear_answered(
+                commits=self._counters.commits, read=outcome.read, answers=clients.answers
+            )
             stats = self._collect()
             if stats != self.stats:  # the same object is not sent again
                 self.stats = stats
                 self._on_stats()
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
-            self._known().recheck()
+            self._partitions_now().recheck()
 
-    # Trouble.
+    # Recovery.
 
-    def _remember_stretch(self, error: RecordRefusedError) -> None:
-        """A record in what was just produced is refused: the next session copies it carefully."""
-        self._log("warning", "target refused a record, copying the stretch record by record",
+    def _retry_record_by_record(self, error: RecordRefusedError) -> None:
+        """A record in what was just produced is refused: the next session finds out which."""
+        self._counters.roll_back()
+        self._log("warning", "target refused a record, copying the range record by record",
                   error=error.message)  # fmt: skip
-        self._figures.aborts += 1
-        self._stretch.remember(self._all())
+        self._counters.aborts += 1
+        self._retry_range.extend(self._states())
 
     def _is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
         if isinstance(error, KafkaException):
@@ -300,11 +282,11 @@ class Lane(threading.Thread):
     def _recovering(self, error: ReplicatorError | KafkaException) -> None:
         mapped = self._mapped(error) if isinstance(error, KafkaException) else error
         if isinstance(mapped, UnknownOutcomeError):
-            self._figures.unknown_outcomes += 1
+            self._counters.unknown_outcomes += 1
         else:
-            self._figures.aborts += 1
+            self._counters.aborts += 1
         self._state, self._reason = "recovering", mapped.message
-        self._sides.blame(mapped)
+        self._context.problems.on_failure(mapped)
         self.stats = self._collect()
         self._on_stats()
         self._log("warning", "lane recovers from its checkpoints", error=mapped.message)
@@ -322,31 +304,23 @@ class Lane(threading.Thread):
             # Callbacks tie the clients into cycles: without this their threads would live on.
             gc.collect()
 
-    # Telling.
+    # Log lines and statistics.
 
     def _log(self, level: str, event: str, **fields: str) -> None:
-        self._post(
-            LogLine(
-                level,
-                event,
-                {
-                    "flow": self._spec.pair,
-                    "link": self._spec.link,
-                    "lane": str(self._spec.lane),
-                    **fields,
-                },
-            )
-        )
+        spec = self._spec
+        place = {"flow": spec.pair, "link": spec.link, "lane": str(spec.lane)}
+        self._post(LogLine(level, event, {**place, **fields}))
 
     def _collect(self) -> LaneStats:
-        return self._figures.stats(
+        states = self._states()
+        return self._counters.stats(
             pair=self._spec.pair,
             link=self._spec.link,
             lane=self._spec.lane,
             state=self._state,
             reason=self._reason,
-            partitions=tuple(route.stats() for route in self._all()),
-            source_problem=self._sides.source,
-            target_problem=self._sides.target,
-            checkpoint_at_ms=max((route.committed_at_ms for route in self._all()), default=0),
+            partitions=tuple(state.stats() for state in states),
+            source_problem=self._context.problems.source,
+            target_problem=self._context.problems.target,
+            checkpoint_at_ms=max((state.committed_at_ms for state in states), default=0),
         )

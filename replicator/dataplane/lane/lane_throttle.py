@@ -63,16 +63,16 @@ class LaneThrottle:
             most = min(most, int(fitting))
         return max(1, most)
 
-    def hold(self, consumer: Consumer, routes: Sequence[PartitionState]) -> None:
+    def hold(self, consumer: Consumer, states: Sequence[PartitionState]) -> None:
         """While short, pauses partitions of lower priority as long as higher ones have a backlog."""
-        running = [route for route in routes if not route.problem and not route.suspect]
+        running = [state for state in states if not state.problem and not state.needs_check]
         priorities: dict[tuple[str, int], Priority] = {
-            route.key: route.work.priority for route in running
+            state.key: state.work.priority for state in running
         }
         if len(set(priorities.values())) < 2:
             held: frozenset[tuple[str, int]] = frozenset()
         else:
-            backlog = [route.key for route in running if route.source_end > route.position]
+            backlog = [state.key for state in running if state.source_end > state.position]
             held = held_back(priorities, backlog)
         if held == self._held:
             return
@@ -85,12 +85,12 @@ class LaneThrottle:
         self._held = held
 
     def release_all(
-        self, consumer: Consumer, routes: Callable[[], Iterable[PartitionState]]
+        self, consumer: Consumer, states: Callable[[], Iterable[PartitionState]]
     ) -> None:
         """Lets every held partition run again, once there is no shortage."""
         if not self._held:
             return
-        known = {route.key for route in routes()}
+        known = {state.key for state in states()}
         keys = [ClientPartition(*key) for key in self._held if key in known]
         if keys:
             consumer.resume(keys)

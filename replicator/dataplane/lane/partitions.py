@@ -1,7 +1,7 @@
-"""The partitions of a running lane: they come, go, stop, and come back.
+"""The partitions of a running lane: added, removed, stopped and resumed.
 
-Each change commits first, so that whatever happens next starts from what is stored. Nothing is read
-of a partition before ``decide_start`` has said where, and nothing of one that it stopped.
+Each change commits first, so that whatever happens next starts from what is stored. No partition is
+read before ``decide_start`` has said where, and none that it stopped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from replicator.dataplane.lane.seek import read_from
 from replicator.dataplane.lane.session_clients import LaneClients
 from replicator.dataplane.lane.start_position import StartDecision
-from replicator.dataplane.progress.partition_state import PartitionState, partition_states
+from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.formats.checkpoint import Checkpoint
@@ -21,7 +21,7 @@ class LanePartitions:
     """Used by the lane's thread only; lives as long as one session.
 
     Attributes:
-        routes: every partition the lane was told to work on, by topic and partition.
+        states: every partition of the lane's spec, by topic and partition.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class LanePartitions:
         checkpoints: Mapping[TopicPartition, Checkpoint],
         post: Callable[[LostRange | LogLine], None],
     ) -> None:
-        self.routes: dict[TopicPartition, PartitionState] = {}
+        self.states: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
         self._checkpoints = dict(checkpoints)
@@ -42,45 +42,49 @@ class LanePartitions:
         """Goes on with another list of work; only partitions that differ are touched."""
         self._spec = spec
         wanted = {(work.topic, work.partition): work for work in spec.work}
-        self._remove([key for key in self.routes if key not in wanted])
+        self._remove([key for key in self.states if key not in wanted])
         again: set[PartitionState] = set()
-        for key, route in self.routes.items():
-            old, new = route.work, wanted[key]
-            route.work = new
+        for key, state in self.states.items():
+            old, new = state.work, wanted[key]
+            state.work = new
             if (old.topic_id, old.accept_gap) != (new.topic_id, new.accept_gap):
-                again.add(route)
+                again.add(state)
         if again:
             self._suspend(again)
             self.examine(again)
-        self._add([work for key, work in wanted.items() if key not in self.routes])
+        self._add([work for key, work in wanted.items() if key not in self.states])
 
     def recheck(self) -> None:
         """Asks again about partitions for which the source had no answer."""
-        suspects = {route for route in self.routes.values() if route.suspect}
-        if suspects:
-            self.examine(suspects)
+        to_check = {state for state in self.states.values() if state.needs_check}
+        if to_check:
+            self.examine(to_check)
 
-    def examine(self, routes: set[PartitionState]) -> None:
-        """Decides the start of each route from what is stored and what the source says now."""
+    def examine(self, states: set[PartitionState]) -> None:
+        """Decides where each partition starts, from what is stored and what the source says now."""
         stored = dict(self._checkpoints)
-        for route in routes:
-            if route.position >= 0:
-                stored[route.key] = route.checkpoint(at_ms=route.committed_at_ms)
+        for state in states:
+            if state.position >= 0:
+                stored[state.key] = state.checkpoint(at_ms=state.committed_at_ms)
         start: list[PartitionState] = []
-        decisions = self._clients.decide(self._spec, routes, stored)
-        self._clients.learn_leaders({route.topic for route in decisions if not route.problem})
-        for route, decision in decisions.items():
-            self._tell(route, decision)
+        session = self._clients.session
+        decisions = self._clients.decide(self._spec, states, stored)
+        self._clients.learn_leaders({state.topic for state in decisions if not state.problem})
+        for state, decision in decisions.items():
+            self._report(state, decision)
             if decision.store:
-                self._clients.session.store_soon(route)
-            if decision.lost is not None and self._clients.session.indexing is not None:
-                self._clients.session.indexing.restart(route)
+                session.unit.store_soon(state)
+            index = session.unit.reports.index
+            if decision.lost is not None and index is not None:
+                index.restart(state)
             if decision.problem:
                 continue
-            if self._clients.session.reads_another_topic(route):
-                route.suspect = True  # admin and consumer do not see the same topic yet: ask again
+            if session.events.reads_another_topic(state):
+                state.needs_check = (
+                    True  # admin and consumer do not see the same topic yet: ask again
+                )
             else:
-                start.append(route)
+                start.append(state)
         if start:
             read_from(self._clients.consumer, start)
 
@@ -89,40 +93,40 @@ class LanePartitions:
             return
         fresh = set()
         for item in work:
-            route = PartitionState(
+            state = PartitionState(
                 item,
                 source_alias=self._spec.source.alias,
                 provenance=self._spec.settings.provenance,
             )
-            route.suspect = True  # until its start is decided
-            self.routes[route.key] = route
-            fresh.add(route)
+            state.needs_check = True  # until its start is decided
+            self.states[state.key] = state
+            fresh.add(state)
         self._publish()
         self.examine(fresh)
 
     def _remove(self, keys: list[TopicPartition]) -> None:
         if not keys:
             return
-        self._clients.session.commit()
-        self._unassign(self.routes[key] for key in keys)
+        self._clients.session.unit.commit()
+        self._unassign(self.states[key] for key in keys)
         for key in keys:
-            route = self.routes.pop(key)
-            if route.position >= 0:
+            state = self.states.pop(key)
+            if state.position >= 0:
                 # Should it come back (resume), it goes on from here, not from the take-over.
-                self._checkpoints[key] = route.checkpoint(at_ms=route.committed_at_ms)
+                self._checkpoints[key] = state.checkpoint(at_ms=state.committed_at_ms)
         self._publish()
 
-    def _suspend(self, routes: set[PartitionState]) -> None:
-        self._clients.session.commit()
-        self._unassign(routes)
-        for route in routes:
-            route.suspect = True
+    def _suspend(self, states: set[PartitionState]) -> None:
+        self._clients.session.unit.commit()
+        self._unassign(states)
+        for state in states:
+            state.needs_check = True
 
-    def _unassign(self, routes: Iterable[PartitionState]) -> None:
+    def _unassign(self, states: Iterable[PartitionState]) -> None:
         reading = [
-            ClientPartition(route.topic, route.partition)
-            for route in routes
-            if not route.problem and not route.suspect and route.position >= 0
+            ClientPartition(state.topic, state.partition)
+            for state in states
+            if not state.problem and not state.needs_check and state.position >= 0
         ]
         if reading:
             self._clients.consumer.incremental_unassign(reading)
@@ -131,17 +135,17 @@ class LanePartitions:
         """The engine looks partitions up in the session's table, which stays the same object."""
         table = self._clients.session.table
         table.clear()
-        table.update(partition_states(list(self.routes.values())))
+        table.update(partition_table(list(self.states.values())))
 
-    def _tell(self, route: PartitionState, decision: StartDecision) -> None:
+    def _report(self, state: PartitionState, decision: StartDecision) -> None:
         pair = self._spec.pair
         if decision.lost is not None:
             self._post(
                 LostRange(
                     pair=pair,
                     link=self._spec.link,
-                    topic=route.topic,
-                    partition=route.partition,
+                    topic=state.topic,
+                    partition=state.partition,
                     lost_from=decision.lost[0],
                     lost_to=decision.lost[1],
                     detail=decision.detail,
@@ -151,8 +155,8 @@ class LanePartitions:
             fields = {
                 "flow": pair,
                 "link": self._spec.link,
-                "topic": route.topic,
-                "partition": str(route.partition),
+                "topic": state.topic,
+                "partition": str(state.partition),
                 "problem": decision.problem,
                 "detail": decision.detail,
             }

@@ -35,7 +35,7 @@ class RangeOutcome:
     """
 
     position: int
-    tally: RangeTotals | None
+    totals: RangeTotals | None
     problem: str = ""
     detail: str = ""
     ours: bool = True
@@ -44,7 +44,7 @@ class RangeOutcome:
 
 def copy_range(
     spec: LaneSpec,
-    errand: BoundedCopy,
+    bounded_copy: BoundedCopy,
     *,
     may_start: MayStart,
     open_index: OpenIndex,
@@ -56,7 +56,7 @@ def copy_range(
 
     Args:
         spec: a lane of one partition; its number is the lane that owns the partition.
-        errand: the range.
+        bounded_copy: the range.
         may_start: asked once the range's last owner was fenced.
         open_index: opens the offset index.
         clock: for times in what is stored.
@@ -70,7 +70,7 @@ def copy_range(
     notes = _Notes(log)
     lane = Lane(
         spec, post=notes.take, may_start=may_start, clock=clock, open_index=open_index,
-        errand=errand,
+        bounded_copy=bounded_copy,
     )  # fmt: skip
     lane.start()
     try:
@@ -83,12 +83,12 @@ def copy_range(
         raise UnreachableError("a range did not end", subject=spec.pair)
     if stopped.fenced:
         raise FencedError("another attempt took the range over", subject=_name(spec))
-    if errand.tally is None:
-        return RangeOutcome(position=-1, tally=None, ours=False)
+    if bounded_copy.totals is None:
+        return RangeOutcome(position=-1, totals=None, ours=False)
     (partition,) = lane.stats.partitions
     return RangeOutcome(
         position=partition.position,
-        tally=errand.tally,
+        totals=bounded_copy.totals,
         problem=partition.problem,
         detail=partition.detail,
         gaps=tuple(gap.detail for gap in notes.gaps),
@@ -107,7 +107,7 @@ def _watch(lane: Lane, clock: Clock, patience_seconds: float) -> None:
         works = (
             stats.state == "running"
             and not any(lane.problems())
-            and now - lane.heard_at < _SILENT_SECONDS
+            and now - lane.active_at < _SILENT_SECONDS
         )
         if reached != position or works:
             position, moved_at = reached, now

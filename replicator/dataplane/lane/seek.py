@@ -8,9 +8,9 @@ from replicator.kafka import codes
 from replicator.kafka.client import ClientPartition, Consumer, KafkaError, KafkaException
 
 _ASSIGNING_SECONDS = 2.0
-"""The client takes partitions up on a thread of its own, and refuses to seek in them before."""
+"""The client takes an assignment up in a thread of its own, and refuses to seek before it has."""
 
-SUSPICIOUS = frozenset(
+NEEDS_CHECK = frozenset(
     {
         codes.AUTO_OFFSET_RESET,
         codes.UNKNOWN_PARTITION,
@@ -24,22 +24,22 @@ SUSPICIOUS = frozenset(
 """What the client says of a partition whose source log may not be the one that was read before."""
 
 
-def read_from(consumer: Consumer, routes: Iterable[PartitionState]) -> None:
-    """Reads on at each route's position.
+def read_from(consumer: Consumer, states: Iterable[PartitionState]) -> None:
+    """Reads on at each partition's position.
 
-    Where the epoch of the record before it is known, the source is asked whether its log still has
-    that: a log that was cut below and written anew is long enough, and holds something else. Only a
-    seek has the client ask (librdkafka 2.16); it reports what it finds as ``_LOG_TRUNCATION``.
+    Where the epoch of the record before it is known, the source is asked whether its log still holds
+    that record: a log that was cut below it and written anew may be long enough all the same. Only a
+    seek makes the client ask (librdkafka 2.16); it reports a cut as ``_LOG_TRUNCATION``.
     """
-    routes = list(routes)
+    states = list(states)
     consumer.incremental_assign(
-        [ClientPartition(route.topic, route.partition, route.position) for route in routes]
+        [ClientPartition(state.topic, state.partition, state.position) for state in states]
     )
     deadline = time.monotonic() + _ASSIGNING_SECONDS
-    for route in routes:
-        if route.position_epoch >= 0:
+    for state in states:
+        if state.position_epoch >= 0:
             place = ClientPartition(
-                route.topic, route.partition, route.position, leader_epoch=route.position_epoch
+                state.topic, state.partition, state.position, leader_epoch=state.position_epoch
             )
             _seek(consumer, place, deadline)
 
@@ -51,7 +51,7 @@ def _seek(consumer: Consumer, place: ClientPartition, deadline: float) -> None:
         except KafkaException as error:
             if error.args[0].code() != codes.ERRONEOUS_STATE or time.monotonic() > deadline:
                 raise
-            # The client takes an assignment up in its own thread, and tells nobody.
+            # The client takes an assignment up in its own thread, and has no event for it.
             time.sleep(0.005)
         else:
             return

@@ -21,10 +21,10 @@ from replicator.kafka.client import (
 from replicator.kafka.errors import map_kafka_error
 
 CONNECTED_SECONDS = 60.0
-"""How long a lane tries to reach the target before it says so and starts over."""
+"""How long a lane tries to reach the target before it reports the failure and starts over."""
 
 ABORT_SECONDS = 5.0
-"""How long a refused transaction is tried to be taken back; whoever takes over next does it else."""
+"""How long to try to abort a refused transaction; otherwise the next take-over aborts it."""
 
 BATCH_BYTES = 1_000_000
 """Batches stay below the smallest limit of the lane's target topics, or they would be refused."""
@@ -42,13 +42,13 @@ class LaneClients:
         source_admin: ClusterAdmin,
         session: Session,
         clock: Clock,
-        careful: bool,
+        record_by_record: bool,
     ) -> None:
         self.spec = spec
         self.consumer = consumer
         self.producer = producer
         self.session = session
-        self.careful = careful
+        self.record_by_record = record_by_record
         self._clock = clock
         self._source_admin = source_admin
 
@@ -57,7 +57,7 @@ class LaneClients:
         return batch_bytes(spec) >= batch_bytes(self.spec)
 
     def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
-        """Makes this the only writer of the lane; False when told to stop meanwhile.
+        """Makes this the only writer of the lane; False when the lane had to stop meanwhile.
 
         Raises:
             KafkaException: when the target refuses.
@@ -91,12 +91,12 @@ class LaneClients:
         """
         records = read_lane_records(self.spec, client_id=lane_client_id(self.spec))
         transactional = self.spec.settings.delivery == "exactly-once"
-        if open_index is not None and transactional and not self.careful:
-            self.session.indexing = IndexNotes(open_index(records), clock=self._clock)
+        if open_index is not None and transactional and not self.record_by_record:
+            self.session.unit.reports.index = IndexNotes(open_index(records), clock=self._clock)
         return decode_checkpoints(records)
 
     def learn_leaders(self, topics: set[str]) -> None:
-        """Fetches metadata before partitions are assigned; the client waits half a second else."""
+        """Fetches metadata before partitions are assigned; otherwise the client waits half a second."""
         try:
             if len(topics) > 3:
                 self.consumer.list_topics(timeout=10.0)
@@ -110,11 +110,11 @@ class LaneClients:
         """Whether another owner took over, asked after a transaction was refused.
 
         A commit that meets the take-over itself is refused as an unknown server error. Aborting what
-        cannot be committed any more asks the coordinator again, who then says so; a lane that took
+        cannot be committed any more asks the coordinator again, which then says so; a lane that took
         over anew instead would fence the one that replaced it.
         """
-        told = error.args[0] if isinstance(error, KafkaException) else None
-        if told is None or not told.txn_requires_abort():
+        refusal = error.args[0] if isinstance(error, KafkaException) else None
+        if refusal is None or not refusal.txn_requires_abort():
             return False
         try:
             self.producer.abort_transaction(ABORT_SECONDS)
@@ -122,13 +122,13 @@ class LaneClients:
             failure = map_kafka_error(
                 refused.args[0],
                 subject=f"cluster:{self.spec.target.alias}",
-                doing="take a transaction back",
+                doing="abort a transaction",
             )
             return isinstance(failure, FencedError)
         return False
 
     def answers(self, side: str) -> bool:
-        """Whether a side that was silent answers now; asked only while it has a problem."""
+        """Whether the cluster on that ``side`` answers now; asked only while it has a problem."""
         client = self.consumer if side == "source" else self.producer
         try:
             client.list_topics("__consumer_offsets", timeout=0.5)
@@ -139,12 +139,12 @@ class LaneClients:
     def decide(
         self,
         spec: LaneSpec,
-        routes: set[PartitionState],
+        states: set[PartitionState],
         stored: Mapping[tuple[str, int], Checkpoint],
     ) -> dict[PartitionState, StartDecision]:
-        """Asks the source where each route stands; routes it cannot answer for are left out."""
+        """Asks the source about each partition; those it cannot answer for are left out."""
         try:
-            return decide_starts(spec, routes, stored, self._source_admin)
+            return decide_starts(spec, states, stored, self._source_admin)
         finally:
             # Seldom needed again: each client that stays open costs threads that wake up all the time.
             self._source_admin.close()

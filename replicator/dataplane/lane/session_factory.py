@@ -1,33 +1,35 @@
 """Opening what one session of a lane works with, and wiring it together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from replicator.clock import Clock
-from replicator.dataplane.copy.delivery_errors import RECORD_REFUSALS
+from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.dataplane.copy.engine_protocol import Engine
-from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
+from replicator.dataplane.copy.progress_unit import ProgressUnit
 from replicator.dataplane.copy.records_engine import RecordsEngine
-from replicator.dataplane.copy.refused_record_search import RefusedRecordFinder
+from replicator.dataplane.copy.refused_record_search import (
+    AttributingProducer,
+    RefusedRecordFinder,
+)
 from replicator.dataplane.copy.rewrite import Rewriter, load_transforms
 from replicator.dataplane.copy.source_message import RecordSink
 from replicator.dataplane.lane.bounded_copy import BoundedCopy
-from replicator.dataplane.lane.idle_poller import Rest
-from replicator.dataplane.lane.lane_throttle import LaneThrottle
+from replicator.dataplane.lane.lane_context import LaneContext
 from replicator.dataplane.lane.session import Session
 from replicator.dataplane.lane.session_clients import LaneClients, batch_bytes, lane_client_id
+from replicator.dataplane.lane.source_events import SourceEvents
 from replicator.dataplane.progress.commit import (
     AcknowledgedCommitter,
     CheckpointWriter,
     TransactionalCommitter,
 )
 from replicator.dataplane.progress.first_writes import FirstWrites, transaction_failed
-from replicator.dataplane.progress.lane_counters import LaneCounters
-from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.progress.partition_state import PartitionTable
+from replicator.dataplane.progress.run_reports import RunReports
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic, lane_transactional_id, progress_group
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import KafkaError, open_consumer, open_producer
+from replicator.kafka.client import Consumer, Producer, open_consumer, open_producer
 from replicator.kafka.settings import consumer_config, producer_config
 from replicator.kafka.topic_ids import watch_topic_ids
 
@@ -48,71 +50,111 @@ FETCH_WAIT_SECONDS = 2.0
 """How long a broker holds a fetch that finds nothing; records end the wait at once. Longer costs less
 while idle, and delays a partition that is added to an idle lane by as much."""
 
-ERRAND_FETCH_WAIT_SECONDS = 0.02
-"""The same for a range: where it ends in markers, only a fetch that finds nothing tells its end."""
+BOUNDED_FETCH_WAIT_SECONDS = 0.02
+"""The same for a bounded copy: where its range ends in markers, only an empty fetch shows the end."""
 
 LARGEST_RECORD_BYTES = 1_000_000_000
 
 
 def open_clients(
     spec: LaneSpec,
+    context: LaneContext,
     *,
-    clock: Clock,
-    figures: LaneCounters,
-    flow_control: LaneThrottle,
-    quarantine: QuarantineWriter,
-    careful_until: Mapping[tuple[str, int], int],
-    examine: Callable[[set[PartitionState]], None],
-    on_problem: Callable[[str, KafkaError | None], None],
-    give_up: Callable[[], bool],
-    errand: BoundedCopy | None = None,
-    rest: Rest | None = None,
+    record_by_record: bool,
+    bounded_copy: BoundedCopy | None = None,
 ) -> LaneClients:
-    """Opens the clients of a session; nothing is sent to a broker before ``take_over``.
+    """Opens the clients of a session; nothing is sent to a broker before ``fence_last_owner``.
 
-    An errand has a transactional id of its own, and always writes in transactions.
+    A bounded copy has a transactional id of its own.
 
     Raises:
         ReplicatorError: for settings or secrets that cannot be used.
     """
-    client_id = lane_client_id(spec)
-    rewriter = Rewriter(
-        blocked=spec.settings.blocked,
-        arrivals=spec.settings.arrivals,
-        filters=spec.settings.filters,
-        transforms=load_transforms(spec.settings.transforms),
-    )
-    careful = bool(careful_until)
+    table: PartitionTable = {}
     transactional = spec.settings.delivery == "exactly-once"
+    events = SourceEvents(table, on_problem=context.problems.note)
+    deliveries = DeliveryErrors(transactional=transactional, attributed=record_by_record)
+    consumer = _open_consumer(
+        spec,
+        context,
+        on_topic_id=events.on_topic_id,
+        fetch_wait_seconds=BOUNDED_FETCH_WAIT_SECONDS if bounded_copy else FETCH_WAIT_SECONDS,
+    )
     own_id = lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
-    sessions: list[Session] = []
+    producer = _open_producer(
+        spec,
+        context,
+        transactional_id=(bounded_copy.writer if bounded_copy else own_id)
+        if transactional
+        else None,
+        deliveries=deliveries,
+        record_by_record=record_by_record,
+    )
+    unit = _progress_unit(spec, context, consumer, producer, deliveries)
+    engine = _engine(spec, context, table, unit, record_by_record=record_by_record)
+    session = Session(
+        consumer=consumer,
+        engine=engine if bounded_copy is None else bounded_copy.engine(engine, table),
+        table=table,
+        events=events,
+        unit=unit,
+        context=context,
+        settings=spec.settings,
+        record_by_record=record_by_record,
+    )
+    try:
+        admin = ClusterAdmin(spec.source, client_id=lane_client_id(spec))
+    except ReplicatorError:
+        consumer.close()
+        raise
+    return LaneClients(
+        spec=spec,
+        consumer=consumer,
+        producer=producer,
+        source_admin=admin,
+        session=session,
+        clock=context.clock,
+        record_by_record=record_by_record,
+    )
 
-    def delivered(error: KafkaError | None, message: object) -> None:
-        sessions[0].deliveries.report(error, message)
 
-    def learned_topic_id(topic: str, topic_id: str) -> None:
-        sessions[0].on_topic_id(topic, topic_id)
-
-    consumer_settings = {
+def _open_consumer(
+    spec: LaneSpec,
+    context: LaneContext,
+    *,
+    on_topic_id: Callable[[str, str], None],
+    fetch_wait_seconds: float,
+) -> Consumer:
+    settings = {
         **consumer_config(
             spec.source,
             follower_reads=True,
-            client_id=client_id,
+            client_id=lane_client_id(spec),
             group_id=progress_group(spec.topology, spec.target.alias),
             partition_fetch_bytes=FETCH_BYTES,
             queue_bytes=QUEUE_BYTES,
-            fetch_wait_seconds=ERRAND_FETCH_WAIT_SECONDS if errand else FETCH_WAIT_SECONDS,
+            fetch_wait_seconds=fetch_wait_seconds,
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
-        "error_cb": lambda error: on_problem("source", error),
+        "error_cb": lambda error: context.problems.note("source", error),
     }
-    consumer = open_consumer(watch_topic_ids(consumer_settings, learned_topic_id))
-    transactional_id = (errand.writer if errand else own_id) if transactional else None
-    producer = open_producer(
+    return open_consumer(watch_topic_ids(settings, on_topic_id))
+
+
+def _open_producer(
+    spec: LaneSpec,
+    context: LaneContext,
+    *,
+    transactional_id: str | None,
+    deliveries: DeliveryErrors,
+    record_by_record: bool,
+) -> Producer:
+    transactional = transactional_id is not None
+    return open_producer(
         {
             **producer_config(
                 spec.target,
-                client_id=client_id,
+                client_id=lane_client_id(spec),
                 transactional_id=transactional_id,
                 linger_seconds=COMMITTED_LINGER if transactional else DIRECT_LINGER,
                 queue_bytes=QUEUE_BYTES,
@@ -122,28 +164,37 @@ def open_clients(
             # The broker decides what is too large, not the client: only then is it a fact.
             "message.max.bytes": LARGEST_RECORD_BYTES,
             "batch.size": batch_bytes(spec),
-            **({"batch.num.messages": 1} if careful else {}),
+            **({"batch.num.messages": 1} if record_by_record else {}),
             # Nothing behind a refused batch may be written before the lane has seen the refusal;
             # inside a transaction nothing is.
-            **({} if careful or transactional else {"enable.gapless.guarantee": True}),
-            # In a transaction the commit tells of every failure, and a report per record costs; the
-            # few that the index asks for must be told of success.
+            **({} if record_by_record or transactional else {"enable.gapless.guarantee": True}),
+            # In a transaction the commit fails with any record, and a report per record costs; the
+            # few that are asked for must report success too.
             **(
                 {"delivery.report.only.error": False}
                 if transactional
-                else {"on_delivery": delivered, "delivery.report.only.error": True}
+                else {"on_delivery": deliveries.report, "delivery.report.only.error": True}
             ),
-            "error_cb": lambda error: on_problem("target", error),
+            "error_cb": lambda error: context.problems.note("target", error),
         }
     )
+
+
+def _progress_unit(
+    spec: LaneSpec,
+    context: LaneContext,
+    consumer: Consumer,
+    producer: Producer,
+    deliveries: DeliveryErrors,
+) -> ProgressUnit:
+    clock, give_up = context.clock, context.give_up
+    transactional = spec.settings.delivery == "exactly-once"
+
+    def failed() -> bool:
+        return transaction_failed(producer) if transactional else deliveries.failed
+
     first_writes = FirstWrites(
-        producer,
-        clock=clock,
-        transactional=transactional,
-        failed=lambda: (
-            transaction_failed(producer) if transactional else sessions[0].deliveries.failed
-        ),
-        give_up=give_up,
+        producer, clock=clock, transactional=transactional, failed=failed, give_up=give_up
     )
     writer = CheckpointWriter(
         producer=producer,
@@ -159,87 +210,51 @@ def open_clients(
         )
     else:
         committer = AcknowledgedCommitter(
-            producer=producer,
-            writer=writer,
-            clock=clock,
-            give_up=give_up,
-            failed=lambda: sessions[0].deliveries.failed,
+            producer=producer, writer=writer, clock=clock, give_up=give_up, failed=failed
         )
-    session = Session(
+    return ProgressUnit(
         consumer=consumer,
         producer=producer,
         committer=committer,
-        first_writes=first_writes,
-        table={},
-        dirty=set(),
-        figures=figures,
-        flow_control=flow_control,
+        reports=RunReports(first_writes),
+        deliveries=deliveries,
+        counters=context.counters,
         clock=clock,
-        commit_interval_seconds=spec.settings.commit_interval_seconds,
-        eager=transactional,
-        examine=examine,
-        quarantine=lambda refusal: quarantine.handle(
-            refusal, producer, first_writes, on_failed=delivered
-        ),
-        on_problem=on_problem,
         give_up=give_up,
-        careful=careful,
-        rest=rest,
     )
-    sessions.append(session)
 
-    def use(engine: Engine) -> None:
-        session.use(engine if errand is None else errand.engine(engine, session.table))
 
-    def records_engine(sink: RecordSink) -> Engine:
-        return RecordsEngine(
-            producer=sink,
-            routes=session.table,
-            dirty=session.dirty,
-            suspects=session.suspects,
-            rewriter=rewriter,
-            outcome=figures.outcome,
-            begin=session.begin,
-            wait_for_room=session.wait_for_room,
-            refuse=session.refuse,
-            on_event=session.on_event,
-            on_run=figures.run,
-            report_for=session.report_for,
-            on_first=session.on_first,
-            provenance=spec.settings.provenance,
-            source_alias=spec.source.alias,
-        )
-
-    if careful:
-        use(
-            RefusedRecordFinder(
-                engine_for=records_engine,
-                producer=producer,
-                table=session.table,
-                dirty=session.dirty,
-                begin=session.begin,
-                abort=session.abort,
-                commit=session.commit,
-                refuse=session.refuse,
-                refusals=RECORD_REFUSALS,
-                cyclic=spec.settings.cyclic,
-                one_by_one=not transactional,
-                on_omitted_header=figures.omitted,
-            )
-        )
-    else:
-        use(records_engine(producer))
-    try:
-        admin = ClusterAdmin(spec.source, client_id=client_id)
-    except ReplicatorError:
-        consumer.close()
-        raise
-    return LaneClients(
-        spec=spec,
-        consumer=consumer,
-        producer=producer,
-        source_admin=admin,
-        session=session,
-        clock=clock,
-        careful=careful,
+def _engine(
+    spec: LaneSpec,
+    context: LaneContext,
+    table: PartitionTable,
+    unit: ProgressUnit,
+    *,
+    record_by_record: bool,
+) -> Engine:
+    settings = spec.settings
+    attributed = AttributingProducer(unit.producer)
+    sink: RecordSink = attributed if record_by_record else unit.producer
+    engine = RecordsEngine(
+        producer=sink,
+        table=table,
+        rewriter=Rewriter(
+            blocked=settings.blocked,
+            arrivals=settings.arrivals,
+            filters=settings.filters,
+            transforms=load_transforms(settings.transforms),
+        ),
+        outcome=context.counters.outcome,
+        reports=unit.reports,
+        provenance=settings.provenance,
+    )
+    if not record_by_record:
+        return engine
+    return RefusedRecordFinder(
+        engine,
+        attributed=attributed,
+        table=table,
+        unit=unit,
+        cyclic=settings.cyclic,
+        one_by_one=settings.delivery != "exactly-once",
     )

@@ -1,7 +1,7 @@
 """Taking a lane over: read what its last owner stored, ask the source, decide every start.
 
-Runs after the producer was initialised, so the last owner is fenced and what it left open is taken
-back: the checkpoints read here are the whole truth.
+Runs after the producer was initialised, so the last owner is fenced and its open transaction aborted:
+nothing can be added to the checkpoints that are read here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from replicator.kafka.checkpoint_log import read_checkpoint_records
 def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
     """The last value of every key in the lane's partition: checkpoints, and its index.
 
-    Seeding tasks write there too: what the last owner stored may stand behind a transaction of one
+    Backfill tasks write there too: what the last owner stored may stand behind a transaction of one
     of them that is open now, and must not be missed.
     """
     return read_checkpoint_records(
@@ -29,17 +29,17 @@ def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
 
 def decide_starts(
     spec: LaneSpec,
-    routes: Iterable[PartitionState],
+    states: Iterable[PartitionState],
     checkpoints: Mapping[tuple[str, int], Checkpoint],
     source: ClusterAdmin,
 ) -> dict[PartitionState, StartDecision]:
     """Asks the source once for all partitions and decides each one.
 
-    A partition about which the source cannot answer now is left out: it stays suspect, and is asked
-    about again.
+    A partition about which the source cannot answer now is left out: it still needs its check, and is
+    asked about again.
     """
-    routes = list(routes)
-    keys = [route.key for route in routes]
+    states = list(states)
+    keys = [state.key for state in states]
     if not keys:
         return {}
     described = source.describe_topics({topic for topic, _ in keys})
@@ -53,64 +53,63 @@ def decide_starts(
     if first and start_from.kind == "timestamp" and start_from.timestamp_ms is not None:
         timed = source.offsets(first, at=start_from.timestamp_ms, isolation="read_committed")
     decisions: dict[PartitionState, StartDecision] = {}
-    for route in routes:
-        low, high = earliest.get(route.key), latest.get(route.key)
+    for state in states:
+        low, high = earliest.get(state.key), latest.get(state.key)
         if not isinstance(low, int) or not isinstance(high, int):
             continue
-        at_timestamp = timed.get(route.key)
+        at_timestamp = timed.get(state.key)
         if isinstance(at_timestamp, ReplicatorError):
             continue
         facts = SourceLog(
-            topic_id=ids[route.topic],
+            topic_id=ids[state.topic],
             earliest=low,
             latest=max(low, high),
             at_timestamp=at_timestamp if at_timestamp is not None and at_timestamp >= 0 else None,
-            diverged=route.diverged,
+            diverged=state.diverged,
         )
         decision = decide_start(
-            checkpoints.get(route.key),
+            checkpoints.get(state.key),
             facts,
             start_from=start_from,
             # Canaries that retention took while nobody copied are no loss.
-            on_truncation=spec.settings.on_truncation if route.counted else "report",
-            accept_gap=route.work.accept_gap,
+            on_truncation=spec.settings.on_truncation if state.counted else "report",
+            accept_gap=state.work.accept_gap,
         )
-        decisions[route] = decision
-        apply_decision(route, decision, facts, checkpoints.get(route.key))
+        decisions[state] = decision
+        apply_decision(state, decision, facts, checkpoints.get(state.key))
     return decisions
 
 
 def apply_decision(
-    route: PartitionState, decision: StartDecision, facts: SourceLog, checkpoint: Checkpoint | None
+    state: PartitionState, decision: StartDecision, facts: SourceLog, checkpoint: Checkpoint | None
 ) -> None:
-    """Writes the decision into the route."""
-    if checkpoint is not None and route.position < 0:
-        route.restore(checkpoint)  # a fresh route; one under examination keeps its own figures
-    route.position = decision.offset
+    """Writes the decision into the partition's state."""
+    if checkpoint is not None and state.position < 0:
+        state.restore(checkpoint)  # a new one; one under examination keeps its own counters
+    state.position = decision.offset
     same_place = checkpoint is not None and checkpoint.offset == decision.offset
-    route.position_epoch = (
+    state.position_epoch = (
         checkpoint.position_epoch
         if checkpoint is not None and same_place and decision.lost is None
         else -1
     )
-    route.committed = (
+    state.committed = (
         decision.offset if checkpoint is None else min(decision.offset, max(checkpoint.offset, 0))
     )
-    route.problem = decision.problem
+    state.problem = decision.problem
     keeps_detail = not decision.store and (checkpoint is None or not checkpoint.problem)
-    route.detail = decision.detail or (route.detail if keeps_detail else "")
-    route.accepted_gap = decision.accepted_gap
-    route.source_end = max(facts.latest, decision.offset)
-    route.suspect = False
-    route.diverged = False
-    route.needs_store = decision.store
+    state.detail = decision.detail or (state.detail if keeps_detail else "")
+    state.accepted_gap = decision.accepted_gap
+    state.source_end = max(facts.latest, decision.offset)
+    state.needs_check = False
+    state.diverged = False
     if checkpoint is not None and checkpoint.problem == "TARGET_REFUSES":
         accepted = decision.accepted_gap != checkpoint.accepted_gap
-        route.tolerated = checkpoint.offset if accepted else -1
+        state.retry_offset = checkpoint.offset if accepted else -1
     if decision.problem and checkpoint is not None:
         # The stored id is what proves that the topic was recreated: keep it until that is accepted.
-        route.topic_id = checkpoint.topic_id
+        state.topic_id = checkpoint.topic_id
     else:
-        route.topic_id = facts.topic_id
+        state.topic_id = facts.topic_id
         if decision.lost is not None:
-            route.leader_epoch = -1
+            state.leader_epoch = -1

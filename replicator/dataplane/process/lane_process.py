@@ -20,10 +20,8 @@ from replicator.dataplane.transport.messages import (
     LaneStopped,
     LogLine,
     LostRange,
-    Rotate,
     StartLane,
     Stats,
-    StopLane,
     decode_command,
     encode,
 )
@@ -48,7 +46,7 @@ class LaneProcess:
         self._lock = threading.Lock()
         self._clock = SystemClock()
         self._news = threading.Event()
-        self._room = IdlePoller()
+        self._idle_poller = IdlePoller()
 
     def serve(self) -> None:
         """Obeys commands until the worker closes the socket."""
@@ -58,10 +56,8 @@ class LaneProcess:
                 command = decode_command(line)
                 if isinstance(command, StartLane):
                     self._start(command.spec)
-                elif isinstance(command, StopLane):
+                else:
                     self._stop((command.pair, command.lane), command.token)
-                elif isinstance(command, Rotate):
-                    self._rotate()
 
     def _start(self, spec: LaneSpec) -> None:
         key = (spec.pair, spec.lane)
@@ -69,7 +65,7 @@ class LaneProcess:
             lane = self._lanes.get(key)
             if lane is None:
                 self._launch(key, spec)
-            elif _same_life(lane.spec, spec) and key not in self._restarting:
+            elif _can_continue(lane.spec, spec) and key not in self._restarting:
                 lane.update(spec)
             else:
                 self._restarting[key] = spec
@@ -78,7 +74,7 @@ class LaneProcess:
     def _launch(self, key: tuple[str, int], spec: LaneSpec) -> None:
         lane = Lane(spec, post=lambda event: self._post(key, event), may_start=self._may_start,
                     clock=self._clock, open_index=self._open_index,
-                    on_stats=self._news.set, room=self._room)  # fmt: skip
+                    on_stats=self._news.set, idle_poller=self._idle_poller)  # fmt: skip
         self._lanes[key] = lane
         self._news.set()
         lane.start()
@@ -91,12 +87,6 @@ class LaneProcess:
             self._send(LaneStopped(key[0], key[1], token, fenced=False, reason="was not running"))
         else:
             lane.stop(token)
-
-    def _rotate(self) -> None:
-        with self._lock:
-            for key, lane in self._lanes.items():
-                self._restarting.setdefault(key, lane.spec)
-                lane.stop(0)
 
     def _post(self, key: tuple[str, int], event: LaneStopped | LostRange | LogLine) -> None:
         if isinstance(event, LaneStopped):
@@ -129,7 +119,7 @@ class LaneProcess:
                 os._exit(0)  # the worker is gone: nothing here may outlive it
 
 
-def _same_life(old: LaneSpec, new: LaneSpec) -> bool:
+def _can_continue(old: LaneSpec, new: LaneSpec) -> bool:
     """Whether a running lane can go on with the new spec without a new take-over."""
     return (
         old.settings == new.settings

@@ -13,7 +13,6 @@ from replicator.dataplane.transport.messages import (
     LaneStopped,
     LogLine,
     LostRange,
-    Rotate,
     StartLane,
     Stats,
     StopLane,
@@ -27,7 +26,7 @@ LaneKey = tuple[str, int]
 """Pair as people write it, and lane number."""
 
 
-YOUNG_SECONDS = 10.0
+CRASH_LOOP_SECONDS = 10.0
 """A process that dies younger than this was likely ended by something that lasts: no memory left, a
 broken installation."""
 
@@ -51,7 +50,7 @@ class LanePool:
     ) -> None:
         """``processes``: how many there may be; those beyond the children start once lanes need them."""
         self._most = processes
-        self._young_deaths = 0
+        self._early_exits = 0
         self._on_event = on_event
         self._on_stats = on_stats
         self._lock = threading.RLock()
@@ -111,12 +110,6 @@ class LanePool:
         timer.cancel()
         return late
 
-    def rotate(self) -> None:
-        """Has every lane open new clients with freshly read secrets."""
-        with self._lock:
-            for process in self._processes:
-                process.send(Rotate())
-
     def stats(self) -> list[LaneStats]:
         """The newest figures of every lane."""
         with self._lock:
@@ -168,7 +161,7 @@ class LanePool:
 
     def _lost(self, process: "_Process") -> None:
         """In the thread of a process that died: replaces it, and reports its lanes as stopped."""
-        pause = self._pause_after(process)
+        pause = self._restart_delay(process)
         if pause and not self._closed.is_set():
             fields = {"exit_code": str(process.exit_code), "next_in_seconds": f"{pause:g}"}
             self._on_event(LogLine("warning", "lane processes die young", fields))
@@ -184,14 +177,14 @@ class LanePool:
             self._forget(process, key)
             self._on_event(LaneStopped(key[0], key[1], 0, fenced=False, reason="its process died"))
 
-    def _pause_after(self, process: "_Process") -> float:
+    def _restart_delay(self, process: "_Process") -> float:
         """Seconds; none after the first one that dies young, as any accident may end one."""
         with self._lock:
-            young = process.age_seconds < YOUNG_SECONDS
-            self._young_deaths = self._young_deaths + 1 if young else 0
-            if self._young_deaths < 2:
+            young = process.age_seconds < CRASH_LOOP_SECONDS
+            self._early_exits = self._early_exits + 1 if young else 0
+            if self._early_exits < 2:
                 return 0.0
-            return RESTART.seconds(self._young_deaths - 1)
+            return RESTART.seconds(self._early_exits - 1)
 
 
 class _Process:
@@ -222,7 +215,7 @@ class _Process:
         """None while it runs."""
         return self._child.poll()
 
-    def send(self, command: StartLane | StopLane | Rotate) -> None:
+    def send(self, command: StartLane | StopLane) -> None:
         """Sends a command; a process that is gone is noticed by the reader."""
         with self._sending:
             try:

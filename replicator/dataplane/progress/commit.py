@@ -26,8 +26,12 @@ class Committer(Protocol):
         """Opens a unit unless one is open."""
         ...
 
-    def commit(self, routes: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
-        """Stores the checkpoints of the routes, and notes, with what was produced, or raises."""
+    def commit(self, states: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
+        """Stores the checkpoints of the partitions, and notes, with what was produced, or raises."""
+        ...
+
+    def abort(self) -> None:
+        """Aborts the open unit, where there are transactions."""
         ...
 
 
@@ -49,19 +53,19 @@ class CheckpointWriter:
         self._lane = lane
         self._clock = clock
 
-    def write(self, routes: Iterable[PartitionState], notes: Iterable[Stored]) -> int:
-        """Produces one record per route and note; returns the time they carry, in milliseconds.
+    def write(self, states: Iterable[PartitionState], notes: Iterable[Stored]) -> int:
+        """Produces one record per partition and note; returns the time they carry, in milliseconds.
 
         Raises:
-            UnknownOutcomeError: the target took records and does not say where they are.
+            UnknownOutcomeError: the target took records and gave no offset for them.
         """
         at_ms = int(self._clock.now() * 1000)
-        for route in routes:
-            checkpoint = route.checkpoint(at_ms=at_ms)
+        for state in states:
+            checkpoint = state.checkpoint(at_ms=at_ms)
             self._produce(checkpoint.key(), checkpoint.value())
         for key, value in notes:
             self._produce(key, value)
-        self._first_writes.settle()
+        self._first_writes.confirm()
         return at_ms
 
     def _produce(self, key: bytes, value: bytes | None) -> None:
@@ -70,11 +74,10 @@ class CheckpointWriter:
         self._first_writes.wait_after(self._topic, self._lane)
 
 
-def _mark_committed(routes: Iterable[PartitionState], at_ms: int) -> None:
-    for route in routes:
-        route.committed = route.position
-        route.committed_at_ms = at_ms
-        route.needs_store = False
+def _mark_committed(states: Iterable[PartitionState], at_ms: int) -> None:
+    for state in states:
+        state.committed = state.position
+        state.committed_at_ms = at_ms
 
 
 class TransactionalCommitter:
@@ -100,20 +103,20 @@ class TransactionalCommitter:
             self._producer.begin_transaction()
             self.opened_at = self._clock.monotonic()
 
-    def commit(self, routes: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
+    def commit(self, states: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
         """Commits; returns only when the outcome is known to be good.
 
         Raises:
-            UnknownOutcomeError: when told to give up before the target answered, or when it took
-                records and does not say where they are.
+            UnknownOutcomeError: when the lane had to stop before the target answered, or when it took
+                records and gave no offset for them.
             KafkaException: any refusal, to be mapped by the caller.
         """
-        routes = tuple(routes)
+        states = tuple(states)
         self.begin()
-        at_ms = self._writer.write(routes, notes)
+        at_ms = self._writer.write(states, notes)
         until_done(lambda: self._producer.commit_transaction(2.0), final=self._final)
         self.opened_at = None
-        _mark_committed(routes, at_ms)
+        _mark_committed(states, at_ms)
 
     def _final(self, error: KafkaError) -> KafkaError | None:
         if not error.retriable():
@@ -126,7 +129,7 @@ class TransactionalCommitter:
         return None
 
     def abort(self) -> None:
-        """Takes the open transaction back, if there is one."""
+        """Aborts the open transaction, if there is one."""
         if self.opened_at is not None:
             self._producer.abort_transaction(30.0)
             self.opened_at = None
@@ -156,18 +159,21 @@ class AcknowledgedCommitter:
         if self.opened_at is None:
             self.opened_at = self._clock.monotonic()
 
-    def commit(self, routes: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
+    def commit(self, states: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
         """Waits for every acknowledgement, then stores the checkpoints and waits for those.
 
         Raises:
-            UnknownOutcomeError: when told to give up, or when a record failed: nothing is stored.
+            UnknownOutcomeError: when the lane had to stop, or when a record failed: nothing is stored.
         """
-        routes = tuple(routes)
+        states = tuple(states)
         self._flush()
-        at_ms = self._writer.write(routes, notes)
+        at_ms = self._writer.write(states, notes)
         self._flush()
         self.opened_at = None
-        _mark_committed(routes, at_ms)
+        _mark_committed(states, at_ms)
+
+    def abort(self) -> None:
+        """Does nothing: what was written without a transaction stays."""
 
     def _flush(self) -> None:
         while self._producer.flush(1.0) > 0:

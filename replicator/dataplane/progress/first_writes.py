@@ -45,37 +45,35 @@ class FirstWrites:
         self._transactional = transactional
         self._failed = failed
         self._give_up = give_up
-        self._known: dict[_Place, float] = {}
+        self._current: dict[_Place, float] = {}
         self._awaited = 0
-        self._nowhere: set[_Place] = set()
+        self._without_offset: set[_Place] = set()
 
     def report_for(self, topic: str, partition: int, noted: OnDelivery | None) -> OnDelivery | None:
-        """The delivery report for a record about to be produced; ``noted`` is what others want of it.
+        """The delivery report for a record about to be produced; it calls ``noted`` too.
 
-        Nobody waits for it before the commit: ``settle`` says whether that may be.
+        Nothing waits for it before the commit: there ``confirm`` does.
         """
         place = (topic, partition)
         if not self._transactional or not self._is_first(place):
             return noted
-        self._known[place] = self._clock.monotonic()
+        self._current[place] = self._clock.monotonic()
         self._awaited += 1
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             self._awaited -= 1
             offset = message.offset()
             if error is not None:
-                self._known.pop(place, None)
+                self._current.pop(place, None)
             elif offset is None or offset < 0:
-                self._nowhere.add(place)
+                self._without_offset.add(place)
             if noted is not None:
                 noted(error, message)
 
         return delivered
 
     def wait_after(self, topic: str, partition: int) -> None:
-        """After a record was produced: if it was a first one, nothing follows until it is stored.
-
-        Where reports are given, none is waited for here.
+        """After a record was produced without a report: if it was a first one, waits until it is stored.
 
         Raises:
             UnknownOutcomeError: when told to give up before the target answered.
@@ -83,30 +81,30 @@ class FirstWrites:
         place = (topic, partition)
         if self._is_first(place):
             self._flush()
-            self._known[place] = self._clock.monotonic()
+            self._current[place] = self._clock.monotonic()
 
-    def settle(self) -> None:
-        """Before a transaction is committed: every first record must stand somewhere.
+    def confirm(self) -> None:
+        """Before a transaction is committed: every first record must have an offset on the target.
 
         Raises:
-            UnknownOutcomeError: one stands nowhere, or no answer came before the lane had to stop.
+            UnknownOutcomeError: one has none, or no answer came before the lane had to stop.
         """
         if self._awaited:
             self._flush()
-        if self._nowhere:
-            topic, partition = min(self._nowhere)
+        if self._without_offset:
+            topic, partition = min(self._without_offset)
             raise UnknownOutcomeError(
                 "the target took later records, and does not say where the first ones are",
                 subject=f"{topic}/{partition}",
-                remedy="The lane takes all of this transaction back and copies it again.",
+                remedy="The lane aborts this transaction and copies its records again.",
             )
 
-    def forget(self) -> None:
-        """The unit was taken back, and with it whatever was missing from it."""
-        self._nowhere.clear()
+    def clear(self) -> None:
+        """The transaction was aborted, and with it whatever was missing from it."""
+        self._without_offset.clear()
 
     def _is_first(self, place: _Place) -> bool:
-        known = self._known.get(place)
+        known = self._current.get(place)
         return known is None or self._clock.monotonic() - known > KNOWN_SECONDS
 
     def _flush(self) -> None:
@@ -118,15 +116,15 @@ class FirstWrites:
                         remedy="The next owner goes on from the last checkpoint.",
                     )
         except (KafkaException, SystemError):
-            # A producer that was fenced says so in its own way; the commit says it better.
+            # A fenced producer raises here too; the commit that follows says that it was fenced.
             return
 
 
 def transaction_failed(producer: Producer) -> bool:
     """Whether the open transaction cannot be committed any more.
 
-    The client sends nothing of such a one, nor reports what it holds back, and has no call that
-    only asks. To begin a transaction inside one is always refused, and the refusal tells.
+    The client sends nothing of such a transaction, nor reports what it holds back, and has no call that
+    only asks. Beginning a transaction inside one is always refused, and the refusal says which it is.
     """
     try:
         producer.begin_transaction()

@@ -1,7 +1,7 @@
-"""Noting now and then at which target offset a source record stands, from delivery reports.
+"""Notes now and then the target offset of a source record, from delivery reports, for the offset index.
 
-What an index is, and what is worth noting, is decided elsewhere (``replicator.offsets.index``): here
-is only when to ask, and that an entry is stored with or after the record it speaks of, never before.
+What is worth an entry is decided in ``replicator.offsets.index``; here is only when to ask for it, and
+that an entry is stored with or after the record it describes, never before.
 """
 
 import contextlib
@@ -51,41 +51,40 @@ class IndexNotes:
         self._stored: list[Stored] = []
         self._awaited = 0
 
-    def report_for(self, route: PartitionState, source: int) -> OnDelivery | None:
+    def report_for(self, state: PartitionState, source: int) -> OnDelivery | None:
         """A delivery report for the record about to be produced, where it is worth an entry."""
-        if not self._index.due(route.topic, route.partition, source, self._clock.monotonic()):
+        if not self._index.due(state.topic, state.partition, source, self._clock.monotonic()):
             return None
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             self._awaited -= 1
             target = message.offset()
             if error is None and target is not None and target >= 0:
-                self._reported.append((route, source, target))
+                self._reported.append((state, source, target))
 
         self._awaited += 1
         return delivered
 
-    def restart(self, route: PartitionState) -> None:
-        """The source log of a route is another one from here on."""
-        self._reported = [note for note in self._reported if note[0] is not route]
-        self._stored.extend(self._index.restart(route.topic, route.partition))
+    def restart(self, state: PartitionState) -> None:
+        """The source log of a partition is another one from here on."""
+        self._reported = [note for note in self._reported if note[0] is not state]
+        self._stored.extend(self._index.restart(state.topic, state.partition))
 
     def take_with(self, producer: Producer) -> list[Stored]:
         """Everything to be stored with the commit that is about to be made, its own records too.
 
-        All of it speaks of records of this or of an earlier transaction, so it holds as soon as the
+        All of it describes records of this or of an earlier transaction, so it holds as soon as the
         commit does. A commit that fails ends the session, and this with it.
         """
         if self._awaited:
-            # The commit would wait for the same acknowledgements; a target that is silent is its
-            # business, and so are failures.
+            # The commit would wait for the same acknowledgements; it also handles failures.
             with contextlib.suppress(KafkaException, SystemError):  # a fenced producer's flush
                 producer.flush(_REPORTS_SECONDS)
         reported, self._reported = self._reported, []
         stored, self._stored = self._stored, []
         now, at_ms = self._clock.monotonic(), round(self._clock.now() * 1000)
-        for route, source, target in reported:
+        for state, source, target in reported:
             stored.extend(
-                self._index.note(route.topic, route.partition, source, target, now=now, at_ms=at_ms)
+                self._index.note(state.topic, state.partition, source, target, now=now, at_ms=at_ms)
             )
         return stored

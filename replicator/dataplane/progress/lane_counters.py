@@ -1,4 +1,4 @@
-"""The figures of one lane: counters and histograms, cheap to add to, copied out once a second."""
+"""The counters and histograms of one lane: cheap to add to, copied out once a second."""
 
 import os
 from bisect import bisect_left
@@ -49,7 +49,7 @@ class LaneCounters:
         self.unit_start: CopyOutcome | None = None
 
     def open_unit(self) -> None:
-        """Remembers the counters before a unit of progress, in case it is taken back."""
+        """Remembers the counters before a unit of progress, in case it is aborted."""
         self.unit_start = replace(self.outcome, dropped=dict(self.outcome.dropped))
 
     def roll_back(self) -> None:
@@ -65,7 +65,7 @@ class LaneCounters:
         self.pending_runs.append((first_timestamp_ms, count))
 
     def delivered(self, *, now: float) -> None:
-        """Closes the pending runs: a run counts with its oldest record, the cautious end."""
+        """Closes the pending runs; the latency of a run is that of its oldest record."""
         for timestamp_ms, count in self.pending_runs:
             if timestamp_ms > 0:
                 self.latency.add(now - timestamp_ms / 1000, count)
@@ -77,10 +77,6 @@ class LaneCounters:
         self.unit_start = None
         self.commit.add(seconds)
         self.commits += 1
-
-    def omitted(self, records: int) -> None:
-        """Records that fit into the target topic only without our header."""
-        self.outcome.headers_omitted += records
 
     def stats(
         self,
@@ -95,7 +91,7 @@ class LaneCounters:
         target_problem: str,
         checkpoint_at_ms: int,
     ) -> LaneStats:
-        """A frozen copy for everybody else."""
+        """A frozen copy."""
         outcome = self.outcome
         return LaneStats(
             pair=pair,

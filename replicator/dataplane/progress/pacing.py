@@ -16,12 +16,12 @@ MIN_COMMIT_SECONDS = 0.02
 IDLE_POLL_SECONDS = 0.5
 """How long an idle lane sleeps in the client; bounds how late it notices a command."""
 
-REST_SECONDS = 5.0
-"""How long a lane rests that has read nothing for RESTED_SECONDS; records and commands end it."""
+IDLE_WAIT_SECONDS = 5.0
+"""How long a lane waits that has read nothing for IDLE_AFTER_SECONDS; records and commands end it."""
 
-RESTED_SECONDS = 10.0
+IDLE_AFTER_SECONDS = 10.0
 
-LAZY_COMMIT_SECONDS = 1.0
+DEFERRED_COMMIT_SECONDS = 1.0
 """Progress without records (dropped loops, control markers) is stored at most this often."""
 
 
@@ -29,12 +29,12 @@ LAZY_COMMIT_SECONDS = 1.0
 class CommitSchedule:
     """What to do when no record is waiting: commit now, or wait this long for the next.
 
-    ``rest``: none has come for so long that it may be noticed a moment later, for less work.
+    ``idle``: none has come for so long that the next may be noticed a moment later, for less work.
     """
 
     commit: bool
     wait_seconds: float
-    rest: bool = False
+    idle: bool = False
 
 
 def commit_schedule(
@@ -43,36 +43,30 @@ def commit_schedule(
     opened_at: float | None,
     last_commit_at: float,
     commit_interval_seconds: float,
-    caught_up: bool,
-    lazy_since: float | None,
-    eager: bool,
+    deferred_since: float | None,
+    transactional: bool,
     read_at: float,
 ) -> CommitSchedule:
     """Decides from monotonic times.
 
     ``opened_at`` is when the open unit got its first record, ``last_commit_at`` when the last commit
-    began. ``lazy_since`` is when progress without records began to wait. ``eager`` is false where a
-    commit buys no latency (at-least-once records are visible at once). ``read_at`` is when a record was
-    read last.
+    began. ``deferred_since`` is when progress without records began to wait. Without transactions a
+    commit buys no latency: records are visible at once. ``read_at`` is when a record was read last.
     """
     if opened_at is not None:
-        if now - opened_at >= commit_interval_seconds:
+        due = opened_at + commit_interval_seconds
+        if transactional:
+            due = min(due, last_commit_at + MIN_COMMIT_SECONDS)
+        if due <= now:
             return CommitSchedule(commit=True, wait_seconds=0.0)
-        if caught_up:
-            due = opened_at + commit_interval_seconds
-            if eager:
-                due = min(due, last_commit_at + MIN_COMMIT_SECONDS)
-            if due <= now:
-                return CommitSchedule(commit=True, wait_seconds=0.0)
-            return CommitSchedule(commit=False, wait_seconds=due - now)
-        return CommitSchedule(commit=False, wait_seconds=0.0)
-    if lazy_since is not None:
-        due = lazy_since + LAZY_COMMIT_SECONDS
+        return CommitSchedule(commit=False, wait_seconds=due - now)
+    if deferred_since is not None:
+        due = deferred_since + DEFERRED_COMMIT_SECONDS
         if due <= now:
             return CommitSchedule(commit=True, wait_seconds=0.0)
         return CommitSchedule(commit=False, wait_seconds=min(IDLE_POLL_SECONDS, due - now))
-    if now - read_at >= RESTED_SECONDS:
-        return CommitSchedule(commit=False, wait_seconds=REST_SECONDS, rest=True)
+    if now - read_at >= IDLE_AFTER_SECONDS:
+        return CommitSchedule(commit=False, wait_seconds=IDLE_WAIT_SECONDS, idle=True)
     return CommitSchedule(commit=False, wait_seconds=IDLE_POLL_SECONDS)
 
 
@@ -82,7 +76,7 @@ def held_back(
 ) -> frozenset[tuple[str, int]]:
     """The partitions that must wait because a higher priority still has a backlog.
 
-    Only asked while the lane is held by its throttle: without a shortage nobody waits.
+    Only asked while the lane is over its budget: otherwise no partition waits.
     """
     ranks = {priority: rank for rank, priority in enumerate(PRIORITIES)}
     behind = [ranks[priorities[key]] for key in backlog if key in priorities]

@@ -1,7 +1,7 @@
 """The mutable state of one source partition inside its lane; the hot path's only bookkeeping.
 
 Everything else about a partition (what to do, what was stored) is frozen and lives in PartitionWork
-and Checkpoint. A Route joins the two while the lane runs.
+and Checkpoint. A PartitionState joins the two while the lane runs.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class PartitionState:
 
     Invariants: ``position`` is the next source offset to read and never goes back while the lane
     runs; ``committed`` is the position of the newest checkpoint known to be stored, and is never
-    above ``position``. A route whose ``problem`` is set reads nothing.
+    above ``position``. Nothing is read of a partition whose ``problem`` is set.
     """
 
     __slots__ = (
@@ -33,7 +33,7 @@ class PartitionState:
         "extra",
         "hop_prefix",
         "leader_epoch",
-        "needs_store",
+        "needs_check",
         "partition",
         "position",
         "position_epoch",
@@ -42,11 +42,10 @@ class PartitionState:
         "records",
         "reported_bytes",
         "reported_records",
+        "retry_offset",
         "source_end",
-        "suspect",
         "target_topic",
         "timestamp_ms",
-        "tolerated",
         "topic",
         "topic_id",
         "work",
@@ -64,7 +63,7 @@ class PartitionState:
             else path_hop(source_alias, work.target_topic).decode()
         )
         """The constant part of its records' hops; the whole hop under `provenance: path`."""
-        # A canary goes the way of any record, but is none of the flow's.
+        # A canary is copied like any record, but is none of the flow's.
         self.counted = not is_canary_topic(work.topic)
         self.position = -1
         self.position_epoch = -1
@@ -82,10 +81,9 @@ class PartitionState:
         self.quarantined = 0
         self.reported_records = 0
         self.reported_bytes = 0
-        self.needs_store = False
-        self.suspect = False
+        self.needs_check = False
         self.diverged = False
-        self.tolerated = -1
+        self.retry_offset = -1
         self.extra: dict[str, object] = {}
 
     @property
@@ -107,7 +105,7 @@ class PartitionState:
         self.committed_at_ms = checkpoint.at_ms
 
     def checkpoint(self, *, at_ms: int) -> Checkpoint:
-        """The checkpoint that states where this route is now."""
+        """The checkpoint of the position now."""
         return Checkpoint(
             topic=self.topic,
             partition=self.partition,
@@ -149,12 +147,12 @@ class PartitionState:
         )
 
 
-RouteTable = dict[str, dict[int, PartitionState]]
+PartitionTable = dict[str, dict[int, PartitionState]]
 
 
-def partition_states(routes: Sequence[PartitionState]) -> RouteTable:
+def partition_table(states: Sequence[PartitionState]) -> PartitionTable:
     """Two plain dictionaries: cheaper per record than one keyed by a tuple."""
-    table: RouteTable = {}
-    for route in routes:
-        table.setdefault(route.topic, {})[route.partition] = route
+    table: PartitionTable = {}
+    for state in states:
+        table.setdefault(state.topic, {})[state.partition] = state
     return table

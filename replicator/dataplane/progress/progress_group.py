@@ -23,17 +23,17 @@ class ProgressGroup:
         self._shown_at = now
         self._sent: dict[tuple[str, int], int] = {}
 
-    def show(self, routes: Callable[[], Iterable[PartitionState]], now: float) -> None:
+    def show(self, states: Callable[[], Iterable[PartitionState]], now: float) -> None:
         """Commits what moved since the last time, if that is long enough ago (monotonic seconds)."""
         if now - self._shown_at < PROGRESS_SECONDS:
             return
         self._shown_at = now
         moved = [
-            ClientPartition(route.topic, route.partition, route.committed)
-            for route in routes()
-            if route.committed >= 0
-            and not route.problem
-            and self._sent.get(route.key) != route.committed
+            ClientPartition(state.topic, state.partition, state.committed)
+            for state in states()
+            if state.committed >= 0
+            and not state.problem
+            and self._sent.get(state.key) != state.committed
         ]
         if not moved:
             return

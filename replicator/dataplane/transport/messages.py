@@ -32,13 +32,6 @@ class StopLane:
 
 
 @dataclass(frozen=True, slots=True)
-class Rotate:
-    """Read secrets again and use them for new connections."""
-
-    kind: Literal["rotate"] = "rotate"
-
-
-@dataclass(frozen=True, slots=True)
 class LaneStopped:
     """The lane has ended; ``fenced`` when another owner took it. ``token`` 0: by itself."""
 
@@ -82,21 +75,21 @@ class LogLine:
     kind: Literal["log"] = "log"
 
 
-Command = Annotated[StartLane | StopLane | Rotate, Field(discriminator="kind")]
+Command = Annotated[StartLane | StopLane, Field(discriminator="kind")]
 Event = Annotated[LaneStopped | Stats | LostRange | LogLine, Field(discriminator="kind")]
 
-_COMMANDS: TypeAdapter[StartLane | StopLane | Rotate] = TypeAdapter(Command)
+_COMMANDS: TypeAdapter[StartLane | StopLane] = TypeAdapter(Command)
 _EVENTS: TypeAdapter[LaneStopped | Stats | LostRange | LogLine] = TypeAdapter(Event)
 
 
 def encode(
-    message: StartLane | StopLane | Rotate | LaneStopped | Stats | LostRange | LogLine,
+    message: StartLane | StopLane | LaneStopped | Stats | LostRange | LogLine,
 ) -> bytes:
     """One line, newline included."""
     return orjson.dumps(message) + b"\n"
 
 
-def decode_command(line: bytes) -> StartLane | StopLane | Rotate:
+def decode_command(line: bytes) -> StartLane | StopLane:
     """Reads one line from the worker.
 
     Raises:

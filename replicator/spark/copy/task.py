@@ -235,7 +235,7 @@ def _spec(order: CopyOrder) -> LaneSpec:
 
 
 def _result(order: CopyOrder, outcome: RangeOutcome, *, now_ms: int) -> CopyResult:
-    totals = outcome.tally or RangeTotals(outcome.position, order.end)
+    totals = outcome.totals or RangeTotals(outcome.position, order.end)
     return CopyResult(
         topic=order.work.topic,
         partition=order.work.partition,

@@ -264,9 +264,9 @@ class LaneLab:
         )
 
     def _position(self, running: RunningLane, topic: str, partition: int) -> int:
-        for route in running.lane._all():
-            if route.key == (topic, partition):
-                return route.committed
+        for state in running.lane._all_states():
+            if state.key == (topic, partition):
+                return state.committed
         return -1
 
     def copied(self, *topics: str, **settings: Any) -> RunningLane:

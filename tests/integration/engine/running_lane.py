@@ -20,10 +20,10 @@ class RunningLane:
 
     def __init__(self, spec: LaneSpec) -> None:
         self.said: list[LaneStopped | LostRange | LogLine] = []
-        self.room = IdlePoller()
+        self.idle_poller = IdlePoller()
         self.lane = Lane(
             spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock(),
-            open_index=LaneIndex, room=self.room,
+            open_index=LaneIndex, idle_poller=self.idle_poller,
         )  # fmt: skip
         self.lane.start()
 

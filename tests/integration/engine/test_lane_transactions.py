@@ -67,7 +67,7 @@ def test_the_older_of_two_owners_is_fenced_and_writes_nothing_more(lab, busy):
     lab.numbered(topic, range(2000))
     older = lab.lane(topic)
     if busy:
-        lab.until(lambda: older.lane._figures.outcome.copied > 0, "its first records", older)
+        lab.until(lambda: older.lane._counters.outcome.copied > 0, "its first records", older)
     else:
         lab.caught_up(older)
     newer = lab.lane(topic)

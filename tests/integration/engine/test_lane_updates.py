@@ -86,7 +86,7 @@ def test_a_throttle_holds_its_rate_and_is_lifted_in_place(lab, throttle, records
     lane = lab.lane(topic, throttle=throttle)
 
     def copied() -> int:
-        return lane.lane._figures.outcome.copied
+        return lane.lane._counters.outcome.copied
 
     lab.until(lambda: copied() > records_per_second * 0.5, "the first records", lane)
     began, before = time.monotonic(), copied()
@@ -115,9 +115,11 @@ def test_while_throttled_the_critical_topic_is_done_first(lab):
     lane = lab.lane(work=work, throttle=Throttle(records_per_second=150))
 
     def position(topic: str) -> int:
-        return next(route.position for route in lane.lane._all() if route.topic == topic)
+        return next(state.position for state in lane.lane._all_states() if state.topic == topic)
 
-    lab.until(lambda: lane.lane._all() and position(critical) == 400, "the critical one", lane)
+    lab.until(
+        lambda: lane.lane._all_states() and position(critical) == 400, "the critical one", lane
+    )
     assert position(normal) + position(bulk) < 300
     lab.until(lambda: position(normal) == 400, "the normal one", lane)
     assert position(bulk) < 250

@@ -1,0 +1,149 @@
+"""A unit of progress: what a session copied since its last commit, stored or aborted as one.
+
+Under exactly-once it is a transaction with the checkpoints in it; under at-least-once the records whose
+checkpoints are not written yet.
+"""
+
+from collections.abc import Callable
+
+from replicator.clock import Clock
+from replicator.dataplane.copy.delivery_errors import DeliveryErrors
+from replicator.dataplane.copy.engine_protocol import Refusal, Run
+from replicator.dataplane.progress.commit import Committer
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.progress.run_reports import RunReports
+from replicator.errors import UnknownOutcomeError
+from replicator.kafka.client import ClientPartition, Consumer, KafkaException, Producer
+
+
+class ProgressUnit:
+    """The open unit of one session, one after the other; used by the lane's thread only.
+
+    Attributes:
+        producer, reports, deliveries: what writes the unit, and what the target said about it.
+        deferred_since: monotonic seconds since when progress without records waits to be stored.
+        last_commit_at: monotonic seconds when the last commit began.
+    """
+
+    def __init__(
+        self,
+        *,
+        consumer: Consumer,
+        producer: Producer,
+        committer: Committer,
+        reports: RunReports,
+        deliveries: DeliveryErrors,
+        counters: LaneCounters,
+        clock: Clock,
+        give_up: Callable[[], bool],
+    ) -> None:
+        """``give_up`` says whether the lane must not wait for the target any longer."""
+        self.producer = producer
+        self.reports = reports
+        self.deliveries = deliveries
+        self.deferred_since: float | None = None
+        self.last_commit_at = 0.0
+        self._consumer = consumer
+        self._committer = committer
+        self._counters = counters
+        self._clock = clock
+        self._give_up = give_up
+        self._uncommitted: set[PartitionState] = set()
+        self._deferred: set[PartitionState] = set()
+
+    @property
+    def opened_at(self) -> float | None:
+        """Monotonic seconds; None when nothing was copied since the last commit."""
+        return self._committer.opened_at
+
+    def begin(self) -> None:
+        """Opens the unit for the records about to be produced, unless it is open."""
+        if self._committer.opened_at is None:
+            self._counters.open_unit()
+        self._committer.begin()
+
+    def copied(self, run: Run) -> None:
+        """Takes in a run whose records were produced."""
+        outcome = self._counters.outcome
+        outcome.read += run.read
+        if run.copied:
+            outcome.copied += run.copied
+            outcome.bytes += run.size
+            self._counters.run(run.timestamp_ms, run.copied)
+        self._uncommitted.add(run.state)
+
+    def quarantined(self, refusal: Refusal) -> None:
+        """Moves past a record that was written to the quarantine topic."""
+        state, outcome = refusal.state, self._counters.outcome
+        position = refusal.message.offset() + 1
+        outcome.read += position - state.position
+        outcome.quarantined += 1
+        state.position = position
+        state.timestamp_ms = refusal.message.timestamp()[1]
+        self._uncommitted.add(state)
+
+    def omitted_headers(self, records: int) -> None:
+        """Counts records that fit into the target topic only without our header."""
+        self._counters.outcome.headers_omitted += records
+
+    def store_soon(self, state: PartitionState) -> None:
+        """Has progress without records (a first position, a stop, markers) stored with the next commit."""
+        self._deferred.add(state)
+        if self.deferred_since is None:
+            self.deferred_since = self._clock.monotonic()
+
+    def wait_for_room(self) -> None:
+        """The producer's queue is full: serve deliveries for a moment, or raise.
+
+        Raises:
+            RecordRefusedError, KafkaException: a record failed.
+            UnknownOutcomeError: the lane has to stop.
+        """
+        self.producer.poll(0.05)
+        self.deliveries.check()
+        if self._give_up():
+            raise UnknownOutcomeError("the target took no more records before the lane had to stop")
+
+    def commit(self) -> None:
+        """Makes everything read so far durable.
+
+        Raises:
+            RecordRefusedError: when the target refused a record of this unit for good.
+            KafkaException, UnknownOutcomeError: the session is over.
+        """
+        stored = self._uncommitted | self._deferred
+        if not stored and self._committer.opened_at is None:
+            return
+        started = self._clock.monotonic()
+        self._set_position_epochs()
+        index = self.reports.index
+        try:
+            notes = [] if index is None else index.take_with(self.producer)
+            self._committer.commit(stored, notes)
+        except (KafkaException, UnknownOutcomeError) as error:
+            self.deliveries.raise_refusal(self.producer, error)
+            raise
+        self._uncommitted.clear()
+        self._deferred.clear()
+        self.deferred_since = None
+        self.last_commit_at = started
+        seconds = self._clock.monotonic() - started
+        self._counters.committed(now=self._clock.now(), seconds=seconds)
+
+    def abort(self) -> None:
+        """Aborts the open transaction; without transactions what was written stays."""
+        self._committer.abort()
+        self._uncommitted.clear()
+        self.deliveries.clear()
+        self.reports.first_writes.clear()
+        self._counters.roll_back()
+
+    def _set_position_epochs(self) -> None:
+        """The epoch of the last record read, where exactly that is what will be stored."""
+        states = {state.key: state for state in self._uncommitted}
+        moved = [ClientPartition(*key) for key in states]
+        for item in self._consumer.position(moved) if moved else ():
+            state = states[item.topic, item.partition]
+            known = item.offset == state.position and item.leader_epoch is not None
+            state.position_epoch = item.leader_epoch if known else -1

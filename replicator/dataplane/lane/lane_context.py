@@ -1,0 +1,31 @@
+"""What a lane keeps across its sessions, and lends to each of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from replicator.clock import Clock
+from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
+from replicator.dataplane.lane.connection_problems import ConnectionProblems
+from replicator.dataplane.lane.idle_poller import IdleWait
+from replicator.dataplane.lane.lane_throttle import LaneThrottle
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_state import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class LaneContext:
+    """Used by the lane's thread only.
+
+    ``give_up`` says whether the lane must not wait for the target any longer. ``examine`` decides anew
+    where partitions go on that need a check. ``idle_wait`` waits for the next record of an idle lane;
+    None waits in the client.
+    """
+
+    clock: Clock
+    counters: LaneCounters
+    throttle: LaneThrottle
+    quarantine: QuarantineWriter
+    problems: ConnectionProblems
+    give_up: Callable[[], bool]
+    examine: Callable[[set[PartitionState]], None]
+    idle_wait: IdleWait | None = None

@@ -1,0 +1,37 @@
+"""The range that a lane copies record by record, because the target refused a record in it."""
+
+from collections.abc import Collection
+
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.identifiers import TopicPartition
+
+
+class RetryRange:
+    """How far each partition is copied record by record; for the lane's thread."""
+
+    def __init__(self) -> None:
+        self._until: dict[TopicPartition, int] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there is a range to copy."""
+        return bool(self._until)
+
+    def extend(self, states: Collection[PartitionState]) -> None:
+        """Takes in everything that was produced and is not committed."""
+        for state in states:
+            if state.position > state.committed >= 0:
+                self._until[state.key] = max(state.position, self._until.get(state.key, 0))
+        if not self._until:
+            self._until = {state.key: state.position for state in states}
+
+    def is_past(self, states: Collection[PartitionState]) -> bool:
+        """Whether every partition that can be copied is behind its part of the range."""
+        return not any(
+            state.position < self._until.get(state.key, 0)
+            for state in states
+            if not state.problem and not state.needs_check
+        )
+
+    def clear(self) -> None:
+        """Back to full speed."""
+        self._until = {}
