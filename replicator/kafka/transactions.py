@@ -7,7 +7,7 @@ partition is begun, filled, committed and aborted. A lane commits by itself, wit
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -35,8 +35,20 @@ _LOGIN_SECONDS = 1.0
 _ABORT_SECONDS = 10.0
 
 
+class RecordQueue(Protocol):
+    """What queues records: a producer, or what passes them on to one."""
+
+    def produce(self, *record: Any, **fields: Any) -> None:  # noqa: ANN401
+        """Queues one record; BufferError when the queue is full."""
+        ...
+
+    def poll(self, timeout: float, /) -> int:
+        """Serves delivery reports for so many seconds at most."""
+        ...
+
+
 def produce_when_room(
-    producer: Producer,
+    producer: RecordQueue,
     *record: Any,  # noqa: ANN401 - the fields of Producer.produce, in its order
     deadline: float | None = None,
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from replicator.clock import Clock
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.dataplane.copy.engine_protocol import Refusal, Run
+from replicator.dataplane.copy.source_message import RecordSink
 from replicator.dataplane.progress.commit import Committer
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
@@ -21,7 +22,8 @@ class ProgressUnit:
     """The open unit of one session, one after the other; used by the lane's thread only.
 
     Attributes:
-        producer, reports, deliveries: what writes the unit, and what the target said about it.
+        producer, sink: what writes the unit; records go through the sink.
+        reports, deliveries: what the target said about it.
         deferred_since: monotonic seconds since when progress without records waits to be stored.
         last_commit_at: monotonic seconds when the last commit began.
     """
@@ -31,6 +33,7 @@ class ProgressUnit:
         *,
         consumer: Consumer,
         producer: Producer,
+        sink: RecordSink,
         committer: Committer,
         reports: RunReports,
         deliveries: DeliveryErrors,
@@ -40,6 +43,7 @@ class ProgressUnit:
     ) -> None:
         """``give_up`` says whether the lane must not wait for the target any longer."""
         self.producer = producer
+        self.sink = sink
         self.reports = reports
         self.deliveries = deliveries
         self.deferred_since: float | None = None

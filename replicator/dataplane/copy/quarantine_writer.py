@@ -9,11 +9,12 @@ from replicator.dataplane.copy.quarantine_record import (
     quarantine_id,
     quarantine_record,
 )
+from replicator.dataplane.copy.source_message import RecordSink
 from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.identifiers import quarantine_topic
-from replicator.kafka.client import KafkaError, Producer
+from replicator.kafka.client import KafkaError
 from replicator.kafka.transactions import produce_when_room
 
 _RAW_FETCH_SECONDS = 10.0
@@ -41,7 +42,7 @@ class QuarantineWriter:
     def handle(
         self,
         refusal: Refusal,
-        producer: Producer,
+        producer: RecordSink,
         first_writes: FirstWrites,
         *,
         on_failed: OnFailed,
@@ -90,7 +91,7 @@ class QuarantineWriter:
         self,
         record: QuarantineRecord,
         refusal: Refusal,
-        producer: Producer,
+        producer: RecordSink,
         first_writes: FirstWrites,
         on_failed: OnFailed,
     ) -> None:

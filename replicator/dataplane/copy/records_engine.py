@@ -135,8 +135,7 @@ class RecordsEngine:
     ) -> Rewritten | Refusal | None:
         """The record as it goes to the target; None where nothing does, a Refusal when it cannot go."""
         state = run.state
-        # Below the position: fetched before a seek or a pause took effect, accounted for already.
-        if state is None or message.offset() <= run.last:
+        if state is None:
             return None
         if headers is UNREADABLE:
             return Refusal(state, message, "HEADER_NAME", "a header name is not valid UTF-8")
@@ -185,6 +184,8 @@ class RecordsEngine:
         state = None if by_partition is None else by_partition.get(message.partition())
         if state is None or state.problem or state.needs_check:
             return ()  # given up or paused after it was fetched
+        if message.offset() < state.position:
+            return ()  # fetched before a seek took effect, accounted for already
         epoch = message.leader_epoch()
         if epoch is not None and epoch >= 0:
             if epoch < state.leader_epoch:

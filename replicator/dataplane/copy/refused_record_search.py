@@ -83,6 +83,10 @@ class AttributingProducer:
             # failure itself is still to be reported.
             self.broken = error.args[0]
 
+    def poll(self, timeout: float, /) -> int:
+        """Serves delivery reports."""
+        return self._producer.poll(timeout)
+
 
 class RefusedRecordFinder:
     """Copies a batch as one unit, with its refused records in quarantine."""
@@ -164,7 +168,10 @@ class RefusedRecordFinder:
                 yield from self._refusal(message, origin, refused[origin])
             else:
                 attributed.current = origin
-                yield from self._engine.copy([message])
+                for step in self._engine.copy([message]):
+                    if isinstance(step, Refusal):
+                        attributed.current = None  # its quarantine record is written next
+                    yield step
             if self._one_by_one:
                 self._unit.producer.flush(_FLUSH_SECONDS)
                 attributed.broken = next(iter(attributed.failures.values()), None)
@@ -181,6 +188,7 @@ class RefusedRecordFinder:
         self, message: SourceMessage, origin: Origin, error: KafkaError
     ) -> Iterator[CopyStep]:
         state = self._table.get(origin[0], {}).get(origin[1])
+        self._attributed.current = None
         if state is not None and not state.problem and not state.needs_check:
             yield Refusal(state, message, error.name(), error.str())
 

@@ -102,3 +102,7 @@ class RecordSink(Protocol):
     ) -> None:
         """Queues one record; BufferError when the queue is full."""
         ...
+
+    def poll(self, timeout: float, /) -> int:
+        """Serves delivery reports for so many seconds at most."""
+        ...

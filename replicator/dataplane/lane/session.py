@@ -145,7 +145,7 @@ class Session:
         """Writes the record to the quarantine topic, or stops its partition before it."""
         unit = self.unit
         if self._context.quarantine.handle(
-            refusal, unit.producer, unit.reports.first_writes, on_failed=unit.deliveries.report
+            refusal, unit.sink, unit.reports.first_writes, on_failed=unit.deliveries.report
         ):
             unit.quarantined(refusal)
         else:

@@ -1,6 +1,7 @@
 """Opening what one session of a lane works with, and wiring it together."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.dataplane.copy.engine_protocol import Engine
@@ -11,7 +12,6 @@ from replicator.dataplane.copy.refused_record_search import (
     RefusedRecordFinder,
 )
 from replicator.dataplane.copy.rewrite import Rewriter, load_transforms
-from replicator.dataplane.copy.source_message import RecordSink
 from replicator.dataplane.lane.bounded_copy import BoundedCopy
 from replicator.dataplane.lane.lane_context import LaneContext
 from replicator.dataplane.lane.session import Session
@@ -56,6 +56,27 @@ BOUNDED_FETCH_WAIT_SECONDS = 0.02
 LARGEST_RECORD_BYTES = 1_000_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What exists before the clients, because the clients call it."""
+
+    table: PartitionTable
+    events: SourceEvents
+    deliveries: DeliveryErrors
+    record_by_record: bool
+
+    @classmethod
+    def of(cls, spec: LaneSpec, context: LaneContext, *, record_by_record: bool) -> "SessionParts":
+        """New and empty."""
+        table: PartitionTable = {}
+        return cls(
+            table,
+            SourceEvents(table, on_problem=context.problems.note),
+            DeliveryErrors(transactional=_transactional(spec), attributed=record_by_record),
+            record_by_record,
+        )
+
+
 def open_clients(
     spec: LaneSpec,
     context: LaneContext,
@@ -70,37 +91,22 @@ def open_clients(
     Raises:
         ReplicatorError: for settings or secrets that cannot be used.
     """
-    table: PartitionTable = {}
-    transactional = spec.settings.delivery == "exactly-once"
-    events = SourceEvents(table, on_problem=context.problems.note)
-    deliveries = DeliveryErrors(transactional=transactional, attributed=record_by_record)
+    parts = SessionParts.of(spec, context, record_by_record=record_by_record)
     consumer = _open_consumer(
         spec,
         context,
-        on_topic_id=events.on_topic_id,
+        on_topic_id=parts.events.on_topic_id,
         fetch_wait_seconds=BOUNDED_FETCH_WAIT_SECONDS if bounded_copy else FETCH_WAIT_SECONDS,
     )
     own_id = lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
     producer = _open_producer(
         spec,
         context,
-        transactional_id=(bounded_copy.writer if bounded_copy else own_id)
-        if transactional
-        else None,
-        deliveries=deliveries,
-        record_by_record=record_by_record,
+        parts,
+        transactional_id=bounded_copy.writer if bounded_copy else own_id,
     )
-    unit = _progress_unit(spec, context, consumer, producer, deliveries)
-    engine = _engine(spec, context, table, unit, record_by_record=record_by_record)
-    session = Session(
-        consumer=consumer,
-        engine=engine if bounded_copy is None else bounded_copy.engine(engine, table),
-        table=table,
-        events=events,
-        unit=unit,
-        context=context,
-        settings=spec.settings,
-        record_by_record=record_by_record,
+    session = wire_session(
+        spec, context, parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy
     )
     try:
         admin = ClusterAdmin(spec.source, client_id=lane_client_id(spec))
@@ -115,6 +121,30 @@ def open_clients(
         session=session,
         clock=context.clock,
         record_by_record=record_by_record,
+    )
+
+
+def wire_session(
+    spec: LaneSpec,
+    context: LaneContext,
+    parts: SessionParts,
+    *,
+    consumer: Consumer,
+    producer: Producer,
+    bounded_copy: BoundedCopy | None = None,
+) -> Session:
+    """The session that works with these clients; they were opened with the callbacks of ``parts``."""
+    unit = _progress_unit(spec, context, parts, consumer, producer)
+    engine = _engine(spec, context, parts, unit)
+    return Session(
+        consumer=consumer,
+        engine=engine if bounded_copy is None else bounded_copy.engine(engine, parts.table),
+        table=parts.table,
+        events=parts.events,
+        unit=unit,
+        context=context,
+        settings=spec.settings,
+        record_by_record=parts.record_by_record,
     )
 
 
@@ -144,18 +174,18 @@ def _open_consumer(
 def _open_producer(
     spec: LaneSpec,
     context: LaneContext,
+    parts: SessionParts,
     *,
-    transactional_id: str | None,
-    deliveries: DeliveryErrors,
-    record_by_record: bool,
+    transactional_id: str,
 ) -> Producer:
-    transactional = transactional_id is not None
+    transactional = _transactional(spec)
+    record_by_record = parts.record_by_record
     return open_producer(
         {
             **producer_config(
                 spec.target,
                 client_id=lane_client_id(spec),
-                transactional_id=transactional_id,
+                transactional_id=transactional_id if transactional else None,
                 linger_seconds=COMMITTED_LINGER if transactional else DIRECT_LINGER,
                 queue_bytes=QUEUE_BYTES,
                 requests_in_flight=5,
@@ -173,7 +203,7 @@ def _open_producer(
             **(
                 {"delivery.report.only.error": False}
                 if transactional
-                else {"on_delivery": deliveries.report, "delivery.report.only.error": True}
+                else {"on_delivery": parts.deliveries.report, "delivery.report.only.error": True}
             ),
             "error_cb": lambda error: context.problems.note("target", error),
         }
@@ -183,12 +213,12 @@ def _open_producer(
 def _progress_unit(
     spec: LaneSpec,
     context: LaneContext,
+    parts: SessionParts,
     consumer: Consumer,
     producer: Producer,
-    deliveries: DeliveryErrors,
 ) -> ProgressUnit:
-    clock, give_up = context.clock, context.give_up
-    transactional = spec.settings.delivery == "exactly-once"
+    clock, give_up, deliveries = context.clock, context.give_up, parts.deliveries
+    transactional = _transactional(spec)
 
     def failed() -> bool:
         return transaction_failed(producer) if transactional else deliveries.failed
@@ -215,6 +245,7 @@ def _progress_unit(
     return ProgressUnit(
         consumer=consumer,
         producer=producer,
+        sink=AttributingProducer(producer) if parts.record_by_record else producer,
         committer=committer,
         reports=RunReports(first_writes),
         deliveries=deliveries,
@@ -225,19 +256,12 @@ def _progress_unit(
 
 
 def _engine(
-    spec: LaneSpec,
-    context: LaneContext,
-    table: PartitionTable,
-    unit: ProgressUnit,
-    *,
-    record_by_record: bool,
+    spec: LaneSpec, context: LaneContext, parts: SessionParts, unit: ProgressUnit
 ) -> Engine:
     settings = spec.settings
-    attributed = AttributingProducer(unit.producer)
-    sink: RecordSink = attributed if record_by_record else unit.producer
     engine = RecordsEngine(
-        producer=sink,
-        table=table,
+        producer=unit.sink,
+        table=parts.table,
         rewriter=Rewriter(
             blocked=settings.blocked,
             arrivals=settings.arrivals,
@@ -248,13 +272,17 @@ def _engine(
         reports=unit.reports,
         provenance=settings.provenance,
     )
-    if not record_by_record:
+    if not isinstance(unit.sink, AttributingProducer):
         return engine
     return RefusedRecordFinder(
         engine,
-        attributed=attributed,
-        table=table,
+        attributed=unit.sink,
+        table=parts.table,
         unit=unit,
         cyclic=settings.cyclic,
-        one_by_one=settings.delivery != "exactly-once",
+        one_by_one=not _transactional(spec),
     )
+
+
+def _transactional(spec: LaneSpec) -> bool:
+    return spec.settings.delivery == "exactly-once"

@@ -1,9 +1,9 @@
-"""A lane process: hosts lanes, speaks JSON lines with its worker, ends when the worker ends.
+"""A lane process: runs lanes, exchanges JSON lines with its worker, and ends when the worker ends.
 
-Started with one end of a socket pair (its entry point is ``replicator.lane_main``), deaf to Ctrl-C and
-SIGTERM: the worker decides when lanes drain. It is a process of its own because the client library
+Started with one end of a socket pair (its entry point is ``replicator.lane_main``), with Ctrl-C
+and SIGTERM blocked: the worker decides when lanes drain. It is a process of its own because the client library
 holds the interpreter's lock: speed comes from processes. However the worker ends, the socket closes,
-and then this process ends at once: what was not committed is taken back by the next owner.
+and then this process ends at once: what was not committed is aborted by the next owner.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ from replicator.dataplane.transport.messages import (
     encode,
 )
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.transport.stats_changes import lane_change
 from replicator.formats.lane_stats import LaneStats
 
 STATS_SECONDS = 0.5
@@ -45,11 +46,11 @@ class LaneProcess:
         self._restarting: dict[tuple[str, int], LaneSpec] = {}
         self._lock = threading.Lock()
         self._clock = SystemClock()
-        self._news = threading.Event()
+        self._new_stats = threading.Event()
         self._idle_poller = IdlePoller()
 
     def serve(self) -> None:
-        """Obeys commands until the worker closes the socket."""
+        """Carries out commands until the worker closes the socket."""
         threading.Thread(target=self._send_stats, name="stats", daemon=True).start()
         with self._connection.makefile("rb") as lines:
             for line in lines:
@@ -74,9 +75,9 @@ class LaneProcess:
     def _launch(self, key: tuple[str, int], spec: LaneSpec) -> None:
         lane = Lane(spec, post=lambda event: self._post(key, event), may_start=self._may_start,
                     clock=self._clock, open_index=self._open_index,
-                    on_stats=self._news.set, idle_poller=self._idle_poller)  # fmt: skip
+                    on_stats=self._new_stats.set, idle_poller=self._idle_poller)  # fmt: skip
         self._lanes[key] = lane
-        self._news.set()
+        self._new_stats.set()
         lane.start()
 
     def _stop(self, key: tuple[str, int], token: int) -> None:
@@ -99,17 +100,22 @@ class LaneProcess:
         self._send(event)
 
     def _send_stats(self) -> None:
-        """Whenever a lane has something new to tell; what comes close together goes together."""
-        sent: dict[tuple[str, int], LaneStats] = {}
-        while self._news.wait():
+        """Whenever a lane has new statistics; sends those that come close together in one message."""
+        sent: dict[Lane, LaneStats] = {}
+        while self._new_stats.wait():
             self._clock.sleep(STATS_SECONDS)
-            self._news.clear()
+            self._new_stats.clear()
             with self._lock:
-                now = {key: lane.stats for key, lane in self._lanes.items()}
-            news = tuple(stats for key, stats in now.items() if sent.get(key) is not stats)
+                now = {lane: lane.stats for lane in self._lanes.values()}
+            # By lane, not by its number: the worker forgets what it knew of one that has stopped.
+            changes = tuple(
+                lane_change(sent.get(lane), stats)
+                for lane, stats in now.items()
+                if sent.get(lane) is not stats
+            )
             sent = now
-            if news:
-                self._send(Stats(news))
+            if changes:
+                self._send(Stats(changes))
 
     def _send(self, event: LaneStopped | LostRange | LogLine | Stats) -> None:
         with self._sending:
@@ -143,7 +149,7 @@ def run_lane_process(descriptor: int, *, may_start: MayStart, open_index: OpenIn
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
-    with contextlib.suppress(OSError):  # a worker killed before it read our last words resets
+    with contextlib.suppress(OSError):  # a worker killed before it read everything resets
         connection = socket.socket(fileno=descriptor)
         LaneProcess(connection, may_start=may_start, open_index=open_index).serve()
     # The worker ended, by itself or not: leave at once, without waiting for any broker.

@@ -1,4 +1,4 @@
-"""The worker's side of its lane processes: start them, spread lanes over them, hear from them."""
+"""The worker's side of its lane processes: starts them, spreads lanes over them, reads their events."""
 
 import contextlib
 import socket
@@ -20,6 +20,7 @@ from replicator.dataplane.transport.messages import (
     encode,
 )
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.transport.stats_changes import with_change
 from replicator.formats.lane_stats import LaneStats
 
 LaneKey = tuple[str, int]
@@ -27,8 +28,8 @@ LaneKey = tuple[str, int]
 
 
 CRASH_LOOP_SECONDS = 10.0
-"""A process that dies younger than this was likely ended by something that lasts: no memory left, a
-broken installation."""
+"""A process that exits sooner after its start was likely ended by something that lasts: no memory left,
+a broken installation. Two in a row are a crash loop."""
 
 RESTART = Backoff(2.0, 30.0)
 
@@ -36,8 +37,8 @@ RESTART = Backoff(2.0, 30.0)
 class LanePool:
     """Lane processes and the lanes in them; thread-safe.
 
-    A process that dies is replaced and ``on_event`` gets a LaneStopped for each of its lanes: whoever
-    wanted them starts them again. That is at once, unless one after the other dies young.
+    A process that dies is replaced and ``on_event`` gets a LaneStopped for each of its lanes, whose
+    owner starts them again. It is replaced at once, except in a crash loop.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class LanePool:
         self._closed = threading.Event()
         self._token = 0
         self._waiting: dict[int, threading.Event] = {}
-        self._where: dict[LaneKey, _Process] = {}
-        self._processes = [_Process(child, self._heard, self._lost) for child in children]
+        self._process_of: dict[LaneKey, _Process] = {}
+        self._processes = [_Process(child, self._on_message, self._on_exit) for child in children]
 
     def start(self, spec: LaneSpec) -> None:
         """Starts the lane in the emptiest process, or updates it where it runs."""
@@ -66,31 +67,31 @@ class LanePool:
         with self._lock:
             if self._closed.is_set():
                 return
-            process = self._where.get(key)
+            process = self._process_of.get(key)
             if process is None:
                 process = min(self._processes, key=lambda item: len(item.lanes))
                 if process.lanes and len(self._processes) < self._most:
-                    process = self._begin()
+                    process = self._spawn()
                 process.lanes[key] = None
-                self._where[key] = process
+                self._process_of[key] = process
             process.send(StartLane(spec))
 
     def expect(self, lanes: int) -> None:
-        """So many lanes more are about to start: their processes begin now."""
+        """So many lanes more are about to start: their processes start now."""
         with self._lock:
-            wanted = min(self._most, len(self._where) + lanes)
+            wanted = min(self._most, len(self._process_of) + lanes)
             while len(self._processes) < wanted and not self._closed.is_set():
-                self._begin()
+                self._spawn()
 
     def stop(self, keys: list[LaneKey], *, timeout_seconds: float) -> list[LaneKey]:
-        """Drains lanes together and waits; lanes that did not end in time are returned.
+        """Drains lanes together and waits; returns those that did not end in time.
 
-        Such a lane is no danger (its next owner fences it) but may repeat its last work later.
+        Such a lane does no harm (its next owner fences it), but its last work may be done again.
         """
         waiting: list[tuple[LaneKey, threading.Event]] = []
         with self._lock:
             for key in keys:
-                process = self._where.get(key)
+                process = self._process_of.get(key)
                 if process is None:
                     continue
                 self._token += 1
@@ -111,7 +112,7 @@ class LanePool:
         return late
 
     def stats(self) -> list[LaneStats]:
-        """The newest figures of every lane."""
+        """The newest statistics of every lane."""
         with self._lock:
             return [
                 stats
@@ -120,10 +121,6 @@ class LanePool:
                 if stats is not None
             ]
 
-    def pids(self) -> list[int]:
-        """Process ids of the lane processes."""
-        return [process.pid for process in self._processes]
-
     def close(self) -> None:
         """Ends the processes; lanes should have been stopped before."""
         with self._lock:
@@ -131,40 +128,42 @@ class LanePool:
         for process in self._processes:
             process.close()
 
-    def _heard(self, process: "_Process", event: LaneStopped | LostRange | LogLine | Stats) -> None:
+    def _on_message(
+        self, process: "_Process", event: LaneStopped | LostRange | LogLine | Stats
+    ) -> None:
         if isinstance(event, Stats):
             with self._lock:
-                for stats in event.lanes:
-                    key = (stats.pair, stats.lane)
+                for change in event.lanes:
+                    key = (change.stats.pair, change.stats.lane)
                     if key in process.lanes:
-                        process.lanes[key] = stats
+                        process.lanes[key] = with_change(process.lanes[key], change)
             self._on_stats()
             return
         if isinstance(event, LaneStopped):
-            self._forget(process, (event.pair, event.lane))
+            self._remove(process, (event.pair, event.lane))
             with self._lock:
                 waiting = self._waiting.pop(event.token, None)
             if waiting is not None:
                 waiting.set()
         self._on_event(event)
 
-    def _forget(self, process: "_Process", key: LaneKey) -> None:
+    def _remove(self, process: "_Process", key: LaneKey) -> None:
         with self._lock:
             process.lanes.pop(key, None)
-            if self._where.get(key) is process:
-                del self._where[key]
+            if self._process_of.get(key) is process:
+                del self._process_of[key]
 
-    def _begin(self) -> "_Process":
-        process = _Process(start_child(), self._heard, self._lost)
+    def _spawn(self) -> "_Process":
+        process = _Process(start_child(), self._on_message, self._on_exit)
         self._processes.append(process)
         return process
 
-    def _lost(self, process: "_Process") -> None:
+    def _on_exit(self, process: "_Process") -> None:
         """In the thread of a process that died: replaces it, and reports its lanes as stopped."""
         pause = self._restart_delay(process)
         if pause and not self._closed.is_set():
             fields = {"exit_code": str(process.exit_code), "next_in_seconds": f"{pause:g}"}
-            self._on_event(LogLine("warning", "lane processes die young", fields))
+            self._on_event(LogLine("warning", "lane processes crash in a loop", fields))
         if self._closed.wait(pause):
             return
         with self._lock:
@@ -172,16 +171,16 @@ class LanePool:
                 return
             lanes = list(process.lanes)
             self._processes.remove(process)
-            self._begin()
+            self._spawn()
         for key in lanes:
-            self._forget(process, key)
+            self._remove(process, key)
             self._on_event(LaneStopped(key[0], key[1], 0, fenced=False, reason="its process died"))
 
     def _restart_delay(self, process: "_Process") -> float:
-        """Seconds; none after the first one that dies young, as any accident may end one."""
+        """Seconds; none after the first early exit, as any accident may end one."""
         with self._lock:
-            young = process.age_seconds < CRASH_LOOP_SECONDS
-            self._early_exits = self._early_exits + 1 if young else 0
+            early = process.age_seconds < CRASH_LOOP_SECONDS
+            self._early_exits = self._early_exits + 1 if early else 0
             if self._early_exits < 2:
                 return 0.0
             return RESTART.seconds(self._early_exits - 1)
@@ -193,12 +192,12 @@ class _Process:
     def __init__(
         self,
         child: LaneChild,
-        heard: Callable[["_Process", LaneStopped | LostRange | LogLine | Stats], None],
-        lost: Callable[["_Process"], None],
+        on_message: Callable[["_Process", LaneStopped | LostRange | LogLine | Stats], None],
+        on_exit: Callable[["_Process"], None],
     ) -> None:
         self.lanes: dict[LaneKey, LaneStats | None] = {}
-        self._heard = heard
-        self._lost = lost
+        self._on_message = on_message
+        self._on_exit = on_exit
         self._socket, self._child = child.connection, child.process
         self._sending = threading.Lock()
         self._began = time.monotonic()
@@ -238,8 +237,8 @@ class _Process:
         try:
             with self._socket, self._socket.makefile("rb") as lines:
                 for line in lines:
-                    self._heard(self, decode_event(line))
+                    self._on_message(self, decode_event(line))
         except (OSError, ValueError):
             pass  # closed under the reader: the process is ended or ending
         self._child.wait()
-        self._lost(self)
+        self._on_exit(self)

@@ -1,7 +1,7 @@
-"""Starting lane processes. Imports nothing slow: they are to start with the worker, not after it.
+"""Starting lane processes. Imports nothing slow, so that they start with the worker, not after it.
 
-A lane process imports for half a second, and a worker for a whole one. Started first, they do so side
-by side, but for one core that the worker needs; what is left out then starts with the first lane for it.
+A lane process imports for half a second, and a worker for a whole one. Started first, they import side
+by side, except on one core that the worker needs; the last process starts with the first lane for it.
 """
 
 import os
@@ -26,7 +26,7 @@ class LaneChild:
 def start_child(entry_module: str = LANE_ENTRY) -> LaneChild:
     """Starts one; from any thread.
 
-    Ctrl-C goes to the whole terminal group, and must not end one that is still importing: it is born
+    Ctrl-C goes to the whole terminal group, and must not end one that is still importing: it starts
     with these signals blocked.
     """
     ours, theirs = socket.socketpair()

@@ -1,4 +1,4 @@
-"""What a worker and its lane processes say to each other: one JSON object a line.
+"""The messages between a worker and its lane processes: one JSON object a line.
 
 JSON, not pickle: a lane process never runs what it is sent. Only references to secrets travel.
 """
@@ -10,7 +10,7 @@ import orjson
 from pydantic import Field, TypeAdapter
 
 from replicator.dataplane.transport.spec import LaneSpec
-from replicator.formats.lane_stats import LaneStats
+from replicator.dataplane.transport.stats_changes import LaneChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class StartLane:
 
 @dataclass(frozen=True, slots=True)
 class StopLane:
-    """Commit what was read, close, and say so; ``token`` comes back in LaneStopped."""
+    """Commit what was read and close; LaneStopped follows, with the same ``token``."""
 
     pair: str
     lane: int
@@ -45,9 +45,9 @@ class LaneStopped:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Figures of the lanes that have new ones, at most twice a second."""
+    """Statistics of the lanes that have new ones, at most twice a second."""
 
-    lanes: tuple[LaneStats, ...]
+    lanes: tuple[LaneChange, ...]
     kind: Literal["stats"] = "stats"
 
 

@@ -264,7 +264,7 @@ class LaneLab:
         )
 
     def _position(self, running: RunningLane, topic: str, partition: int) -> int:
-        for state in running.lane._all_states():
+        for state in running.lane._states():
             if state.key == (topic, partition):
                 return state.committed
         return -1

@@ -115,11 +115,9 @@ def test_while_throttled_the_critical_topic_is_done_first(lab):
     lane = lab.lane(work=work, throttle=Throttle(records_per_second=150))
 
     def position(topic: str) -> int:
-        return next(state.position for state in lane.lane._all_states() if state.topic == topic)
+        return next(state.position for state in lane.lane._states() if state.topic == topic)
 
-    lab.until(
-        lambda: lane.lane._all_states() and position(critical) == 400, "the critical one", lane
-    )
+    lab.until(lambda: lane.lane._states() and position(critical) == 400, "the critical one", lane)
     assert position(normal) + position(bulk) < 300
     lab.until(lambda: position(normal) == 400, "the normal one", lane)
     assert position(bulk) < 250

@@ -1,0 +1,207 @@
+"""A session copies in order, stores what it copied with it, and skips nothing; on clients in memory."""
+
+import pytest
+from fake_kafka import FakeProducer
+from hypothesis import given
+from hypothesis import strategies as st
+from session_lab import CHECKPOINTS, TARGET_LIMIT, SessionLab
+
+from replicator.errors import RecordRefusedError
+from replicator.identifiers import HOPS_HEADER
+
+TOO_LARGE = b"x" * (TARGET_LIMIT + 1)
+
+
+def numbered(count):
+    return [b"%d" % number for number in range(count)]
+
+
+def test_records_arrive_in_order_with_their_origin_and_the_checkpoint_that_counts_them():
+    lab = SessionLab(partitions=2)
+    lab.write(*numbered(5))
+    lab.write(b"other", None, partition=1)
+    lab.copy_all()
+
+    assert lab.values(0) == numbered(5)
+    assert lab.values(1) == [b"other", None]
+    hops = [dict(each["headers"])[HOPS_HEADER] for each in lab.target.records("orders")]
+    assert hops == [b"east/orders/0/%d" % offset for offset in range(5)]
+    stored = lab.checkpoints()
+    assert (stored["orders", 0].offset, stored["orders", 0].records) == (5, 5)
+    assert (stored["orders", 1].offset, stored["orders", 1].position_epoch) == (2, 0)
+    assert (lab.counters.outcome.copied, lab.counters.outcome.read) == (7, 7)
+
+
+def test_nothing_is_visible_before_the_commit_and_the_checkpoint_comes_with_it():
+    lab = SessionLab()
+    lab.write(*numbered(3))
+    lab.open()
+    lab.session.step()
+    assert lab.states[0].position == 3
+    assert (lab.values(), lab.checkpoints(), lab.states[0].committed) == ([], {}, 0)
+    lab.clock.advance(0.2)
+    lab.session.step()
+    assert (lab.values(), lab.checkpoints()["orders", 0].offset) == (numbered(3), 3)
+
+
+def test_a_session_that_is_lost_before_its_commit_leaves_nothing_and_the_next_copies_again():
+    lab = SessionLab()
+    lab.write(*numbered(3))
+    lab.open()
+    lab.session.step()
+    lab.copy_all()
+    assert lab.values() == numbered(3)
+    assert lab.counters.outcome.copied == 3
+
+
+def test_a_record_that_cannot_be_carried_is_quarantined_in_the_transaction_of_its_neighbours():
+    lab = SessionLab()
+    lab.write(b"before")
+    lab.write(b"no time", timestamp=0)
+    lab.write(b"after")
+    lab.open()
+    lab.session.step()
+    assert lab.quarantined() == []
+    lab.clock.advance(0.2)
+    lab.session.step()
+    assert (lab.values(), lab.quarantined()) == ([b"before", b"after"], [b"no time"])
+    stored = lab.checkpoints()["orders", 0]
+    assert (stored.offset, stored.records, stored.quarantined) == (3, 2, 1)
+    assert (lab.counters.outcome.read, lab.counters.outcome.quarantined) == (3, 1)
+
+
+def test_a_policy_that_stops_ends_the_partition_before_the_record_and_no_other():
+    lab = SessionLab(partitions=2, on_record_error="stop")
+    lab.write(b"before")
+    lab.write(b"no time", timestamp=0)
+    lab.write(b"after")
+    lab.write(b"other", partition=1)
+    lab.copy_all()
+    lab.step(6)
+    assert (lab.values(0), lab.values(1), lab.quarantined()) == ([b"before"], [b"other"], [])
+    stored = lab.checkpoints()["orders", 0]
+    assert (stored.offset, stored.problem) == (1, "TARGET_REFUSES")
+    assert [item.partition for item in lab.consumer.assignment()] == [1]
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_refused_record_ends_the_session_before_its_checkpoint_is_stored(delivery):
+    lab = SessionLab(delivery=delivery)
+    lab.write(b"a", TOO_LARGE, b"b")
+    lab.open()
+    with pytest.raises(RecordRefusedError):
+        lab.step(3)
+    assert lab.checkpoints() == {}
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("places", [{0}, {4}, {1, 2, 7}, set(range(8))])
+def test_exactly_the_refused_records_are_found_and_quarantined(delivery, places):
+    lab = SessionLab(delivery=delivery)
+    records = [TOO_LARGE if n in places else b"%d" % n for n in range(8)]
+    lab.write(*records)
+    lab.open(record_by_record=True)
+    lab.step(8)
+    fine = [value for value in records if value is not TOO_LARGE]
+    # Without transactions what stands before a refused record was written, and is written again.
+    copies = lab.values() if delivery == "exactly-once" else list(dict.fromkeys(lab.values()))
+    assert copies == fine
+    assert len(lab.quarantined()) == len(places)
+    stored = lab.checkpoints()["orders", 0]
+    assert (stored.offset, stored.quarantined) == (8, len(places))
+    assert stored.records == 8 - len(places)
+    assert lab.counters.outcome.quarantined == len(places)
+
+
+def test_a_position_that_is_read_again_is_not_copied_again():
+    lab = SessionLab()
+    lab.write(*numbered(4))
+    lab.open()
+    lab.step(3)
+    lab.consumer._next["orders", 0] = 1  # as records that were fetched before a seek
+    lab.write(b"4")
+    lab.step(3)
+    assert lab.values() == numbered(5)
+    assert lab.checkpoints()["orders", 0].offset == 5
+
+
+def test_an_older_leader_epoch_stops_the_partition_for_a_check_after_what_was_copied_is_stored():
+    lab = SessionLab()
+    lab.source.leader_epoch = 3
+    lab.write(b"new")
+    lab.open()
+    lab.step(2)
+    lab.source.leader_epoch = 2
+    lab.write(b"old")
+    lab.session.step()
+    assert lab.examined == {lab.states[0]}
+    assert lab.states[0].needs_check
+    assert (lab.values(), lab.checkpoints()["orders", 0].offset) == ([b"new"], 1)
+    assert lab.consumer.assignment() == []
+
+
+def test_markers_and_aborted_records_are_stepped_over_and_stored_a_moment_later():
+    lab = SessionLab()
+    writer = FakeProducer(lab.source, transactional_id="application")
+    writer.init_transactions()
+    writer.begin_transaction()
+    writer.produce("orders", b"aborted", None, 0, timestamp=1)
+    writer.flush()
+    lab.open()
+    lab.session.step()
+    assert lab.states[0].position == 0
+    writer.abort_transaction()
+    lab.write(b"a")
+    lab.session.step()
+    lab.step(8)
+    assert lab.values() == [b"a"]
+    assert lab.checkpoints()["orders", 0].offset == 3
+
+
+def test_a_full_queue_delays_records_and_loses_none():
+    lab = SessionLab(queue_records=3)
+    lab.write(*numbered(50))
+    lab.copy_all()
+    assert lab.values() == numbered(50)
+
+
+def test_without_transactions_the_checkpoint_never_passes_what_was_acknowledged():
+    lab = SessionLab(delivery="at-least-once")
+    lab.write(*numbered(3))
+    lab.open()
+    lab.session.step()
+    assert (lab.values(), lab.target.records(CHECKPOINTS)) == (numbered(3), [])
+    lab.step(3)
+    assert lab.checkpoints()["orders", 0].offset == 3
+
+
+RECORD = st.tuples(st.integers(0, 2), st.sampled_from(["plain", "no time", "too large"]))
+ROUND = st.tuples(st.lists(RECORD, max_size=12), st.integers(0, 3), st.booleans())
+
+
+@given(st.lists(ROUND, max_size=6), st.integers(2, 40))
+def test_whatever_is_lost_or_refused_each_record_arrives_once_and_in_order(rounds, queue):
+    lab = SessionLab(partitions=3, queue_records=queue)
+    lab.open()
+    written = {0: [], 1: [], 2: []}
+    number = 0
+    for records, steps, process_dies in rounds:
+        for partition, kind in records:
+            number += 1
+            value = b"%d" % number + (TOO_LARGE if kind == "too large" else b"")
+            lab.write(value, partition=partition, timestamp=0 if kind == "no time" else 1000)
+            written[partition].append((kind, value))
+        ended = process_dies
+        try:
+            lab.step(steps)
+        except RecordRefusedError:
+            ended = True
+        if ended:
+            lab.open(record_by_record=True)
+    lab.copy_all()
+
+    for partition, records in written.items():
+        assert lab.values(partition) == [value for kind, value in records if kind == "plain"]
+    refused = [value for each in written.values() for kind, value in each if kind != "plain"]
+    assert sorted(lab.quarantined()) == sorted(refused)
+    assert lab.counters.outcome.copied + len(refused) == number
