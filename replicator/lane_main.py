@@ -1,4 +1,4 @@
-"""Composition root of a lane process: lanes, the control topic's word on the layout, the index."""
+"""Composition root of a lane process: lanes, the check of their layout against the control topic, the index."""
 
 import sys
 

@@ -54,7 +54,7 @@ class SourceMessage(Protocol):
         ...
 
     def leader_epoch(self) -> int | None:
-        """Leader epoch of the record's batch, where the broker tells."""
+        """Leader epoch of the record's batch, where the broker gives it."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Copying one range of one partition to its end, in this thread's time: what a Spark task does.
 
-The range is copied by a lane on an errand, which recovers by itself from whatever passes. This is the
-shell around it: it waits, gives up when nothing moves for too long, and says what became of it.
+The range is copied by a lane with a bounded copy, which recovers by itself from passing faults. Here is
+what waits for it, gives up when nothing moves for too long, and returns the outcome.
 """
 
 import threading
@@ -31,7 +31,7 @@ class RangeOutcome:
 
     ``position`` is the next source offset; with a ``problem`` the partition stopped there by policy.
     ``ours`` is false when nothing was copied because the range is not to be copied (any more).
-    ``gaps`` are what was given up by policy, in words.
+    ``gaps`` describe what was given up by policy.
     """
 
     position: int
@@ -52,7 +52,7 @@ def copy_range(
     patience_seconds: float = PATIENCE_SECONDS,
     log: Callable[[LogLine], None] = lambda _: None,
 ) -> RangeOutcome:
-    """Copies until the errand is over.
+    """Copies until the range is copied.
 
     Args:
         spec: a lane of one partition; its number is the lane that owns the partition.
@@ -61,7 +61,7 @@ def copy_range(
         open_index: opens the offset index.
         clock: for times in what is stored.
         patience_seconds: how long to recover without progress.
-        log: hears what a lane logs.
+        log: gets what the lane logs.
 
     Raises:
         FencedError: another attempt at the same partition took over.
@@ -103,7 +103,7 @@ def _watch(lane: Lane, clock: Clock, patience_seconds: float) -> None:
         stats = lane.stats
         reached = max((each.position for each in stats.partitions), default=-1)
         now = clock.monotonic()
-        # A lane stays ``running`` while a cluster is silent, and tells nothing from inside a commit.
+        # A lane stays ``running`` while a cluster is silent, and reports nothing from inside a commit.
         works = (
             stats.state == "running"
             and not any(lane.problems())
@@ -116,10 +116,10 @@ def _watch(lane: Lane, clock: Clock, patience_seconds: float) -> None:
 
 
 def _stuck(lane: Lane) -> ReplicatorError:
-    """Which side is to blame, and what it said."""
+    """The error of the cluster that does not answer."""
     source, target = lane.problems()
-    spec, told = lane.spec, source or target
-    message, _, remedy = told.partition("\n")
+    spec = lane.spec
+    message, _, remedy = (source or target).partition("\n")
     message = message.partition(" ")[2] or lane.stats.reason
     blamed = spec.source if source else spec.target
     return UnreachableError(
@@ -134,7 +134,7 @@ def _name(spec: LaneSpec) -> str:
 
 
 class _Notes:
-    """What the lane said; from its thread."""
+    """The events of the lane; called in its thread."""
 
     def __init__(self, log: Callable[[LogLine], None]) -> None:
         self.stopped: LaneStopped | None = None
@@ -143,7 +143,7 @@ class _Notes:
         self._lock = threading.Lock()
 
     def take(self, event: LaneStopped | LostRange | LogLine) -> None:
-        """Keeps what matters, passes on the rest."""
+        """Keeps the end and the gaps, and logs log lines."""
         with self._lock:
             if isinstance(event, LaneStopped):
                 self.stopped = event

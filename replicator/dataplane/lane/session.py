@@ -40,7 +40,7 @@ class Session:
     """Copies step by step.
 
     Attributes:
-        table: the partitions of the lane; whoever changes it keeps the same object.
+        table: the partitions of the lane; always the same object.
         events: what the source's client reports beside records.
         unit: what was copied since the last commit.
     """

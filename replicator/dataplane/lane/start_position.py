@@ -1,8 +1,8 @@
-"""Where a partition starts or goes on: the pure decision at every take-over and every suspicion.
+"""Where a partition starts or goes on: the pure decision at every take-over and every check.
 
 Invariant: a partition never moves past source records that were neither copied nor declared lost.
 Where records are gone, either the partition stops with a problem (policy ``stop``) or the gap is
-put into words that are stored with the checkpoint (policy ``report``).
+described in a detail that is stored with the checkpoint (policy ``report``).
 """
 
 from dataclasses import dataclass

@@ -71,7 +71,7 @@ def decide_starts(
             checkpoints.get(state.key),
             facts,
             start_from=start_from,
-            # Canaries that retention took while nobody copied are no loss.
+            # Canaries that retention removed before they were copied are no loss.
             on_truncation=spec.settings.on_truncation if state.counted else "report",
             accept_gap=state.work.accept_gap,
         )

@@ -101,8 +101,8 @@ class Membership(threading.Thread):
     def owns(self, lane: int) -> bool:
         """Asks the coordinator whether this member's generation still holds.
 
-        True only on the coordinator's own word: a member that slept through its session is told
-        that it is none. Called before a lane is started again after it was fenced.
+        True only where the coordinator confirms it: a member that slept through its session is no
+        member any more. Called before a lane is started again after it was fenced.
         """
         answer: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._commands.put(lambda: answer.put(self._ask(lane)))

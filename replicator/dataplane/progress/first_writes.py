@@ -38,7 +38,7 @@ class FirstWrites:
     ) -> None:
         """``transactional`` producers report what is asked for; others only failures.
 
-        ``failed`` says whether something was refused, so that waiting for the rest is no use.
+        ``failed`` says whether something was refused, so that nothing more will be acknowledged.
         """
         self._producer = producer
         self._clock = clock
@@ -76,7 +76,7 @@ class FirstWrites:
         """After a record was produced without a report: if it was a first one, waits until it is stored.
 
         Raises:
-            UnknownOutcomeError: when told to give up before the target answered.
+            UnknownOutcomeError: the lane had to stop before the target answered.
         """
         place = (topic, partition)
         if self._is_first(place):

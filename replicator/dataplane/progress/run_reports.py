@@ -1,4 +1,4 @@
-"""Delivery reports for the first record of a run: who wants one, and what waits for it."""
+"""Delivery reports for the first record of a run: what needs one, and what waits for it."""
 
 from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.index_notes import IndexNotes
@@ -19,7 +19,7 @@ class RunReports:
         self.index: IndexNotes | None = None
 
     def report_for(self, state: PartitionState, source_offset: int) -> OnDelivery | None:
-        """The delivery report for the first record of a run; None where nobody wants one."""
+        """The delivery report for the first record of a run; None where none is needed."""
         noted = None if self.index is None else self.index.report_for(state, source_offset)
         return self.first_writes.report_for(state.target_topic, state.partition, noted)
 

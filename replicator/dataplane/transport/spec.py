@@ -1,4 +1,4 @@
-"""What a lane is told to do: frozen, JSON-friendly, decided elsewhere.
+"""What a lane has to do: frozen, JSON-friendly, decided elsewhere.
 
 The control room decides what each lane works on and the lane processes receive it as JSON; nothing
 in these types depends on a client library. References to secrets travel, secrets never do.
@@ -29,7 +29,7 @@ class PartitionWork:
     noticed. ``max_message_bytes`` is the target topic's limit. ``accept_gap`` is the token of an
     operator's decision to let a stopped partition go on ("" when there is none); a lane acts on a
     token once and stores it in the checkpoint. ``seeded`` names the run of Spark that last copied it
-    ("" when none did): its checkpoint was written by somebody else than the lane.
+    ("" when none did): its checkpoint was not written by the lane.
     """
 
     topic: str
@@ -84,7 +84,7 @@ class LaneSpec:
 
 
 def handed_over(old: LaneSpec, new: LaneSpec) -> bool:
-    """Whether the new spec has partitions that somebody else copied since the old one was made.
+    """Whether the new spec has partitions that a backfill copied since the old one was made.
 
     What the lane read of the checkpoints topic when it took over is then outdated.
     """

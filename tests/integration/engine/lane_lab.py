@@ -1,7 +1,7 @@
 """Real lanes between real clusters, and plain clients to write, read and compare with.
 
 A lane here is the product's own thread with a spec made by hand: no worker, no controller. So a test
-decides what a controller would have found out, and sees what a worker would have been told.
+decides what a controller would have found out, and sees what a worker would have received.
 """
 
 import time

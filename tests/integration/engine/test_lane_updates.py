@@ -1,4 +1,4 @@
-"""A running lane is told something new: it goes on exactly, and only what changed is touched."""
+"""A running lane gets a new spec: it goes on exactly, and only what changed is touched."""
 
 import time
 from dataclasses import replace

@@ -13,7 +13,7 @@ def stored_pairs(lab, topic):
 
 
 def true_places(lab, topic):
-    """Target offset of each source offset, told by the records' own values."""
+    """Target offset of each source offset, from the records' own values."""
     return {int(seen.value): seen.offset for seen in lab.on_target(topic)}
 
 
@@ -47,7 +47,7 @@ def test_a_recreated_source_takes_the_index_with_it(lab):
     more = iter(range(2000, 3000))
 
     def noted():
-        """An entry names what a commit's own reports told, so one commit alone may store none."""
+        """An entry names what a commit's own delivery reports gave, so one commit alone may store none."""
         lab.numbered(topic, [next(more)])
         lab.caught_up(lane)
         return stored_pairs(lab, topic)

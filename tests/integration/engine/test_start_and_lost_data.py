@@ -1,6 +1,6 @@
 """Where a partition starts, and what happens when the source no longer has what comes next.
 
-Whatever happens to the source: nothing is skipped without being told, and nothing is copied twice.
+Whatever happens to the source: nothing is skipped without a report, and nothing is copied twice.
 """
 
 from dataclasses import replace
