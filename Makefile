@@ -48,7 +48,7 @@ contracts: $(STAMP) ## Which package may import which
 	$(BIN)/lint-imports
 
 unit: $(STAMP) ## Unit and property tests with their branch coverage: no broker
-	$(PYTEST) -q --cov --cov-report= --cov-fail-under=$(COVERAGE_FLOOR) tests/unit tests/property
+	$(PYTEST) -q --cov --cov-report= --cov-fail-under=$(COVERAGE_FLOOR) -m 'not integration' tests/unit tests/property tests/contract
 
 chart: $(STAMP) ## The chart, alerts, dashboards, runbooks and deploy/: no cluster (needs promtool and Node.js)
 	$(PYTEST) -q -m 'not slow' tests/chart
@@ -57,7 +57,7 @@ chart-files: $(STAMP) ## Write what follows from values, schema and metrics: sch
 	$(BIN)/python deploy/generate
 
 integration: $(STAMP) ## Tests on real brokers
-	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/integration tests/acceptance tests/spark
+	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/contract tests/integration tests/acceptance tests/spark
 
 test-slow: $(STAMP) ## Long fault runs
 	$(PYTEST) -q -m slow tests
