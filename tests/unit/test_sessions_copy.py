@@ -113,6 +113,18 @@ def test_exactly_the_refused_records_are_found_and_quarantined(delivery, places)
     assert lab.counters.outcome.quarantined == len(places)
 
 
+def test_a_refused_record_is_found_beside_one_that_cannot_be_carried():
+    """The quarantine record of the second is produced into the transaction that the first has failed."""
+    lab = SessionLab(queue_records=1)
+    lab.write(TOO_LARGE)
+    lab.write(b"no time", timestamp=0)
+    lab.write(b"after")
+    lab.open(record_by_record=True)
+    lab.step(4)
+    assert (lab.values(), lab.quarantined()) == ([b"after"], [TOO_LARGE, b"no time"])
+    assert lab.checkpoints()["orders", 0].offset == 3
+
+
 def test_a_position_that_is_read_again_is_not_copied_again():
     lab = SessionLab()
     lab.write(*numbered(4))
