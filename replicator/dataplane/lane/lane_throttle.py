@@ -21,11 +21,6 @@ class LaneThrottle:
         self._mean_bytes = 0.0
         self.set(throttle, now=now)
 
-    @property
-    def limited(self) -> bool:
-        """Whether any limit is set."""
-        return self._bucket is not None
-
     def set(self, throttle: Throttle, *, now: float) -> None:
         """Uses another share from now on; a debt is kept."""
         self._throttle = throttle
