@@ -108,38 +108,38 @@ class TestAftermath:
         assert not memory.created
 
 
-class TestSideProblems:
-    def test_an_error_is_put_down_to_the_side_it_names(self):
-        sides = ConnectionProblems(source="east", target="west")
-        sides.blame(TransientBrokerError("no leader", subject="cluster:east", remedy="Wait."))
-        assert (sides.source, sides.target) == ("UNREACHABLE no leader\nWait.", "")
-        sides.blame(TransientBrokerError("broken", subject="lane", remedy="Look."))
-        assert sides.target.endswith("broken\nLook.")
+class TestConnectionProblems:
+    def test_an_error_belongs_to_the_cluster_it_names(self):
+        problems = ConnectionProblems(source="east", target="west")
+        problems.on_failure(TransientBrokerError("no leader", subject="cluster:east", remedy="Wait."))
+        assert (problems.source, problems.target) == ("UNREACHABLE no leader\nWait.", "")
+        problems.on_failure(TransientBrokerError("broken", subject="lane", remedy="Look."))
+        assert problems.target.endswith("broken\nLook.")
 
     def test_a_client_tells_of_its_connection_and_takes_it_back(self):
-        sides = ConnectionProblems(source="east", target="west")
-        sides.note("target", KafkaError(KafkaError._TRANSPORT))
-        assert sides.any()
-        assert not sides.source
-        sides.note("target", None)
-        assert not sides.any()
+        problems = ConnectionProblems(source="east", target="west")
+        problems.note("target", KafkaError(KafkaError._TRANSPORT))
+        assert problems.any()
+        assert not problems.source
+        problems.note("target", None)
+        assert not problems.any()
 
     def test_a_side_is_well_again_once_it_moved_or_answered(self):
-        sides = ConnectionProblems(source="east", target="west")
+        problems = ConnectionProblems(source="east", target="west")
         for side in ("source", "target"):
-            sides.note(side, KafkaError(KafkaError._TRANSPORT))
+            problems.note(side, KafkaError(KafkaError._TRANSPORT))
         asked = []
 
         def silent(side):
             asked.append(side)
             return False
 
-        sides.clear_answered(commits=0, read=0, answers=silent)
-        assert sides.source
-        assert sides.target
+        problems.clear_answered(commits=0, read=0, answers=silent)
+        assert problems.source
+        assert problems.target
         assert set(asked) == {"source", "target"}
-        sides.clear_answered(commits=0, read=5, answers=silent)
-        assert not sides.source
-        assert sides.target
-        sides.clear_answered(commits=0, read=5, answers=lambda _: True)
-        assert not sides.any()
+        problems.clear_answered(commits=0, read=5, answers=silent)
+        assert not problems.source
+        assert problems.target
+        problems.clear_answered(commits=0, read=5, answers=lambda _: True)
+        assert not problems.any()
