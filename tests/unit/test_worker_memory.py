@@ -111,7 +111,9 @@ class TestAftermath:
 class TestConnectionProblems:
     def test_an_error_belongs_to_the_cluster_it_names(self):
         problems = ConnectionProblems(source="east", target="west")
-        problems.on_failure(TransientBrokerError("no leader", subject="cluster:east", remedy="Wait."))
+        problems.on_failure(
+            TransientBrokerError("no leader", subject="cluster:east", remedy="Wait.")
+        )
         assert (problems.source, problems.target) == ("UNREACHABLE no leader\nWait.", "")
         problems.on_failure(TransientBrokerError("broken", subject="lane", remedy="Look."))
         assert problems.target.endswith("broken\nLook.")
