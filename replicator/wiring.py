@@ -15,7 +15,9 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.roles.figures import link_metrics
 from replicator.control.roles.watch import RoleWatch
+from replicator.control.store.followers import ControlFollowers
 from replicator.control.store.gap_journal import GapJournal
+from replicator.control.store.state import ControlState
 from replicator.control.worker.pair_runner import PairRunner
 from replicator.control.worker.pair_view import PairView, WorkerIdentity
 from replicator.control.worker.topology_watch import TopologyWatch
@@ -24,7 +26,7 @@ from replicator.dataplane.process.spawn import LaneChild
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.errors import InputError
 from replicator.formats.lane_stats import LATENCY_BOUNDS_SECONDS
-from replicator.identifiers import FlowId, worker_client_id
+from replicator.identifiers import FlowId
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.observability.snapshot import LinkMetrics
@@ -93,6 +95,7 @@ class Worker:
         )
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
         self._adopting = threading.Lock()
+        self._followers = ControlFollowers(self._identity.id)
         self._roles = self._role_watch()
         self._witnesses: tuple[AutomaticFailover, ...] = ()
 
@@ -116,7 +119,7 @@ class Worker:
         Waits a moment for roles; a cluster that does not answer by then counts as without a record of roles.
         """
         self._identity = replace(self._identity, http=http)
-        self._roles.start(ROLES_SECONDS)
+        self._roles.begin(ROLES_SECONDS)
         self._started = True
         self._adopt(self._file_plan)
         self._watch_witnesses()
@@ -145,9 +148,10 @@ class Worker:
         if new.hash == old.hash:
             return
         self._file_plan = new
-        self._roles.stop()
-        self._roles = self._role_watch()
-        self._roles.start(ROLES_SECONDS)
+        before, after = self._roles, self._role_watch()
+        after.begin(ROLES_SECONDS)
+        self._roles = after
+        before.stop()  # last, so that clusters of both stay followed
         self._adopt(new)
         log.info("topology reloaded", plan=new.hash[:12], before=old.hash[:12])
         self._watch_witnesses()
@@ -172,14 +176,10 @@ class Worker:
             watch.start()
 
     def _role_watch(self) -> RoleWatch:
-        return RoleWatch(
-            self._file_plan,
-            client_id=worker_client_id(self._file_plan.topology, self._identity.id),
-            on_change=self._roles_changed,
-        )
+        return RoleWatch(self._file_plan, self._followers, on_change=self._roles_changed)
 
     def _roles_changed(self) -> None:
-        """A link turned around, or began to: in the thread of the tail that saw it."""
+        """A link turned around, or began to: in the thread of the role watch."""
         if not self._started or self.draining:
             return
         log.info(
@@ -229,6 +229,7 @@ class Worker:
         for runner in runners:
             runner.join(max(0.1, deadline - self.clock.monotonic()))
         clean = not any(runner.is_alive() for runner in runners)
+        self._followers.close()
         self._gaps.close()
         self.pool.close()
         return clean
@@ -239,6 +240,10 @@ class Worker:
             link_metrics(self.plan.link(name), role, self._roles.last_change(name))
             for name, role in self._roles.roles().items()
         )
+
+    def known_states(self) -> dict[str, ControlState]:
+        """What the control topics say that this worker follows now, by cluster."""
+        return self._followers.states(self.plan.topology)
 
     def views(self) -> list[PairView]:
         """How each pair stands."""
@@ -254,6 +259,7 @@ class Worker:
             plan=self.plan,
             pair=pair,
             pool=self.pool,
+            followers=self._followers,
             identity=self._identity,
             clock=self.clock,
             beat=self.liveness.beat,

@@ -42,7 +42,9 @@ class WorkerProvider:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._status = self._kept(self._ask_status, STATUS_SECONDS)
-        self._history = self._kept(lambda: history(worker.plan), HISTORY_SECONDS)
+        self._history = self._kept(
+            lambda: history(worker.plan, followed=worker.known_states()), HISTORY_SECONDS
+        )
         self._groups = self._kept(self._ask_groups, GROUPS_SECONDS)
 
     def live(self) -> HealthVerdict:
@@ -111,13 +113,15 @@ class WorkerProvider:
         return await self._status.get()
 
     def _ask_status(self) -> JsonObject:
-        status = collect_status(self._worker.plan)
+        status = collect_status(self._worker.plan, followed=self._worker.known_states())
         self._add_own_trouble(status)
         return status
 
     def _ask_groups(self) -> JsonObject:
         plan = self._worker.plan
-        return survey_groups(plan, plan.pairs, clock=self._worker.clock)
+        return survey_groups(
+            plan, plan.pairs, clock=self._worker.clock, followed=self._worker.known_states()
+        )
 
     def _kept(self, ask: Callable[[], JsonObject], seconds: float) -> KeptAnswer:
         return KeptAnswer(ask, seconds=seconds, clock=self._worker.clock)

@@ -86,7 +86,8 @@ class LogTail:
         self._subject = f"cluster:{cluster.alias}"
         self._trouble = ConnectionTrouble()
         self._partitions = tuple(partitions)
-        self._fetch_wait_seconds = fetch_wait_seconds
+        self.fetch_wait_seconds = fetch_wait_seconds
+        """May be changed between polls."""
         self._places = dict.fromkeys(self._partitions, 0)
         self._opened: tuple[float, Consumer] | None = None
         self._awake_until = 0.0
@@ -115,7 +116,7 @@ class LogTail:
         state: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
         deadline = time.monotonic() + timeout_seconds
         self._past_open_transactions = past_open_transactions
-        self._open(min(self._fetch_wait_seconds, AWAKE_WAIT_SECONDS))
+        self._open(self._awake_wait)
         self._start(timeout_seconds)
         while len(self._ended) < len(self._partitions):
             left = deadline - time.monotonic()
@@ -130,7 +131,7 @@ class LogTail:
                     values.pop(key, None)
                 else:
                     values[key] = value
-        self._awake_until = time.monotonic() + AWAKE_SECONDS
+        self.awaken()
         return state
 
     def poll(self, timeout_seconds: float) -> list[Entry]:
@@ -147,14 +148,18 @@ class LogTail:
 
     def poll_partitions(self, timeout_seconds: float) -> dict[int, list[Entry]]:
         """The same by partition."""
-        if self._opened is None or time.monotonic() >= self._awake_until:
-            self._open(self._fetch_wait_seconds)
+        awake = time.monotonic() < self._awake_until
+        self._open(self._awake_wait if awake else self.fetch_wait_seconds)
         self._start(max(timeout_seconds, _CONNECT_SECONDS))
         found: dict[int, list[Entry]] = {}
         for message in self._take(timeout_seconds):
             if (key := message.key()) is not None:
                 found.setdefault(message.partition() or 0, []).append((key, message.value()))
         return found
+
+    def awaken(self) -> None:
+        """Waits less in polls for a while, as after ``load``: more is expected to come."""
+        self._awake_until = time.monotonic() + AWAKE_SECONDS
 
     def close(self) -> None:
         """Gives the connections back; closing twice is closing once."""
@@ -168,6 +173,10 @@ class LogTail:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def _awake_wait(self) -> float:
+        return min(self.fetch_wait_seconds, AWAKE_WAIT_SECONDS)
 
     @property
     def _consumer(self) -> Consumer:

@@ -4,12 +4,13 @@ import threading
 
 import pytest
 
-from replicator.control.store.follower import ControlFollower
+from replicator.control.store.followers import ControlFollowers
 from replicator.control.store.read import read_control
 from replicator.control.store.records import Pause
 from replicator.errors import StoredFormatError
 from replicator.identifiers import control_topic
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.compacted_log import LogTail
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.wire_json import encode_key, encode_value
@@ -27,13 +28,14 @@ def followed(west, unique):
         LogWriter(cluster, control_topic(unique), client_id="test") as writer,
     ):
         ensure_compacted_topic(admin, control_topic(unique), partitions=1)
-        follower = ControlFollower(
-            unique, cluster, client_id="test",
-            on_news=lambda: heard.append("news"), on_trouble=heard.append,
-        )  # fmt: skip
+        followers = ControlFollowers("test")
+        follower = followers.subscribe(
+            unique, cluster, on_news=lambda: heard.append("news"), on_trouble=heard.append
+        )
         follower.begin()
         yield admin, writer, follower, heard
         follower.close()
+        followers.close()
 
 
 def paused(topic):
@@ -55,13 +57,13 @@ def test_a_topic_made_anew_is_read_from_its_start(followed, west, unique, monkey
     assert len(follower.read(admin).pauses("east->west")) == 5
     still = threading.Event()
 
-    def stand_still(_):
+    def stand_still(_tail, _seconds):
         still.set()
-        follower._closing.wait(0.1)
+        threading.Event().wait(0.1)
         return []
 
     # Once it has followed the new topic as far as the old one went, only a whole read can tell.
-    monkeypatch.setattr(follower._tail, "poll", stand_still)
+    monkeypatch.setattr(LogTail, "poll", stand_still)
     assert still.wait(30)
     name = control_topic(unique)
     assert admin.delete_topics([name]) == {name: None}
@@ -76,6 +78,10 @@ def test_a_topic_made_anew_is_read_from_its_start(followed, west, unique, monkey
     assert [
         pause.topic for pause in read_control(unique, cluster, client_id="t").pauses("east->west")
     ] == ["other"]
+    wait_until(
+        lambda: [pause.topic for pause in follower.state.pauses("east->west")] == ["other"],
+        timeout_seconds=30, describe="what was known of the topic before is forgotten",
+    )  # fmt: skip
 
 
 def test_a_decision_of_an_unknown_version_is_refused_by_everybody_who_asks(followed):
@@ -86,3 +92,52 @@ def test_a_decision_of_an_unknown_version_is_refused_by_everybody_who_asks(follo
         follower.read(admin)
     with pytest.raises(StoredFormatError):
         _ = follower.state
+
+
+def test_users_of_a_cluster_share_one_thread_and_each_has_the_state_at_once(west, unique):
+    cluster = ClusterPlan("west", tuple(west.bootstrap_servers))
+    followers, early, late = ControlFollowers("test"), threading.Event(), threading.Event()
+    roles = followers.subscribe(unique, cluster, on_news=early.set, reads=False)
+    roles.wait_until_looked(30)  # there is no topic yet
+    assert followers.states(unique) == {}
+    with (
+        ClusterAdmin(cluster, client_id="test") as admin,
+        LogWriter(cluster, control_topic(unique), client_id="test") as writer,
+    ):
+        ensure_compacted_topic(admin, control_topic(unique), partitions=1)
+        writer.write([paused("first").encode()])
+        pair = followers.subscribe(unique, cluster, on_news=late.set)
+        pair.begin()
+        assert len(pair.state.pauses("east->west")) == 1
+        assert roles.readable is pair.state is followers.states(unique)["west"]
+        assert sum(one.name == "control-west" for one in threading.enumerate()) == 1
+        roles.close()
+        early.clear()
+        late.clear()
+        writer.write([paused("second").encode()])
+        assert len(pair.read(admin).pauses("east->west")) == 2
+        assert late.wait(30)
+        assert not early.is_set()
+    pair.close()
+    wait_until(
+        lambda: all(one.name != "control-west" for one in threading.enumerate()),
+        timeout_seconds=30, describe="the last user ends the thread",
+    )  # fmt: skip
+
+
+def test_after_a_refused_record_the_others_are_known_and_a_mended_topic_is_followed(followed):
+    admin, writer, follower, heard = followed
+    key = encode_key({"kind": "pause", "v": 9, "flow": "east->west"})
+    writer.write([(key, encode_value({"v": 9})), paused("after").encode()])
+    with pytest.raises(StoredFormatError):
+        follower.read(admin)
+    wait_until(
+        lambda: [one.topic for one in follower.readable.pauses("east->west")] == ["after"],
+        timeout_seconds=30, describe="records beside the refused one are known",
+    )  # fmt: skip
+    with pytest.raises(StoredFormatError):
+        follower.begin()
+    writer.write([(key, None)])
+    follower.begin()
+    assert [one.topic for one in follower.read(admin).pauses("east->west")] == ["after"]
+    assert None in heard

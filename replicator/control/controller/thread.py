@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from replicator.clock import Clock
 from replicator.control.controller.controller import PairController
-from replicator.control.store.follower import ControlFollower
+from replicator.control.store.followers import ControlSubscription
 from replicator.control.tasks.task import TaskContext, TaskRunner
 from replicator.kafka.admin import ClusterAdmin
 from replicator.observability.snapshot import TaskMetrics
@@ -30,7 +30,7 @@ class ControllerThread(threading.Thread):
         *,
         plan: Plan,
         pair: PairPlan,
-        follower: ControlFollower,
+        follower: ControlSubscription,
         clock: Clock,
         client_id: str,
     ) -> None:

@@ -43,10 +43,12 @@ def read_roles(
     client_id: str = CLIENT_ID,
     timeout_seconds: float = CLUSTER_SECONDS,
     links: Sequence[LinkPlan] | None = None,
+    followed: Mapping[str, ControlState] | None = None,
 ) -> RolesRead:
     """Reads the control topics of all clusters of links with roles, at the same time.
 
-    With ``links`` those of their clusters, whatever their shape.
+    With ``links`` those of their clusters, whatever their shape. A cluster in ``followed`` is not read:
+    the worker that asks knows what it says.
     """
     clusters = role_clusters(plan)
     if links is not None:
@@ -68,12 +70,16 @@ def read_roles(
         except ReplicatorError as error:
             return error
 
-    aliases = [str(cluster.alias) for cluster in clusters]
+    known = followed or {}
+    states = {str(one.alias): known[one.alias] for one in clusters if one.alias in known}
+    aliases = [str(one.alias) for one in clusters if one.alias not in known]
+    if not aliases:
+        return RolesRead(plan, states)
     with ThreadPoolExecutor(len(aliases), thread_name_prefix="roles") as pool:
         answers = dict(zip(aliases, pool.map(read, aliases), strict=True))
     return RolesRead(
         plan,
-        {a: one for a, one in answers.items() if isinstance(one, ControlState)},
+        states | {a: one for a, one in answers.items() if isinstance(one, ControlState)},
         {a: one for a, one in answers.items() if isinstance(one, ReplicatorError)},
     )
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicator.clock import Clock, SystemClock
 from replicator.control.roles.read import RolesRead, read_roles
@@ -37,7 +37,11 @@ PEEKED_PARTITIONS = 500
 
 
 def collect_status(
-    plan: Plan, *, flow: str | None = None, clock: Clock | None = None
+    plan: Plan,
+    *,
+    flow: str | None = None,
+    clock: Clock | None = None,
+    followed: Mapping[str, ControlState] | None = None,
 ) -> JsonObject:
     """The object of ``status -o json``, read now. Blocking; never raises for a silent cluster.
 
@@ -45,9 +49,11 @@ def collect_status(
         plan: the topology.
         flow: only this flow (``source->target``), when given.
         clock: the machine's by default.
+        followed: control topics that the process follows, by cluster: they are not read again.
     """
-    read = read_roles(plan, client_id=CLIENT_ID)
+    read = read_roles(plan, client_id=CLIENT_ID, followed=followed)
     oriented = read.oriented()
+    read = replace(read, states={**(followed or {}), **read.states})
     facts = collect_facts(oriented, flow=flow, clock=clock or SystemClock(), read=read)
     now_ms = round((clock or SystemClock()).now() * 1000)
     return status_report(oriented, facts, now_ms=now_ms, flow=flow, roles=read.roles())

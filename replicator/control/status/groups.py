@@ -1,10 +1,11 @@
 """Where every consumer group stands on both sides, and what a move now would cost; changes nothing."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from replicator.clock import Clock
 from replicator.control.status.translator import CLIENT_ID, open_translator
+from replicator.control.store.state import ControlState
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject, control_topic
 from replicator.kafka.compacted_log import read_compacted
@@ -15,7 +16,12 @@ from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 
 def survey_groups(
-    plan: Plan, pairs: Sequence[PairPlan], *, clock: Clock, groups: Sequence[str] = ()
+    plan: Plan,
+    pairs: Sequence[PairPlan],
+    *,
+    clock: Clock,
+    groups: Sequence[str] = (),
+    followed: Mapping[str, ControlState] | None = None,
 ) -> JsonObject:
     """The object of ``groups -o json``. Blocking; a cluster that does not answer is a problem in it.
 
@@ -24,10 +30,11 @@ def survey_groups(
         pairs: which of its pairs to look at.
         clock: time as a dependency.
         groups: only these, where any are named.
+        followed: control topics that the process follows, by cluster.
     """
     found: list[JsonObject] = []
     problems: list[JsonObject] = []
-    with open_translator(plan) as translator:
+    with open_translator(plan, followed=followed) as translator:
         for pair in pairs:
             try:
                 found.extend(_survey(plan, pair, translator, groups, clock))

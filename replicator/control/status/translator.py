@@ -1,6 +1,6 @@
 """A translator of positions that knows what was put back from quarantine; for commands and the API."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
@@ -12,14 +12,17 @@ from replicator.topology.plan import Plan
 CLIENT_ID = "replicator-offsets"
 
 
-def open_translator(plan: Plan) -> Translator:
-    """A translator for one command."""
-    return Translator(plan, client_id=CLIENT_ID, replayed=_replayed(plan))
+def open_translator(
+    plan: Plan, *, followed: Mapping[str, ControlState] | None = None
+) -> Translator:
+    """A translator for one command; control topics in ``followed`` (by cluster) are not read again."""
+    return Translator(plan, client_id=CLIENT_ID, replayed=_replayed(plan, dict(followed or {})))
 
 
-def _replayed(plan: Plan) -> Callable[[ReplicatedPartition], frozenset[int]]:
+def _replayed(
+    plan: Plan, states: dict[str, ControlState]
+) -> Callable[[ReplicatedPartition], frozenset[int]]:
     """Source offsets that were put back from quarantine, from the control topic of the target."""
-    states: dict[str, ControlState] = {}
 
     def of(line: ReplicatedPartition) -> frozenset[int]:
         alias = line.target.alias

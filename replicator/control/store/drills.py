@@ -1,6 +1,6 @@
 """Drills on record: a digest is written into the link's control topics, and read from all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from replicator.control.store.drill_records import DrillRecord
@@ -33,13 +33,21 @@ def write_drill(plan: Plan, record: DrillRecord) -> dict[str, str]:
     return failed
 
 
-def read_drills(plan: Plan, link: str | None = None) -> list[DrillRecord]:
-    """Every drill on record, of one link if asked, oldest first; clusters that are silent are left out."""
+def read_drills(
+    plan: Plan, link: str | None = None, *, followed: Mapping[str, ControlState] | None = None
+) -> list[DrillRecord]:
+    """Every drill on record, of one link if asked, oldest first; clusters that are silent are left out.
+
+    Control topics in ``followed`` (by cluster) are not read again.
+    """
+    known = followed or {}
     clusters = list(_clusters(plan, link))
     if not clusters:
         return []
     with ThreadPoolExecutor(len(clusters), thread_name_prefix="drills") as pool:
-        states = pool.map(lambda cluster: _read(plan, cluster), clusters)
+        states = pool.map(
+            lambda cluster: known.get(cluster.alias) or _read(plan, cluster), clusters
+        )
     found = {
         record.id: record
         for state in states

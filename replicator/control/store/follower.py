@@ -1,36 +1,30 @@
-"""The control topic of one cluster, followed by one thread for all that a worker does in a pair.
+"""The thread that follows the control topic of one cluster; used through ``followers``."""
 
-Whoever can act on what was known a moment ago takes ``state``. Whoever writes because of what it
-read, asks for ``read``: that is never older than the question.
-"""
-
+import contextlib
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import structlog
 
 from replicator.control.store.read import READ_SECONDS, read_control
 from replicator.control.store.state import EMPTY, ControlState
-from replicator.errors import ReplicatorError, StoredFormatError, UnreachableError
+from replicator.errors import NotFoundError, ReplicatorError, StoredFormatError, UnreachableError
 from replicator.identifiers import control_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import LogTail
+from replicator.kafka.compacted_log import Entry, LogTail
 from replicator.topology.plan import ClusterPlan
 
-if TYPE_CHECKING:
-    from replicator.wire.log_ends import LogEnds
+log = structlog.get_logger("control")
 
 LOAD_SECONDS = 30.0
 TAIL_SECONDS = 1.0
-FETCH_WAIT_SECONDS = 0.5
+AGAIN_SECONDS, UNREADABLE_SECONDS = 1.0, 10.0
+"""When a topic that could not be read is read again: from its start where a record was refused."""
+
+FETCH_WAIT_SECONDS, PATIENT_WAIT_SECONDS = 0.5, 2.0
 """A broker answers at once when something is written. The marker behind a transaction is passed after
-one such wait, and ``read`` waits for that."""
-
-FIRST_READS = 2
-"""So many reads ask by the admin client, which is open then: a start must not wait for an import."""
-
-WHOLE_READS = 12
-"""Every so many reads the whole topic is read: a topic that somebody deleted and made anew looks
-like one that only grew."""
+one such wait, and ``read`` waits for that; where nobody reads, the wait is longer and costs less."""
 
 
 class ControlLog(Protocol):
@@ -56,147 +50,206 @@ class WholeControl:
 
     def read(self, admin: ClusterAdmin) -> ControlState:  # noqa: ARG002 # a part of the protocol
         """See ``ControlLog``."""
-        # Seeding tasks write there too: nothing committed may be missed for one that is open.
+        # Spark tasks write there too: nothing committed may be missed for one that is open.
         return read_control(
             self._topology, self._cluster, client_id=self._client_id, past_open_transactions=True
         )
 
 
-class ControlFollower(threading.Thread):
-    """A ``ControlLog`` that reads on where it was. Every public method is thread-safe."""
-
-    def __init__(
-        self,
-        topology: str,
-        cluster: ClusterPlan,
-        *,
-        client_id: str,
-        on_news: Callable[[], None],
-        on_trouble: Callable[[ReplicatorError | None], None],
-    ) -> None:
-        """``on_trouble`` hears each failed look, and None once it goes on; both in the thread."""
-        super().__init__(name=f"control-{cluster.alias}", daemon=True)
-        self._whole = WholeControl(topology, cluster, client_id=client_id)
-        self._topic = control_topic(topology)
-        self._subject = f"cluster:{cluster.alias}"
-        self._on_news = on_news
-        self._on_trouble = on_trouble
-        self._tail = LogTail(
-            cluster, self._topic, client_id=client_id, fetch_wait_seconds=FETCH_WAIT_SECONDS
-        )
-        self._cluster = cluster
-        self._client_id = client_id
-        self._ends: LogEnds | None = None
-        self._moved = threading.Condition()
-        self._state = EMPTY
-        self._position = 0
-        self._reads = 0
-        self._failure: StoredFormatError | None = None
-        self._closing = threading.Event()
+class FollowerUser(Protocol):
+    """Hears from a follower in its thread, and must not block it."""
 
     @property
-    def state(self) -> ControlState:
-        """What held a moment ago; empty before ``begin``.
+    def reads(self) -> bool:
+        """Whether it asks for what is not older than the question."""
+        ...
 
-        Raises:
-            StoredFormatError: the topic holds a decision that must not be guessed at.
-        """
-        if self._failure is not None:
-            raise self._failure
-        return self._state
+    @property
+    def on_news(self) -> Callable[[], None]:
+        """Called when something was read."""
+        ...
+
+    @property
+    def on_trouble(self) -> Callable[[ReplicatorError | None], None]:
+        """Called with the error of each attempt that failed, and with None once it goes on."""
+        ...
+
+
+class ControlFollower(threading.Thread):
+    """Reads one topic to its end and goes on; an attempt that fails is made again until it is stopped."""
+
+    def __init__(self, topology: str, cluster: ClusterPlan, *, client_id: str) -> None:
+        super().__init__(name=f"control-{cluster.alias}", daemon=True)
+        self.cluster = cluster
+        self.client_id = client_id
+        self.topic = control_topic(topology)
+        self.users: tuple[FollowerUser, ...] = ()
+        self.state = EMPTY
+        self.failure: ReplicatorError | None = None
+        self.looked = threading.Event()
+        self._topology = topology
+        self._subject = f"cluster:{cluster.alias}"
+        self._moved = threading.Condition()
+        self._position = 0
+        self._loaded = False
+        self._attempts = 0
+        self._again = threading.Event()
+        self._reload = False
+        self._stopping = threading.Event()
+        self._logged = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the topic is followed now, without trouble."""
+        return self._loaded and self.failure is None
 
     def begin(self) -> None:
-        """Reads the topic to its end, then follows it.
+        """See ``ControlSubscription.begin``."""
+        with self._moved:
+            # The attempt under way may have begun before the topic was there.
+            enough = self._attempts + 2
+            self._again.set()
+            self._moved.wait_for(
+                lambda: self.ready or self._attempts >= enough or self._stopping.is_set(),
+                LOAD_SECONDS,
+            )
+            if not self.ready:
+                raise self.failure or self._late(LOAD_SECONDS)
+
+    def wait_for(self, end: int) -> bool:
+        """Returns once everything before an offset is known; False when it is of another topic.
 
         Raises:
-            UnreachableError: the end was not reached in time.
-            ReplicatorError: the topic cannot be read, see its class.
+            UnreachableError: the offset was not reached in time.
         """
-        held = self._tail.load(timeout_seconds=LOAD_SECONDS)
-        self._state = EMPTY.fold(list(held[0].items()))
-        self._position = self._tail.position
-        self.start()
-
-    def read(self, admin: ClusterAdmin) -> ControlState:
-        """See ``ControlLog``."""
-        self._reads += 1
-        if self._reads % WHOLE_READS == 0:
-            whole, held = self._whole.read(admin), self.state
-            return held if held.records() == whole.records() else whole
-        end = self._end(admin)
-        if end < self._position:  # not the topic that was followed
-            return self._whole.read(admin)
         with self._moved:
-            self._moved.wait_for(lambda: self._position >= end or self._ended, READ_SECONDS)
-            if self._position < end and self._failure is None:
-                raise UnreachableError(
-                    f"cannot read {self._topic} to its end within {READ_SECONDS:g} seconds",
-                    subject=self._subject,
-                    remedy="Check that its partition has a leader; it is tried again by itself.",
-                )
-        return self.state
+            if end < self._position:
+                return False
+            self._moved.wait_for(
+                lambda: (
+                    self._position >= end
+                    or isinstance(self.failure, StoredFormatError)
+                    or self._stopping.is_set()
+                ),
+                READ_SECONDS,
+            )
+            if self._position < end and not isinstance(self.failure, StoredFormatError):
+                raise self._late(READ_SECONDS)
+            return True
 
-    def _end(self, admin: ClusterAdmin) -> int:
-        """Past open transactions too: what was committed behind one must not be missed."""
-        key = (self._topic, 0)
-        if self._reads <= FIRST_READS:
-            return self._asked(admin)
-        if self._ends is None:
-            from replicator.wire.log_ends import LogEnds  # slow to import
+    def read_whole(self) -> ControlState:
+        """The topic read from its start; the state that is followed where it says the same.
 
-            self._ends = LogEnds(self._cluster, client_id=self._client_id)
-        try:
-            found = self._ends.read([key])
-        except ReplicatorError:
-            found = {}
-        # The client looks for the leader, and tells what is wrong.
-        return found[key] if key in found else self._asked(admin)
+        Where it says something else, it is not the topic that was followed: that begins anew.
+        """
+        position, held = self._position, self.state
+        whole = read_control(
+            self._topology, self.cluster, client_id=self.client_id, past_open_transactions=True
+        )
+        if held.records() == whole.records():
+            return held
+        if position == self._position:
+            self._reload = True
+        return whole
 
-    def _asked(self, admin: ClusterAdmin) -> int:
-        key = (self._topic, 0)
-        end = admin.offsets([key], "latest", "read_uncommitted")[key]
-        if isinstance(end, ReplicatorError):
-            raise end
-        return end
+    def stop(self) -> None:
+        """Ends the thread soon; it gives its connections back itself."""
+        self._stopping.set()
+        self._again.set()
+        with self._moved:
+            self._moved.notify_all()
 
     def run(self) -> None:
-        """Follows until closed, or until it reads what it must not guess at."""
-        troubled = False
-        while not self._ended:
+        """Follows until stopped."""
+        while not self._stopping.is_set():
+            self._again.clear()
             try:
-                entries = self._tail.poll(TAIL_SECONDS)
+                with LogTail(
+                    self.cluster, self.topic, client_id=self.client_id,
+                    fetch_wait_seconds=self._wait_seconds(),
+                ) as tail:  # fmt: skip
+                    self._load(tail)
+                    while not (self._reload or self._stopping.is_set()):
+                        self._go_on(tail)
+                self._reload = False
             except ReplicatorError as error:
-                troubled = True
-                self._on_trouble(error)
-                self._closing.wait(TAIL_SECONDS)
-                continue
-            if troubled:
-                troubled = False
-                self._on_trouble(None)
-            self._take(entries)
+                self._failed(error)
+                unreadable = isinstance(error, StoredFormatError)
+                self._again.wait(UNREADABLE_SECONDS if unreadable else AGAIN_SECONDS)
 
-    def close(self) -> None:
-        """Ends the thread and gives the connections back."""
-        self._closing.set()
+    def _load(self, tail: LogTail) -> None:
+        entries = list(tail.load(timeout_seconds=LOAD_SECONDS)[0].items())
+        self._take(EMPTY, entries, tail.position)
+
+    def _go_on(self, tail: LogTail) -> None:
+        tail.fetch_wait_seconds = self._wait_seconds()
+        try:
+            entries = tail.poll(TAIL_SECONDS)
+        except ReplicatorError as error:
+            self._failed(error)
+            self._stopping.wait(TAIL_SECONDS)
+            return
+        before = self.state
+        self._take(before, entries, tail.position)
+        if not before.same_orders(self.state) and self._wait_seconds() == PATIENT_WAIT_SECONDS:
+            tail.awaken()  # a link changes its direction: a controller may soon ask
+
+    def _take(self, before: ControlState, entries: Sequence[Entry], position: int) -> None:
+        try:
+            state = before.fold(entries)
+        except StoredFormatError as error:
+            self.failure = error  # first: nobody may act on the rest as if it were all
+            self.state = _without_unreadable(before, entries)
+            self._tell_news()
+            raise
+        if before is EMPTY and state.records() == self.state.records():
+            state = self.state  # read anew, and it says the same
+        recovered = self.failure is not None
         with self._moved:
+            self.state, self._position = state, position
+            self._loaded, self.failure = True, None
+            self._attempts += 1
             self._moved.notify_all()
-        if self.is_alive():
-            self.join()
-        self._tail.close()
-        if self._ends is not None:
-            self._ends.close()
-
-    @property
-    def _ended(self) -> bool:
-        return self._failure is not None or self._closing.is_set()
-
-    def _take(self, entries: list[tuple[bytes, bytes | None]]) -> None:
-        with self._moved:
-            try:
-                self._state = self._state.fold(entries)
-                self._position = self._tail.position
-            except StoredFormatError as error:
-                self._failure = error
-            self._moved.notify_all()
+        self.looked.set()
+        self._logged = ""
+        if recovered:
+            for user in self.users:
+                user.on_trouble(None)
         if entries:
-            self._on_news()
+            self._tell_news()
+
+    def _failed(self, error: ReplicatorError) -> None:
+        with self._moved:
+            self.failure = error
+            self._attempts += 1
+            self._moved.notify_all()
+        self.looked.set()
+        if error.code != self._logged and not isinstance(error, NotFoundError):
+            log.info("control topic is not followed for now", cluster=self.cluster.alias,
+                     error=error.message)  # fmt: skip
+        self._logged = error.code
+        for user in self.users:
+            user.on_trouble(error)
+
+    def _tell_news(self) -> None:
+        for user in self.users:
+            user.on_news()
+
+    def _wait_seconds(self) -> float:
+        reads = any(user.reads for user in self.users)
+        return FETCH_WAIT_SECONDS if reads else PATIENT_WAIT_SECONDS
+
+    def _late(self, seconds: float) -> UnreachableError:
+        return UnreachableError(
+            f"cannot read {self.topic} to its end within {seconds:g} seconds",
+            subject=self._subject,
+            remedy="Check that its partition has a leader; it is tried again by itself.",
+        )
+
+
+def _without_unreadable(state: ControlState, entries: Sequence[Entry]) -> ControlState:
+    """The state with those entries that this release can read."""
+    for entry in entries:
+        with contextlib.suppress(StoredFormatError):
+            state = state.fold([entry])
+    return state

@@ -18,7 +18,7 @@ from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.thread import ControllerThread
 from replicator.control.lanes.lane_specs import LaneSpecs, pair_allowed_by_role
-from replicator.control.store.follower import ControlFollower
+from replicator.control.store.followers import ControlFollowers, ControlSubscription
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import RateMeter, WorkerRecordWriter, with_canaries
 from replicator.control.worker.backfill_supervisor import BackfillSupervisor
@@ -55,6 +55,7 @@ class PairRunner(threading.Thread):
         plan: Plan,
         pair: PairPlan,
         pool: LanePool,
+        followers: ControlFollowers,
         identity: WorkerIdentity,
         clock: Clock,
         beat: Callable[[str], None],
@@ -65,6 +66,7 @@ class PairRunner(threading.Thread):
         self._plan = plan
         self._pair = pair
         self._pool = pool
+        self._followers = followers
         self._identity = identity
         self._clock = clock
         self._beat = beat
@@ -160,25 +162,26 @@ class PairRunner(threading.Thread):
             self._stopping.wait(min(1.0, seconds))
 
     def _serve(self) -> None:
-        follower = ControlFollower(
-            self._plan.topology,
-            self._pair.target,
-            client_id=self._client_id,
-            on_news=lambda: self._events.put(None),
-            on_trouble=self._note_follower,
-        )
         records = WorkerRecordWriter(
             self._plan, self._pair, self._identity, clock=self._clock, client_id=self._client_id
         )
+        follower: ControlSubscription | None = None
         try:
             self._make_ready()
             self._join()  # the group answers while the control topic is read
+            follower = self._followers.subscribe(
+                self._plan.topology,
+                self._pair.target,
+                on_news=lambda: self._events.put(None),
+                on_trouble=self._note_follower,
+            )
             follower.begin()
             self._troubles.clear_all()
             self._reconcile_until_stopped(follower, records)
         finally:
             self._leave(records)
-            follower.close()
+            if follower is not None:
+                follower.close()
 
     def _make_ready(self) -> None:
         # Not kept: each client that stays open costs threads that wake up every second.
@@ -210,7 +213,7 @@ class PairRunner(threading.Thread):
         self._membership.start()
 
     def _reconcile_until_stopped(
-        self, follower: ControlFollower, records: WorkerRecordWriter
+        self, follower: ControlSubscription, records: WorkerRecordWriter
     ) -> None:
         record_at = turn_at = 0.0
         while not self._stopping.is_set():
@@ -275,7 +278,7 @@ class PairRunner(threading.Thread):
 
     # Reconciling.
 
-    def _reconcile(self, follower: ControlFollower) -> None:
+    def _reconcile(self, follower: ControlSubscription) -> None:
         """Sends every lane the difference between what it does and what it should do."""
         self._control = control = follower.state
         owned = self._lanes.owned - self._still_unconfirmed()
@@ -294,7 +297,7 @@ class PairRunner(threading.Thread):
         self._lanes.confirm(sure)
         return unconfirmed - sure
 
-    def _control_if_owner(self, follower: ControlFollower) -> None:
+    def _control_if_owner(self, follower: ControlSubscription) -> None:
         """Runs the controller exactly while this worker owns lane 0 and a flow may run."""
         pair = pair_allowed_by_role(self._pair, self._control)
         owner = 0 in self._lanes.owned and bool(pair.flows)

@@ -1,8 +1,11 @@
 """Every recorded role change and drill of a topology, with evidence."""
 
+from collections.abc import Mapping
+
 from replicator.control.roles.read import read_roles
 from replicator.control.store.drills import read_drills
 from replicator.control.store.role_records import TransitionRecord
+from replicator.control.store.state import ControlState
 from replicator.failover.clusters.link_clusters import CLIENT_ID, find_link
 from replicator.failover.rules.report import TransitionReport
 from replicator.failover.steps.journal import why_ended
@@ -10,22 +13,29 @@ from replicator.identifiers import JsonObject
 from replicator.topology.plan import Plan
 
 
-def history(plan: Plan, link: str | None = None) -> JsonObject:
+def history(
+    plan: Plan, link: str | None = None, *, followed: Mapping[str, ControlState] | None = None
+) -> JsonObject:
     """The object of ``history -o json``: entries of all kinds, oldest first; ``at`` in milliseconds.
 
-    Works with no worker running; a cluster that does not answer is left out.
+    Works with no worker running; a cluster that does not answer is left out. Control topics in
+    ``followed`` (by cluster) are not read again.
 
     Raises:
         InputError: the topology has no such link.
     """
-    entries = [*_transitions(plan, link), *(drill.entry() for drill in read_drills(plan, link))]
+    known = followed or {}
+    drills = read_drills(plan, link, followed=known)
+    entries = [*_transitions(plan, link, known), *(drill.entry() for drill in drills)]
     return {"entries": sorted(entries, key=lambda entry: int(str(entry["at"])))}
 
 
-def _transitions(plan: Plan, link: str | None = None) -> list[JsonObject]:
+def _transitions(
+    plan: Plan, link: str | None, followed: Mapping[str, ControlState]
+) -> list[JsonObject]:
     """The reports of transitions, one by one; an open one has the outcome ``open`` and its steps so far."""
     links = plan.links if link is None else (find_link(plan, link),)
-    read = read_roles(plan, client_id=CLIENT_ID, links=links)
+    read = read_roles(plan, client_id=CLIENT_ID, links=links, followed=followed)
     found: dict[str, JsonObject] = {}
     for state in read.states.values():
         for one in state.transitions(link):
