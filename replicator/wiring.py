@@ -18,18 +18,20 @@ from replicator.control.roles.watch import RoleWatch
 from replicator.control.store.followers import ControlFollowers
 from replicator.control.store.gap_journal import GapJournal
 from replicator.control.store.state import ControlState
+from replicator.control.worker.edit_check import refuse_contradictions
 from replicator.control.worker.pair_runner import PairRunner
 from replicator.control.worker.pair_view import PairView, WorkerIdentity
 from replicator.control.worker.topology_watch import TopologyWatch
 from replicator.dataplane.process.process_pool import LanePool
 from replicator.dataplane.process.spawn import LaneChild
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
-from replicator.errors import InputError
+from replicator.errors import AliasConflictError, InputError
 from replicator.formats.lane_stats import LATENCY_BOUNDS_SECONDS
-from replicator.identifiers import FlowId
+from replicator.identifiers import FlowId, worker_client_id
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.observability.snapshot import LinkMetrics
+from replicator.problem import Problem, problem_of
 from replicator.topology.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
 from replicator.topology.roles import orient
@@ -77,7 +79,7 @@ class Worker:
         self.liveness = Liveness(clock=self.clock)
         self.draining = False
         self._started = False
-        self.reload_problem = ""
+        self.reload_problem: Problem | None = None
         self._http = ""
         self._lock = threading.Lock()
         self._runners: dict[FlowId, PairRunner] = {}
@@ -134,17 +136,24 @@ class Worker:
             self.clock.sleep(0.05)
 
     def reload(self) -> None:
-        """Reads the file again; a broken file changes nothing and is reported."""
+        """Reads the file again; one that cannot be adopted changes nothing and is reported."""
+        old = self._file_plan
         try:
             new = require_plan(self.options.topology_file)
-        except InputError as error:
-            self.reload_problem = error.message
-            log.warning(
-                "edited topology refused, the old one stays in force", problem=error.message
+            refuse_contradictions(
+                old,
+                new,
+                [binding for view in self.views() for binding in view.control.bindings()],
+                client_id=worker_client_id(old.topology, self._identity.id),
             )
+        except (InputError, AliasConflictError) as error:
+            self.reload_problem = problem_of(error, subject=str(self.options.topology_file))
+            log.warning(
+                "edited topology refused, the old one stays in force",
+                problem=error.message, remedy=self.reload_problem.remedy,
+            )  # fmt: skip
             return
-        self.reload_problem = ""
-        old = self._file_plan
+        self.reload_problem = None
         if new.hash == old.hash:
             return
         self._file_plan = new

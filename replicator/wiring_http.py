@@ -134,7 +134,10 @@ class WorkerProvider:
             for part in lane_problems(stats):
                 problem = Problem(part.code, part.subject, part.detail, part.remedy)
                 found.setdefault(stats.pair, []).append(problem)
+        refused = self._worker.reload_problem
         for flow in status["flows"]:
+            if refused is not None:
+                found.setdefault(flow["flow"], []).append(refused)
             known = {(each["code"], each["subject"]) for each in flow["problems"]}
             for problem in found.get(flow["flow"], ()):
                 if (problem.code, problem.subject) not in known:

@@ -63,6 +63,35 @@ def test_an_edited_file_touches_only_what_was_edited_and_a_broken_one_nothing(la
     assert worker.takeovers() == takeovers
 
 
+def test_an_edit_that_contradicts_bindings_is_refused_and_the_old_plan_stays_in_force(
+    lab, worker, copying
+):
+    first, second = copying
+    takeovers, good = worker.takeovers(), worker.file.read_text()
+    east, west = worker.clusters["east"], worker.clusters["west"]
+
+    def refused(number: int, clusters, source: str) -> None:
+        worker.clusters = clusters
+        for link in worker.links:
+            link["active"] = source
+        worker.write()
+        found = worker.until(lambda: worker.problems(FLOW).get("ALIAS_CONFLICT"), "the refusal")
+        assert found["remedy"]
+        for topic in (first, second):
+            lab.produce(topic, {"value": b"%d" % number})
+            worker.until(
+                lambda topic=topic: arrived(lab, topic)[-1] == b"%d" % number,
+                "the old plan at work",
+            )
+        worker.replace(good)
+        worker.until(lambda: not worker.problems(FLOW), "the problem to go")
+
+    refused(10, {"east": west, "west": east}, "east")
+    refused(11, {"orient": east, "west": west}, "orient")
+    assert worker.takeovers() == takeovers
+    assert worker.log_text().count("edited topology refused") == 2
+
+
 def test_a_pause_survives_a_restart_and_a_resume_goes_on_exactly(lab, worker, copying):
     first, second = copying
     worker.command("pause", "--flow", FLOW, "--topic", first)
