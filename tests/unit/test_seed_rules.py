@@ -27,8 +27,8 @@ from replicator.control.store.records import (
     WorkerRecord,
 )
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.lane.bounded_copy import TOTALS, LatestPerKeyFilter, RangeTotalsEngine
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
+from replicator.dataplane.session.bounded_copy import TOTALS, LatestPerKeyFilter, RangeTotalsEngine
 from replicator.dataplane.transport.spec import PartitionWork, handed_over
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.values import BulkSync, LinkPolicy, Selection, StartFrom

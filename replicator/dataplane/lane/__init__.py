@@ -1,5 +1,5 @@
-"""A lane: one thread with a consumer and a producer; its take-over, sessions, recovery and idle waiting.
+"""A lane: one thread that takes over, runs one session after another, and answers to its process.
 
-Decided here: where each partition starts (start_position.py), and what ends or restarts a session.
-Start with lane.py (the thread), session.py (the loop), session_factory.py (what a session consists of).
+Decided here: what ends, restarts or pauses a session, and which partitions the lane has at a moment.
+Start with lane.py (the thread); range_copy.py is the lane that Spark's tasks run for one range.
 """

@@ -13,19 +13,19 @@ from collections.abc import Callable
 from replicator.backoff import Backoff
 from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
-from replicator.dataplane.lane.bounded_copy import BoundedCopy
-from replicator.dataplane.lane.connection_problems import ConnectionProblems
-from replicator.dataplane.lane.idle_poller import IdlePoller
-from replicator.dataplane.lane.lane_context import LaneContext
-from replicator.dataplane.lane.lane_throttle import LaneThrottle
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.retry_range import RetryRange
-from replicator.dataplane.lane.session_clients import LaneClients
-from replicator.dataplane.lane.session_factory import open_clients
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.bounded_copy import BoundedCopy
+from replicator.dataplane.session.connection_problems import ConnectionProblems
+from replicator.dataplane.session.idle_poller import IdlePoller
+from replicator.dataplane.session.lane_context import LaneContext
+from replicator.dataplane.session.lane_throttle import LaneThrottle
+from replicator.dataplane.session.session_clients import LaneClients
+from replicator.dataplane.session.session_factory import open_clients
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError

@@ -6,10 +6,10 @@ read before ``decide_start`` has said where, and none that it stopped.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from replicator.dataplane.lane.seek import read_from
-from replicator.dataplane.lane.session_clients import LaneClients
-from replicator.dataplane.lane.start_position import StartDecision
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
+from replicator.dataplane.session.seek import read_from
+from replicator.dataplane.session.session_clients import LaneClients
+from replicator.dataplane.session.start_position import StartDecision
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.formats.checkpoint import Checkpoint

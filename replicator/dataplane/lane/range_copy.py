@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from replicator.clock import Clock
-from replicator.dataplane.lane.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.lane.lane import Lane, MayStart
 from replicator.dataplane.progress.index_notes import OpenIndex
+from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError, UnreachableError

@@ -13,9 +13,9 @@ import socket
 import threading
 
 from replicator.clock import SystemClock
-from replicator.dataplane.lane.idle_poller import IdlePoller
 from replicator.dataplane.lane.lane import Lane, MayStart
 from replicator.dataplane.progress.index_notes import OpenIndex
+from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.transport.messages import (
     LaneStopped,
     LogLine,

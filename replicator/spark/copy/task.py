@@ -14,9 +14,9 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.lane.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.lane.range_copy import PATIENCE_SECONDS, RangeOutcome, copy_range
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.errors import RefusedError
 from replicator.identifiers import control_topic, seed_transactional_id

@@ -12,11 +12,6 @@ from replicator.dataplane.copy.refused_record_search import (
     RefusedRecordFinder,
 )
 from replicator.dataplane.copy.rewrite import Rewriter, load_transforms
-from replicator.dataplane.lane.bounded_copy import BoundedCopy
-from replicator.dataplane.lane.lane_context import LaneContext
-from replicator.dataplane.lane.session import Session
-from replicator.dataplane.lane.session_clients import LaneClients, batch_bytes, lane_client_id
-from replicator.dataplane.lane.source_events import SourceEvents
 from replicator.dataplane.progress.commit import (
     AcknowledgedCommitter,
     CheckpointWriter,
@@ -25,6 +20,11 @@ from replicator.dataplane.progress.commit import (
 from replicator.dataplane.progress.first_writes import FirstWrites, transaction_failed
 from replicator.dataplane.progress.partition_state import PartitionTable
 from replicator.dataplane.progress.run_reports import RunReports
+from replicator.dataplane.session.bounded_copy import BoundedCopy
+from replicator.dataplane.session.lane_context import LaneContext
+from replicator.dataplane.session.session import Session
+from replicator.dataplane.session.session_clients import LaneClients, batch_bytes, lane_client_id
+from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic, lane_transactional_id, progress_group

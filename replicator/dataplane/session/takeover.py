@@ -6,8 +6,8 @@ nothing can be added to the checkpoints that are read here.
 
 from collections.abc import Iterable, Mapping
 
-from replicator.dataplane.lane.start_position import SourceLog, StartDecision, decide_start
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.start_position import SourceLog, StartDecision, decide_start
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint

@@ -18,8 +18,8 @@ from replicator.clock import Clock
 from replicator.dataplane.copy.engine_protocol import CopyStep, Engine
 from replicator.dataplane.copy.progress_unit import ProgressUnit
 from replicator.dataplane.copy.source_message import SourceMessage
-from replicator.dataplane.lane.session import Session
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
+from replicator.dataplane.session.session import Session
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.checkpoint import Checkpoint
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from replicator.dataplane.copy.source_message import SourceMessage
-from replicator.dataplane.lane.seek import NEEDS_CHECK
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
+from replicator.dataplane.session.seek import NEEDS_CHECK
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException
 

@@ -23,11 +23,11 @@ from replicator.dataplane.copy.refused_record_search import (
     RETRY_POLL_SECONDS,
 )
 from replicator.dataplane.copy.source_message import SourceMessage
-from replicator.dataplane.lane.lane_context import LaneContext
-from replicator.dataplane.lane.source_events import SourceEvents
 from replicator.dataplane.progress.pacing import commit_schedule
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.progress.progress_group import ProgressGroup
+from replicator.dataplane.session.lane_context import LaneContext
+from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.kafka.client import ClientPartition, Consumer, KafkaException
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
-from replicator.dataplane.lane.connection_problems import ConnectionProblems
-from replicator.dataplane.lane.idle_poller import IdleWait
-from replicator.dataplane.lane.lane_throttle import LaneThrottle
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.connection_problems import ConnectionProblems
+from replicator.dataplane.session.idle_poller import IdleWait
+from replicator.dataplane.session.lane_throttle import LaneThrottle
 
 
 @dataclass(frozen=True, slots=True)

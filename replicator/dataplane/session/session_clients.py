@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from replicator.clock import Clock
-from replicator.dataplane.lane.session import Session
-from replicator.dataplane.lane.start_position import StartDecision
-from replicator.dataplane.lane.takeover import decide_starts, read_lane_records
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.session import Session
+from replicator.dataplane.session.start_position import StartDecision
+from replicator.dataplane.session.takeover import decide_starts, read_lane_records
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
