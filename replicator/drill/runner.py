@@ -106,8 +106,8 @@ def execute_on(
             )
             outcome.result = "clean" if settled.report.clean else ", ".join(settled.report.names())
     finally:
-        troubles = traffic.close()
-    executed.trouble = "; ".join(filter(None, (executed.trouble, *troubles)))
+        problems = traffic.close()
+    executed.trouble = "; ".join(filter(None, (executed.trouble, *problems)))
     arrivals = traffic.watcher.arrivals()
     seen = Seen(drill, scene, executed, settled, arrivals, traffic.watcher.partitions)
     run = Run(

@@ -1,4 +1,4 @@
-"""Where the logs of many partitions end, for duties that look again and again.
+"""Where the logs of many partitions end, for tasks that ask again and again.
 
 confluent-kafka makes a future per partition: 26 ms of CPU for 800 partitions (2.16). Here connections and
 leaders are kept, and an answer whose bytes are those of the last one is not decoded: 1 ms.

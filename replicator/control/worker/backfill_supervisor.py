@@ -27,16 +27,16 @@ log = structlog.get_logger("control")
 class BackfillSupervisor:
     """Used by the thread of its pair only."""
 
-    def __init__(self, seeder: SparkProcess, *, clock: Clock, troubles: PairProblems) -> None:
+    def __init__(self, seeder: SparkProcess, *, clock: Clock, problems: PairProblems) -> None:
         self._seeder = seeder
         self._clock = clock
-        self._problems = troubles
+        self._problems = problems
         self._control = EMPTY
         self._history = False
         self._streams = False
         self._problem = ""
         self._again_at = 0.0
-        # Not at once: whoever takes a pair over has more urgent things to do.
+        # Not at once: a worker that takes a pair over has more urgent things to do.
         self._delete_at = clock.monotonic() + DELETE_SECONDS
 
     def supervise(self, plan: Plan, pair: PairPlan, control: ControlState, *, owner: bool) -> None:
@@ -95,7 +95,7 @@ class BackfillSupervisor:
         if not seeds or now < self._again_at:
             return
         self._again_at = now + AGAIN_SECONDS
-        log.info("taken back from a stream", flow=pair.id, partitions=len(seeds))
+        log.info("partitions released from a stream", flow=pair.id, partitions=len(seeds))
         try:
             hand_back(plan, pair, seeds, clock=self._clock)
         except ReplicatorError as error:

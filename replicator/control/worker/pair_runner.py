@@ -76,7 +76,7 @@ class PairRunner(threading.Thread):
         self._lanes = OwnedLanes()
         self._joined = False
         self._control = EMPTY
-        self._troubles = PairProblems(pair.target.alias)
+        self._problems = PairProblems(pair.target.alias)
         self._following_failed = ""
         self._membership: Membership | None = None
         self._controller: ControllerThread | None = None
@@ -86,7 +86,7 @@ class PairRunner(threading.Thread):
         self._spark = (
             None
             if seeder is None
-            else BackfillSupervisor(seeder, clock=clock, troubles=self._troubles)
+            else BackfillSupervisor(seeder, clock=clock, problems=self._problems)
         )
 
     # What others ask.
@@ -106,7 +106,7 @@ class PairRunner(threading.Thread):
             running=self._lanes.running,
             control=self._control,
             problems=(
-                *self._troubles.all(),
+                *self._problems.all(),
                 *(() if controller is None else controller.problems()),
             ),
             warnings_noticed=() if controller is None else controller.warnings_noticed(),
@@ -120,7 +120,7 @@ class PairRunner(threading.Thread):
             same = plan.hash == self._plan.hash and pair.same_flows(self._pair)
             self._plan, self._pair = plan, pair
             if same:
-                return  # only an epoch or a revision went on: whoever steers may go on
+                return  # only an epoch or a revision went on: the controller may go on
             controller, self._controller = self._controller, None
             if controller is not None:
                 controller.stop()  # the next turn starts one with the new plan
@@ -146,11 +146,11 @@ class PairRunner(threading.Thread):
                 self._serve()
                 failures = 0
             except ReplicatorError as error:
-                self._troubles.note(error)
+                self._problems.note(error)
                 log.warning("pair waits for its clusters", flow=self._pair.id,
                             code=error.code, error=error.message)  # fmt: skip
             except Exception as error:
-                self._troubles.note(ReplicatorError(f"unexpected: {error!r}", subject="flow"))
+                self._problems.note(ReplicatorError(f"unexpected: {error!r}", subject="flow"))
                 log.exception("pair failed unexpectedly", flow=self._pair.id)
             failures += 1
             self._wait(RETRY.seconds(failures, random.random))
@@ -176,7 +176,7 @@ class PairRunner(threading.Thread):
                 on_trouble=self._note_follower,
             )
             follower.begin()
-            self._troubles.clear_all()
+            self._problems.clear_all()
             self._reconcile_until_stopped(follower, records)
         finally:
             self._leave(records)
@@ -208,7 +208,7 @@ class PairRunner(threading.Thread):
             instance_id=self._identity.instance_id,
             on_assigned=self._assigned,
             on_revoked=self._revoked,
-            on_problem=self._troubles.note_membership,
+            on_problem=self._problems.note_membership,
         )
         self._membership.start()
 
@@ -243,9 +243,9 @@ class PairRunner(threading.Thread):
     def _note_follower(self, error: ReplicatorError | None) -> None:
         """In the follower's thread: the control topic cannot be followed, or can be again."""
         if error is not None:
-            self._following_failed = self._troubles.note(error)
+            self._following_failed = self._problems.note(error)
         else:
-            self._troubles.clear(self._following_failed)
+            self._problems.clear(self._following_failed)
 
     # Ownership.
 
@@ -330,10 +330,10 @@ class PairRunner(threading.Thread):
         except FencedError:
             raise
         except ReplicatorError as error:
-            self._unrecorded = self._troubles.note(error)
+            self._unrecorded = self._problems.note(error)
         else:
             if self._unrecorded:  # or a cluster that came back would be missed for ever
-                self._troubles.clear(self._unrecorded)
+                self._problems.clear(self._unrecorded)
                 self._unrecorded = ""
 
     def _stats(self) -> list[LaneStats]:

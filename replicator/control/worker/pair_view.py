@@ -24,8 +24,8 @@ class WorkerIdentity:
 class PairView:
     """What readiness, status and metrics ask of a pair.
 
-    ``problems`` keep the pair from its work; ``warnings_noticed`` are those of the controller's duties, beside
-    which records move on. ``figures`` are what the duties count, live; None where another worker is
+    ``problems`` keep the pair from its work; ``warnings_noticed`` are those of the controller's tasks, beside
+    which records move on. ``figures`` are what the tasks count, live; None where another worker is
     the controller.
     """
 

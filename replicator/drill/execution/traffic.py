@@ -126,23 +126,23 @@ class Traffic:
 
     def close(self) -> Sequence[str]:
         """Stops everything; returns the errors that occurred meanwhile."""
-        troubles: list[str] = []
+        problems: list[str] = []
         for writer in self._writers:
-            with _errors_kept_in(troubles):
+            with _errors_kept_in(problems):
                 writer.stop()
         for reader in self._readers:
-            with _errors_kept_in(troubles):
+            with _errors_kept_in(problems):
                 reader.stop()
         self.watcher.stop()
-        return troubles
+        return problems
 
     def _topic_on(self, cluster: Endpoint) -> str:
         return self._scene.topic if cluster.name == self._scene.source.name else self._scene.copy
 
 
 @contextlib.contextmanager
-def _errors_kept_in(troubles: list[str]) -> Iterator[None]:
+def _errors_kept_in(problems: list[str]) -> Iterator[None]:
     try:
         yield
     except ReplicatorError as error:
-        troubles.append(error.paragraph())
+        problems.append(error.paragraph())

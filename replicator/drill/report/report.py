@@ -120,7 +120,7 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
 
 def digest(report: Json) -> DrillRecord:
     """What the control topics keep of a stored report."""
-    troubles = [each["detail"] for each in report["checks"] if not each["ok"] and each["detail"]]
+    problems = [each["detail"] for each in report["checks"] if not each["ok"] and each["detail"]]
     return DrillRecord(
         id=report["id"],
         link=report["link"],
@@ -141,7 +141,7 @@ def digest(report: Json) -> DrillRecord:
         drill_hash=report["drillHash"],
         at_ms=round(datetime.fromisoformat(report["at"]).timestamp() * 1000),
         by=report["by"],
-        trouble="; ".join(troubles),
+        trouble="; ".join(problems),
     )
 
 
