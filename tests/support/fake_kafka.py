@@ -274,6 +274,8 @@ class FakeConsumer:
             self._position[key] = ClientPartition(*key, offset + 1, leader_epoch=entry.leader_epoch)
         if len(found) < most and self._next[key] >= end and key not in self._end_reported:
             self._end_reported.add(key)
+            if key in self._position:
+                self._position[key].offset = self._next[key]
             found.append(
                 Message(topic=key[0], partition=key[1], offset=self._next[key], error=PARTITION_EOF)
             )
