@@ -129,7 +129,7 @@ class WorkerProvider:
     def _add_own_trouble(self, status: JsonObject) -> None:
         """Adds what only this worker knows: a cluster that refuses us takes no record of it either."""
         views = self._worker.views()
-        found = {view.pair: [*view.problems, *view.warnings_noticed] for view in views}
+        found = {view.pair: [*view.problems, *view.task_problems] for view in views}
         for stats in self._worker.pool.stats():
             for part in lane_problems(stats):
                 problem = Problem(part.code, part.subject, part.detail, part.remedy)
@@ -187,8 +187,8 @@ class WorkerProvider:
                 mine = [s for s in lanes if s.pair == pair.id and s.link == flow.link]
                 stopped = {p.problem for s in mine for p in s.partitions if p.problem}
                 trouble = {problem.code for problem in view.problems} if view else set()
-                warnings_noticed = (
-                    {problem.code for problem in view.warnings_noticed} if view else set()
+                task_problems = (
+                    {problem.code for problem in view.task_problems} if view else set()
                 )
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
                 unowned = (
@@ -209,7 +209,7 @@ class WorkerProvider:
                             seeding=view is not None and _seeding(view, flow),
                         ),
                         lanes_missing=None if unowned is None else len(unowned),
-                        problem_codes=tuple(sorted(stopped | trouble | warnings_noticed)),
+                        problem_codes=tuple(sorted(stopped | trouble | task_problems)),
                         tasks=view.figures.get(flow.link) if view and view.figures else None,
                     )
                 )

@@ -1,4 +1,4 @@
-"""Making sure that a compacted topic exists, whoever comes first."""
+"""Making sure that a compacted topic exists, whichever process needs it first."""
 
 import time
 

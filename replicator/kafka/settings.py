@@ -137,7 +137,7 @@ def producer_config(
     transaction may take.
 
     With more than one request in flight the first write to a partition can be reported as stored
-    and be lost (KAFKA-15591); whoever asks for more watches those (docs/decisions/
+    and be lost (KAFKA-15591); a caller that asks for more watches those (docs/decisions/
     first-writes-are-watched.md).
     """
     tuned: Config = {

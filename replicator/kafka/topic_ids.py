@@ -5,7 +5,7 @@ then goes on at the old position and tells nobody; its own source has a remark t
 the new topic is already longer than that position, records would be skipped in silence. The one
 place where it says anything is a line of its debug log for topics. Fetch requests carry the id
 (Kafka 3.1 and newer), so that line is written before the new topic is read, and it travels through
-the same queue as the records: whoever polls meets the line first.
+the same queue as the records: a consumer that polls meets the line first.
 """
 
 import logging

@@ -64,7 +64,7 @@ class FlowPlan:
 
     ``blocked`` are the aliases whose appearance in a record's hops keeps it from being copied: the
     target always, the other members of an active-active link (they have flows of their own to the
-    target), and the other spokes where a hub must not relay. ``under`` is the epoch and revision of
+    target), and the other spokes where a hub must not relay. ``role_version`` is the epoch and revision of
     the role under which the flow runs.
     """
 
@@ -73,7 +73,7 @@ class FlowPlan:
     target: ClusterAlias
     policy: LinkPolicy
     blocked: tuple[ClusterAlias, ...]
-    under: tuple[int, int] = (0, 0)
+    role_version: tuple[int, int] = (0, 0)
 
     @property
     def id(self) -> FlowId:
@@ -117,7 +117,7 @@ class PairPlan:
         """Whether the same flows run and rest, under whatever epoch."""
 
         def ageless(flows: tuple[FlowPlan, ...]) -> tuple[FlowPlan, ...]:
-            return tuple(replace(flow, under=(0, 0)) for flow in flows)
+            return tuple(replace(flow, role_version=(0, 0)) for flow in flows)
 
         return (self.source, self.target) == (other.source, other.target) and (
             ageless(self.flows), ageless(self.standby)

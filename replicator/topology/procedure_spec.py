@@ -89,9 +89,9 @@ class AutomaticFailover(Spec):
     """Promotes the passive side without asking; only with a witness."""
 
     witness: Witness
-    """Whose word is needed besides our own."""
+    """Who must also find the active side unreachable."""
     after: Annotated[float, Duration(least="5s", most="1h")] = 30.0
-    """How long every probe of ours and every word of the witness must have said so; default 30s."""
+    """How long every probe and every answer of the witness must have found it unreachable; default 30s."""
     interval: Annotated[float, Duration(least="500ms", most="1m")] = 2.0
     """How often is probed; default 2s."""
     max_lost_records: int = Field(default=0, ge=0)

@@ -94,7 +94,7 @@ def orient(plan: Plan, roles: Mapping[str, Role]) -> Plan:
 
 
 def _oriented(link: LinkPlan, role: Role) -> LinkPlan:
-    both = tuple(replace(flow, under=role.rank) for flow in (*link.flows, *link.standby))
+    both = tuple(replace(flow, role_version=role.rank) for flow in (*link.flows, *link.standby))
     running = tuple(flow for flow in both if role.lets(flow.source))
     dormant = tuple(flow for flow in both if not role.lets(flow.source))
     return replace(link, flows=running, standby=dormant)

@@ -126,7 +126,7 @@ def shown(points):
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("points", POINTS, ids=shown)
-def test_a_switchover_killed_after_any_write_is_gone_on_with(scene, pair, monkeypatch, points):
+def test_a_switchover_killed_after_any_write_can_be_resumed(scene, pair, monkeypatch, points):
     for turned, after in enumerate(points, start=1):
         to, report = interrupted(scene, pair, monkeypatch, after=after)
         bob = Operator(scene, "bob")
@@ -143,7 +143,7 @@ def test_a_switchover_killed_after_any_write_is_gone_on_with(scene, pair, monkey
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("points", POINTS, ids=shown)
-def test_a_switchover_killed_after_any_write_is_taken_back_until_it_was_promoted(
+def test_a_switchover_killed_after_any_write_can_be_rolled_back_until_it_was_promoted(
     scene, pair, monkeypatch, points
 ):
     taken_back = 0

@@ -63,7 +63,7 @@ SLOW = pytest.mark.slow
     ],
     ids=" ".join,
 )
-def test_a_switchover_whose_process_was_killed_is_gone_on_with_by_somebody_else(
+def test_a_switchover_whose_process_was_killed_is_resumed_by_another_operator(
     west, scene, operator, instant
 ):
     first = killed_at(scene, west, instant, *SWITCHOVER, "--to", "west")
@@ -113,7 +113,7 @@ def test_a_switchover_whose_process_was_killed_is_taken_back_by_somebody_else(
     [("salvage", "intent"), ("realign", "intent"), ("catch-up", "intent"), ("promote", "intent")],
     ids=" ".join,
 )
-def test_a_failback_whose_process_was_killed_is_gone_on_with_by_somebody_else(
+def test_a_failback_whose_process_was_killed_is_resumed_by_another_operator(
     east, west, scene, operator, instant
 ):
     done = operator.run("failover", to="west", accept_loss=True)

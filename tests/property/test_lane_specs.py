@@ -128,7 +128,7 @@ def test_each_partition_is_looked_at_by_itself_with_the_same_result(logs):
                     gap = control.gap("east", record.topic, partition)
                     seed = control.seed("east", *place)
                     assert found[place].accept_gap == (gap.token if gap else "")
-                    assert found[place].seeded == (seed.run if seed else "")
+                    assert found[place].backfill_run == (seed.run if seed else "")
 
 
 def test_a_pause_of_one_topic_leaves_the_work_on_all_others_untouched():

@@ -213,11 +213,11 @@ def test_every_active_partition_has_exactly_one_lane_and_exists_on_both_sides(pa
 def test_a_target_topic_is_deleted_only_where_deletions_propagate(pair, source):
     first = settled(pair, observed(source, {}))
     emptied = replace(first, source=view_of({}, first.source), at_ms=first.at_ms + 1_000)
-    warnings_noticed = settled(pair, emptied)
+    shrunk = settled(pair, emptied)
     assert (
-        warnings_noticed.target.sizes.keys() == first.target.sizes.keys()
+        shrunk.target.sizes.keys() == first.target.sizes.keys()
     )  # not before the grace has passed
-    late = settled(pair, replace(warnings_noticed, at_ms=warnings_noticed.at_ms + 60_000))
+    late = settled(pair, replace(shrunk, at_ms=warnings_noticed.at_ms + 60_000))
     keeps = {flow.link for flow in pair.flows if flow.policy.sync_topics.deletions == "keep"}
     kept = {record.target for record in first.control.topics("east") if record.link in keeps}
     ever_copied = {record.target for record in first.control.topics("east") if record.activated}
@@ -277,7 +277,7 @@ def changes(draw):
             return lambda seen: replace(seen, control=seen.control.fold([pause.encode()]))
         case 3:
             found = (Problem("GROUP_REFUSED", "group:g", "refused", "look"),)
-            return lambda seen: replace(seen, warnings_noticed=found)
+            return lambda seen: replace(seen, task_problems=found)
         case 4:
             refused = Problem("TARGET_REFUSES", "orders", "no", "look")
             keys = [f"create:west:{draw(names)}", f"delete:west:east.{draw(names)}"]

@@ -70,9 +70,9 @@ def test_a_flow_ends_when_its_target_holds_a_newer_word_against_it(mine, theirs)
     control = EMPTY.fold([record.encode()])
     for flow in plan.link("dr").flows:
         allowed = allowed_by_role(control, flow)
-        if theirs.rank >= flow.under and not theirs.lets(flow.source):
+        if theirs.rank >= flow.role_version and not theirs.lets(flow.source):
             assert not allowed
-        if theirs.rank < flow.under:
+        if theirs.rank < flow.role_version:
             assert allowed
 
 

@@ -91,14 +91,14 @@ class PairController:
         log: ControlLog | None = None,
         progress: Callable[[str], None] = lambda _: None,
         step: Callable[[str], None] = lambda _: None,
-        warnings_noticed: Callable[[], tuple[Problem, ...]] = tuple,
+        task_problems: Callable[[], tuple[Problem, ...]] = tuple,
     ) -> None:
         """``log`` is where it reads what holds; without one it reads the whole topic each time.
 
         ``progress`` is called with the reason of each action done, ``step`` with each step of a lane
         change.
 
-        ``warnings_noticed`` returns what periodic tasks found wrong, to be shown with the rest.
+        ``task_problems`` returns what periodic tasks found wrong, to be shown with the rest.
         """
         self.pair = pair
         self.problems: tuple[Problem, ...] = ()
@@ -108,7 +108,7 @@ class PairController:
         self._log = log or WholeControl(plan.topology, pair.target, client_id=client_id)
         self._progress = progress
         self._step = step
-        self._noticed = warnings_noticed
+        self._noticed = task_problems
         self._target_admin = target_admin
         self._admins = (source_admin, target_admin)
         selector = TopicSelector(pair, [str(cluster.alias) for cluster in plan.clusters])
@@ -276,7 +276,7 @@ class PairController:
             all_settings=all_settings,
         )
         self._recent.seen(snapshot.target.sizes)
-        return self._reconciler.decide(replace(snapshot, warnings_noticed=self._noticed()))
+        return self._reconciler.decide(replace(snapshot, task_problems=self._noticed()))
 
     async def _controller_writer(self) -> ControllerWriter:
         if self._writer is not None and self._writer.spent:

@@ -66,7 +66,7 @@ class ControllerThread(threading.Thread):
         controller = self._controller
         return () if controller is None else controller.problems
 
-    def warnings_noticed(self) -> tuple[Problem, ...]:
+    def task_problems(self) -> tuple[Problem, ...]:
         """What its periodic tasks found wrong; records are copied all the same."""
         return tuple(problem for runner in self._runners for problem in runner.problems)
 
@@ -97,7 +97,7 @@ class ControllerThread(threading.Thread):
                 clock=self._clock,
                 client_id=self._client_id,
                 log=self._follower,
-                warnings_noticed=self.warnings_noticed,
+                task_problems=self.task_problems,
             )
             try:
                 await self._serve(self._controller, (source_admin, target_admin))

@@ -120,7 +120,7 @@ def lane_specs(
                 settings=settings,
                 work=tuple(by_lane[number]),
                 throttle=lane_throttle(flow, block, control, number),
-                under=flow.under,
+                role_version=flow.role_version,
             )
     return specs
 
@@ -131,15 +131,15 @@ def allowed_by_role(control: ControlState, flow: FlowPlan) -> bool:
     The plan knows the roles of all clusters, but the target's control topic comes first: a newer role
     that forbids the flow holds at once, also for a worker whose plan does not have it yet.
     """
-    return _role_allows(control, flow.link, flow.source, flow.under)
+    return _role_allows(control, flow.link, flow.source, flow.role_version)
 
 
-def _role_allows(control: ControlState, link: str, source: str, under: tuple[int, int]) -> bool:
+def _role_allows(control: ControlState, link: str, source: str, role_version: tuple[int, int]) -> bool:
     record = control.role(link)
     if record is None:
         return True
     role = record.role()
-    return role.rank < under or role.lets(source)
+    return role.rank < role_version or role.lets(source)
 
 
 def pair_allowed_by_role(pair: PairPlan, control: ControlState) -> PairPlan:
@@ -159,7 +159,7 @@ def lane_may_start(control: ControlState, spec: LaneSpec) -> bool:
     after that fence sees the declaration here, and one initialised before it is fenced. The same holds
     for a link whose direction changes: its new role is written before its lanes are fenced.
     """
-    if not _role_allows(control, spec.link, spec.source.alias, spec.under):
+    if not _role_allows(control, spec.link, spec.source.alias, spec.role_version):
         return False
     layout = control.layout(spec.source.alias)
     return layout is not None and layout.state == "stable" and layout.epoch == spec.layout_epoch
@@ -233,7 +233,7 @@ def _topic_work(
                 priority=record.priority,
                 max_message_bytes=record.max_message_bytes,
                 accept_gap=tokens.get(partition, ""),
-                seeded=run,
+                backfill_run=run,
             ),
         )
         for partition in range(record.working_partitions)

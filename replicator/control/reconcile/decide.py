@@ -90,7 +90,7 @@ class Reconciler:
             warnings.extend(decision.warnings)
             problems[one.flow.link].extend(decision.problems)
             writes.extend(_writes(one, held, decision, snapshot))
-        for problem in snapshot.warnings_noticed:
+        for problem in snapshot.task_problems:
             # A task that knows the link names it as the subject; else it is said once for the pair.
             link = problem.subject if problem.subject in problems else pair.flows[0].link
             problems[link].append(problem)

@@ -22,7 +22,7 @@ class PairSnapshot:
         misplaced: source topics whose checkpoints stand outside their lanes.
         checkpoints_exist: whether anything was ever checkpointed for the pair.
         refusals: what brokers refused lately, by identity of the action.
-        warnings_noticed: what the controller's periodic tasks found wrong.
+        task_problems: what the controller's periodic tasks found wrong.
         histories: bytes of source partitions with records, of topics that may begin in bulk.
         just_created: target topics created so recently that metadata may not show them yet.
     """
@@ -37,5 +37,5 @@ class PairSnapshot:
     checkpoints_exist: bool = False
     refusals: Mapping[str, Problem] = field(default_factory=dict)
     just_created: frozenset[str] = frozenset()
-    warnings_noticed: tuple[Problem, ...] = ()
+    task_problems: tuple[Problem, ...] = ()
     histories: Mapping[tuple[str, int], int] = field(default_factory=dict)

@@ -47,7 +47,7 @@ class ControlFollowers:
         on_trouble: Callable[[ReplicatorError | None], None] = lambda _: None,
         reads: bool = True,
     ) -> "ControlSubscription":
-        """A user's part in the follower of a cluster; whoever takes it closes it.
+        """A user's part in the follower of a cluster; the caller closes it.
 
         Args:
             topology: name of the topology that the control topic belongs to.

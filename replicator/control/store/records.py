@@ -185,8 +185,8 @@ class BackfillRecord(Record):
     """Spark copies a partition: while it is not ``done``, no lane may work on it.
 
     ``start`` and ``end`` are the source offsets planned when it began, half open. ``run`` is the run
-    that may copy; tasks of any other one refuse. ``releasing``: nobody may begin to copy, and whoever
-    did is being fenced. ``done`` is written in the transaction of the last checkpoint, so a lane that
+    that may copy; tasks of any other one refuse. ``releasing``: nobody may begin to copy, and a task
+    that did is being fenced. ``done`` is written in the transaction of the last checkpoint, so a lane that
     sees it finds that checkpoint. A ``stream`` has no end.
     """
 

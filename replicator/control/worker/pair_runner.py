@@ -109,7 +109,7 @@ class PairRunner(threading.Thread):
                 *self._problems.all(),
                 *(() if controller is None else controller.problems()),
             ),
-            warnings_noticed=() if controller is None else controller.warnings_noticed(),
+            task_problems=() if controller is None else controller.task_problems(),
             figures=None if controller is None else controller.figures,
         )
 

@@ -24,7 +24,7 @@ class WorkerIdentity:
 class PairView:
     """What readiness, status and metrics ask of a pair.
 
-    ``problems`` keep the pair from its work; ``warnings_noticed`` are those of the controller's tasks, beside
+    ``problems`` keep the pair from its work; ``task_problems`` are those of the controller's tasks, beside
     which records move on. ``figures`` are what the tasks count, live; None where another worker is
     the controller.
     """
@@ -35,5 +35,5 @@ class PairView:
     running: tuple[int, ...]
     control: ControlState
     problems: tuple[Problem, ...]
-    warnings_noticed: tuple[Problem, ...]
+    task_problems: tuple[Problem, ...]
     figures: Mapping[LinkName, TaskMetrics] | None

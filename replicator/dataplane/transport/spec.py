@@ -28,7 +28,7 @@ class PartitionWork:
     ``topic_id`` is the source topic's id as the controller saw it, so that a recreated topic is
     noticed. ``max_message_bytes`` is the target topic's limit. ``accept_gap`` is the token of an
     operator's decision to let a stopped partition go on ("" when there is none); a lane acts on a
-    token once and stores it in the checkpoint. ``seeded`` names the run of Spark that last copied it
+    token once and stores it in the checkpoint. ``backfill_run`` names the run of Spark that last copied it
     ("" when none did): its checkpoint was not written by the lane.
     """
 
@@ -39,7 +39,7 @@ class PartitionWork:
     priority: Priority = "normal"
     max_message_bytes: int = 1048588
     accept_gap: str = ""
-    seeded: str = ""
+    backfill_run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class LaneSpec:
     work: tuple[PartitionWork, ...]
     throttle: Throttle = Throttle()  # noqa: RUF009  frozen, so one instance is safe
     """This lane's share of the flow's budget; updated in place."""
-    under: tuple[int, int] = (0, 0)
+    role_version: tuple[int, int] = (0, 0)
     """Epoch and revision of the role it copies under."""
 
     @property
@@ -88,7 +88,7 @@ def handed_over(old: LaneSpec, new: LaneSpec) -> bool:
 
     What the lane read of the checkpoints topic when it took over is then outdated.
     """
-    known = {(item.topic, item.partition, item.seeded) for item in old.work}
+    known = {(item.topic, item.partition, item.backfill_run) for item in old.work}
     return any(
-        item.seeded and (item.topic, item.partition, item.seeded) not in known for item in new.work
+        item.backfill_run and (item.topic, item.partition, item.backfill_run) not in known for item in new.work
     )

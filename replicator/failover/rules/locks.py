@@ -31,7 +31,7 @@ class Lock:
             f"{one.by} {minutes:.1f} min ago (id {one.id})",
             subject=one.link,
             remedy=f"Wait for it; or resume it: '{resume_command(one.kind, one.link)}'{either}. "
-            "This stops whoever is running it.",
+            "The process that runs it now is stopped.",
         )
 
 

@@ -23,7 +23,7 @@ class TransitionRequest:
         dry_run: shows every step and check, changes nothing.
         accept_loss: proceeds although records will be missing.
         manual_fence: the operator confirms that no application writes to the old active cluster.
-        resume: resumes an open transition of this link; whoever is running it is stopped.
+        resume: resumes an open transition of this link; the process that runs it now is stopped.
         roll_back: rolls an open transition back instead.
         take_over: a failover ends another open transition of the link.
         live_groups: proceeds although groups have members on the new cluster.

@@ -158,7 +158,7 @@ def _go_on(
     clock: Clock,
     on_step: OnStep,
 ) -> TransitionReport:
-    """Resumes or rolls back an open transition; whoever is running it is fenced."""
+    """Resumes or rolls back an open transition; the process that runs it now is fenced."""
     if held.kind != request.kind:
         raise RefusedError(
             f"the open transition is a {held.kind}, begun by {held.by}", subject=link.name,

@@ -107,7 +107,7 @@ class Journal:
             self.write_to(self._clusters.plan.cluster(record.home), [record])
 
     def seize(self) -> None:
-        """Takes an open transition over: whoever is running it is fenced and finds a new token.
+        """Takes an open transition over: the process that runs it now is fenced and finds a new token.
 
         Raises:
             RefusedError: it ended meanwhile.

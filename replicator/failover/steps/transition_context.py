@@ -95,7 +95,7 @@ class TransitionContext:
             return held
         if held is not None and overtaken(self.journal.header, held):
             raise TakenOverError(
-                f"the link has gone on without this {self.journal.header.kind}: {held.active} is "
+                f"the link has moved on without this {self.journal.header.kind}: {held.active} is "
                 f"active in epoch {held.epoch}, by {held.by}",
                 subject=self.clusters.link.name,
                 remedy="Nothing more was changed. Look at 'replicator history'.",

@@ -1,7 +1,7 @@
 """The processes that a Spark session starts: found, and ended whatever state they are in.
 
 A JVM ends by itself when its driver does, but only once it has started, and not while a task's Python
-worker is busy. So whoever ends a session ends the JVM and everything below it.
+worker is busy. So the end of a session ends the JVM and everything below it.
 """
 
 import contextlib

@@ -256,7 +256,7 @@ def foreign_records_allowed(plan: Plan, flow: FlowPlan) -> bool:
     """
     if carries_source(flow.policy.naming):
         return False
-    if flow.under[0] > 0:
+    if flow.role_version[0] > 0:
         return True
     link = next(each for each in plan.links if each.name == flow.link)
     if link.shape == "active-active":

@@ -119,7 +119,7 @@ def test_a_declaration_names_the_run_and_the_range():
 
 def worked_on(state, plan=PLAN):
     specs = lane_specs(plan=plan, pair=plan.pairs[0], control=state, lanes=[0, 1])
-    return {(item.partition, item.seeded) for spec in specs.values() for item in spec.work}
+    return {(item.partition, item.backfill_run) for spec in specs.values() for item in spec.work}
 
 
 @pytest.mark.parametrize("state", ["seeding", "releasing"])
@@ -139,7 +139,7 @@ def test_lanes_have_nothing_to_do_for_a_flow_that_spark_runs():
 def spec(*work):
     (one,) = lane_specs(plan=PLAN, pair=PAIR, control=control(), lanes=[0]).values()
     return replace(
-        one, work=tuple(PartitionWork("orders", n, "orders", "", seeded=s) for n, s in work)
+        one, work=tuple(PartitionWork("orders", n, "orders", "", backfill_run=s) for n, s in work)
     )
 
 
