@@ -187,9 +187,7 @@ class WorkerProvider:
                 mine = [s for s in lanes if s.pair == pair.id and s.link == flow.link]
                 stopped = {p.problem for s in mine for p in s.partitions if p.problem}
                 trouble = {problem.code for problem in view.problems} if view else set()
-                task_problems = (
-                    {problem.code for problem in view.task_problems} if view else set()
-                )
+                task_problems = {problem.code for problem in view.task_problems} if view else set()
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
                 unowned = (
                     None

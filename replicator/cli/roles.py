@@ -37,13 +37,15 @@ DryRunOption = Annotated[
 ResumeOption = Annotated[
     bool,
     typer.Option(
-        "--resume", help="Resume an unfinished role change; the process that runs it now is stopped."
+        "--resume",
+        help="Resume an unfinished role change; the process that runs it now is stopped.",
     ),
 ]
 RollbackOption = Annotated[
     bool,
     typer.Option(
-        "--rollback", help="Roll back an unfinished role change; the process that runs it now is stopped."
+        "--rollback",
+        help="Roll back an unfinished role change; the process that runs it now is stopped.",
     ),
 ]
 ManualFenceOption = Annotated[

@@ -217,7 +217,7 @@ def test_a_target_topic_is_deleted_only_where_deletions_propagate(pair, source):
     assert (
         shrunk.target.sizes.keys() == first.target.sizes.keys()
     )  # not before the grace has passed
-    late = settled(pair, replace(shrunk, at_ms=warnings_noticed.at_ms + 60_000))
+    late = settled(pair, replace(shrunk, at_ms=shrunk.at_ms + 60_000))
     keeps = {flow.link for flow in pair.flows if flow.policy.sync_topics.deletions == "keep"}
     kept = {record.target for record in first.control.topics("east") if record.link in keeps}
     ever_copied = {record.target for record in first.control.topics("east") if record.activated}

@@ -286,5 +286,7 @@ def test_records_of_others_belong_on_a_passive_side_only_once_the_link_was_turne
     link = LinkPlan("link", "active-passive", ("east", "west"), "east", None, (flow,))
     plan = Plan("shop", (), (link,), "hash")
     assert not foreign_records_allowed(plan, flow)
-    assert not foreign_records_allowed(plan, replace(flow, role_version=(0, 3)))  # begun, and taken back
+    assert not foreign_records_allowed(
+        plan, replace(flow, role_version=(0, 3))
+    )  # begun, and taken back
     assert foreign_records_allowed(plan, replace(flow, role_version=(2, 0)))

@@ -134,7 +134,9 @@ def allowed_by_role(control: ControlState, flow: FlowPlan) -> bool:
     return _role_allows(control, flow.link, flow.source, flow.role_version)
 
 
-def _role_allows(control: ControlState, link: str, source: str, role_version: tuple[int, int]) -> bool:
+def _role_allows(
+    control: ControlState, link: str, source: str, role_version: tuple[int, int]
+) -> bool:
     record = control.role(link)
     if record is None:
         return True

@@ -99,4 +99,6 @@ class BackfillSupervisor:
         try:
             hand_back(plan, pair, seeds, clock=self._clock)
         except ReplicatorError as error:
-            log.warning("partitions not yet handed back to lanes", flow=pair.id, error=error.message)
+            log.warning(
+                "partitions not yet handed back to lanes", flow=pair.id, error=error.message
+            )

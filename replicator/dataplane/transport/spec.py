@@ -90,5 +90,6 @@ def handed_over(old: LaneSpec, new: LaneSpec) -> bool:
     """
     known = {(item.topic, item.partition, item.backfill_run) for item in old.work}
     return any(
-        item.backfill_run and (item.topic, item.partition, item.backfill_run) not in known for item in new.work
+        item.backfill_run and (item.topic, item.partition, item.backfill_run) not in known
+        for item in new.work
     )
