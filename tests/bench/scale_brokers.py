@@ -18,7 +18,7 @@ from replicator.policy.values import LinkPolicy, Selection
 from replicator.testing import LocalCluster, start_all
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
 
-BROKER_TOPICS, PARTITIONS, ROUNDS = 1_000, 4, 10
+PARTITIONS, ROUNDS = 4, 10
 _TICK_SECONDS = 0.001
 
 
