@@ -70,6 +70,8 @@ class WorkerProvider:
                     joined=view.joined,
                     lanes_assigned=len(view.running),
                     lanes_running=sum(stats.state == "running" for stats in mine),
+                    partitions=sum(len(stats.partitions) for stats in mine),
+                    failing=[words for stats in mine for words in _failing(stats)],
                 )
             )
         used = {
@@ -186,6 +188,7 @@ class WorkerProvider:
             for flow in pair.flows:
                 mine = [s for s in lanes if s.pair == pair.id and s.link == flow.link]
                 stopped = {p.problem for s in mine for p in s.partitions if p.problem}
+                stopped |= {p.failure.code for s in mine for p in s.partitions if p.failure}
                 trouble = {problem.code for problem in view.problems} if view else set()
                 task_problems = {problem.code for problem in view.task_problems} if view else set()
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
@@ -231,6 +234,14 @@ def _state(*, draining: bool, paused: bool, failed: bool, seeding: bool) -> str:
 def _seeding(view: PairView, flow: FlowPlan) -> bool:
     seeds = view.control.seeds(flow.source, flow.link)
     return any(seed.purpose == "history" and seed.state != "done" for seed in seeds)
+
+
+def _failing(stats: LaneStats) -> list[str]:
+    return [
+        f"{each.topic}/{each.partition} does not move: {each.failure.code} {each.failure.detail}"
+        for each in stats.partitions
+        if each.failure is not None
+    ]
 
 
 def _lane_trouble(stats: LaneStats) -> dict[str, str]:

@@ -7,6 +7,8 @@ them. Nothing here decides anything.
 from dataclasses import dataclass, field
 from typing import Literal
 
+from replicator.formats.partition_failure import PartitionFailure
+
 LaneState = Literal["starting", "running", "recovering", "stopped", "failed"]
 PartitionStateName = Literal["waiting", "replicating", "paused", "stopped", "failed"]
 
@@ -16,7 +18,8 @@ class PartitionStats:
     """One partition as its lane sees it now; counters count since the lane started.
 
     ``source_end`` is the source's high watermark as last fetched (-1 when not yet known).
-    ``timestamp_ms`` is the source timestamp of the last record read, -1 when none was.
+    ``timestamp_ms`` is the source timestamp of the last record read, -1 when none was. ``problem`` is
+    why it was stopped by policy; ``failure`` is what keeps it from moving at present.
     """
 
     topic: str
@@ -30,6 +33,7 @@ class PartitionStats:
     bytes: int
     problem: str = ""
     detail: str = ""
+    failure: PartitionFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,12 @@ class ClusterAdmin:
         """Id, partitions, replicas, leaders and our rights; missing names are absent."""
         return topics.describe_topics(self._session, names)
 
+    def describe_each_topic(
+        self, names: Iterable[str]
+    ) -> dict[str, TopicDescription | ReplicatorError]:
+        """The same, with what the cluster says of each name that it does not describe."""
+        return topics.describe_each_topic(self._session, names)
+
     def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
         """All settings of topics; missing names are absent."""
         from replicator.wire.topic_settings import TopicSettings  # slow to import, seldom needed

@@ -63,6 +63,17 @@ def topic_partitions(session: AdminSession) -> dict[str, int]:
 
 def describe_topics(session: AdminSession, names: Iterable[str]) -> dict[str, TopicDescription]:
     """Describes topics; names that do not exist are absent from the answer."""
+    return found(describe_each_topic(session, names))
+
+
+def describe_each_topic(
+    session: AdminSession, names: Iterable[str]
+) -> dict[str, TopicDescription | ReplicatorError]:
+    """Describes topics; each name has a description, or what the cluster says of that name.
+
+    A name that is absent for lack of rights is a NotAuthorizedError, one that does not exist a
+    NotFoundError: a listing cannot tell them apart.
+    """
     answers = session.each(
         sorted(set(names)),
         lambda chunk: session.client.describe_topics(
@@ -72,8 +83,11 @@ def describe_topics(session: AdminSession, names: Iterable[str]) -> dict[str, To
         ),
         doing=lambda name: f"describe topic {name}",
     )
-    described: dict[str, TopicDescription] = {}
-    for name, topic in found(answers).items():
+    described: dict[str, TopicDescription | ReplicatorError] = {}
+    for name, topic in answers.items():
+        if isinstance(topic, ReplicatorError):
+            described[name] = topic
+            continue
         leaderless = (
             part.id for part in topic.partitions if part.leader is None or part.leader.id < 0
         )

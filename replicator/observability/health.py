@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 
+MOST_FAILING = 20
+"""Partitions that an answer names one by one."""
+
 
 @dataclass(frozen=True, slots=True)
 class HealthVerdict:
@@ -73,13 +76,15 @@ class PairHealth:
     """This worker's part in one ordered pair of clusters.
 
     ``joined`` is true once the membership group has given an assignment, be it empty: a worker in
-    reserve is ready.
+    reserve is ready. ``failing`` says which of its ``partitions`` do not move, and why.
     """
 
     flow: str
     joined: bool
     lanes_assigned: int
     lanes_running: int
+    partitions: int = 0
+    failing: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,7 @@ def readiness(facts: ReadinessFacts) -> HealthVerdict:
     """Ready when clusters answer, assignments have come, assigned lanes run, and it is no drain.
 
     Canaries are shown and decide nothing: a slow flow is not cured by restarting or leaving out a worker.
+    Nor is a partition that does not move; a worker of which none moves is not ready.
     """
     reasons: list[str] = []
     if facts.draining:
@@ -131,5 +137,11 @@ def readiness(facts: ReadinessFacts) -> HealthVerdict:
             reasons.append(
                 f"{pair.flow}: {pair.lanes_running} of {pair.lanes_assigned} assigned lanes run"
             )
-    details = tuple(canary.words() for canary in facts.canaries)
+        if pair.failing and len(pair.failing) >= pair.partitions:
+            reasons.append(f"{pair.flow}: none of {pair.partitions} partitions moves")
+    failing = [f"{pair.flow}: {words}" for pair in facts.pairs for words in pair.failing]
+    shown = failing[:MOST_FAILING]
+    if len(failing) > len(shown):
+        shown.append(f"{len(failing) - len(shown)} more partitions do not move")
+    details = (*shown, *(canary.words() for canary in facts.canaries))
     return HealthVerdict(not reasons, tuple(reasons), details)

@@ -13,7 +13,7 @@ from replicator.dataplane.session.lane_throttle import LaneThrottle
 from replicator.dataplane.session.seek import read_from
 from replicator.dataplane.session.session_factory import SessionParts, wire_session
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
-from replicator.errors import RecordRefusedError
+from replicator.errors import RecordRefusedError, ReplicatorError
 from replicator.formats.checkpoint import decode_checkpoints
 from replicator.identifiers import checkpoints_topic, quarantine_topic
 from replicator.kafka.client import KafkaException
@@ -49,6 +49,7 @@ class SessionLab:
         self.clock = ManualClock()
         self.counters = LaneCounters()
         self.examined: set[PartitionState] = set()
+        self.failures: list[tuple[PartitionState, str, ReplicatorError]] = []
         self._queue_records = queue_records
         self.source.create_topic("orders", partitions=partitions)
         self.target.create_topic("orders", partitions=partitions, limit=TARGET_LIMIT)
@@ -72,6 +73,7 @@ class SessionLab:
             problems=ConnectionProblems(source="east", target="west"),
             give_up=lambda: False,
             examine=self.examined.update,
+            on_failure=lambda state, side, error: self.failures.append((state, side, error)),
         )
 
     def write(self, *values: bytes | None, partition: int = 0, timestamp: int = 1000) -> None:

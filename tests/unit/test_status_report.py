@@ -239,3 +239,22 @@ def test_a_flow_that_spark_runs_is_replicating_while_its_stream_says_so():
     assert [each["state"] for each in told["topics"][0]["partitions"]] == ["replicating"] * 2
     late = stream.model_copy(update={"at_ms": NOW - 20_000})
     assert streamed(late, *held, members=())["state"] == "stopped"
+
+
+def test_status_does_not_call_moving_what_a_worker_cannot_read():
+    def told(*numbers):
+        parts = tuple(
+            ProblemPart(code="NOT_AUTHORIZED", subject=f"orders/{n}", detail="d", remedy="r")
+            for n in numbers
+        )
+        rates = FlowRates(link="orders-dr", problems=parts)
+        return report(WORKER.model_copy(update={"flows": (rates,)}))
+
+    flow = told(0)
+    assert flow["reason"] == "1 of 2 partitions moving, 1 failed"
+    states = [each["state"] for each in flow["topics"][0]["partitions"]]
+    assert states == ["failed", "replicating"]
+    assert [each["subject"] for each in flow["problems"]] == ["orders/0"]
+
+    flow = told(0, 1)
+    assert (flow["state"], flow["reason"]) == ("failed", "0 of 2 partitions moving, 2 failed")

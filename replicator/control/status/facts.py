@@ -49,6 +49,16 @@ class PairFacts:
     source_problem: Problem | None = None
     target_problem: Problem | None = None
 
+    def failing(self, source: str, link: str) -> Mapping[str, Problem]:
+        """What workers said lately of partitions that do not move, by ``topic/partition``."""
+        return {
+            part.subject: Problem(part.code, part.subject, part.detail, part.remedy)
+            for worker in fresh_workers(self.control, source, now_ms=self.now_ms)
+            for rate in worker.flows
+            if rate.link == link
+            for part in rate.problems
+        }
+
     def streams(self, flow: FlowPlan) -> bool:
         """Whether a stream of Spark said lately that it runs the flow."""
         return any(

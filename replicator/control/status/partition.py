@@ -1,5 +1,6 @@
 """The state of one source partition, as ``status`` shows it. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,7 +51,13 @@ class PartitionStatus:
 
 
 def partition_status(
-    flow: FlowPlan, topic: TopicRecord, partition: int, facts: PairFacts, owned: frozenset[int]
+    flow: FlowPlan,
+    topic: TopicRecord,
+    partition: int,
+    facts: PairFacts,
+    owned: frozenset[int],
+    *,
+    failing: Mapping[str, Problem],
 ) -> PartitionStatus:
     """Joins both clusters' facts about one partition.
 
@@ -60,6 +67,7 @@ def partition_status(
         partition: the number.
         facts: what was read.
         owned: the lanes that have a worker.
+        failing: what keeps partitions of the flow from moving now, by ``topic/partition``.
     """
     key = (topic.topic, partition)
     checkpoint = facts.checkpoints.get(key)
@@ -67,6 +75,9 @@ def partition_status(
     position = checkpoint.offset if checkpoint is not None else None
     lag = _lag(flow, position, start, end)
     state, problems = _state(flow, topic, partition, facts, owned)
+    failure = failing.get(f"{topic.topic}/{partition}")
+    if state == "replicating" and failure is not None:
+        state, problems = "failed", (failure,)
     overtaking = _overtaking(topic, partition, position, start, end)
     return PartitionStatus(
         partition=partition,

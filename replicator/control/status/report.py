@@ -68,11 +68,12 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
     layout = facts.control.layout(pair.source.alias)
     block = layout.block(flow.link) if layout is not None else None
     owned = frozenset(lane for member in facts.members for lane in member.lanes)
+    failing = facts.failing(flow.source, flow.link)
     topics = [
         _Topic(
             record,
             tuple(
-                partition_status(flow, record, number, facts, owned)
+                partition_status(flow, record, number, facts, owned, failing=failing)
                 for number in range(record.partitions)
             ),
         )
@@ -157,14 +158,18 @@ def _moving(flow: FlowPlan, partitions: Sequence[PartitionStatus]) -> tuple[str,
         return "replicating", f"no topic on {flow.source} matches yet"
     count = {
         state: sum(partition.state == state for partition in partitions)
-        for state in ("replicating", "paused", "stopped", "waiting")
+        for state in ("replicating", "failed", "paused", "stopped", "waiting")
     }
     total = len(partitions)
     moving = f"{count['replicating']} of {total} partitions moving"
     others = [
-        f"{count[state]} {state}" for state in ("paused", "stopped", "waiting") if count[state]
+        f"{count[state]} {state}"
+        for state in ("failed", "paused", "stopped", "waiting")
+        if count[state]
     ]
     reason = ", ".join([moving, *others])
+    if count["failed"] == total:
+        return "failed", reason
     if count["stopped"] == total:
         return "stopped", reason
     if count["paused"] == total:

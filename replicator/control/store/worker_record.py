@@ -2,13 +2,15 @@
 
 import contextlib
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Protocol
 
 from replicator.clock import Clock
 from replicator.control.store.records import CanaryPart, FlowRates, ProblemPart, WorkerRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
-from replicator.formats.lane_stats import LaneStats
+from replicator.formats.lane_stats import LaneStats, PartitionStats
+from replicator.formats.partition_failure import PartitionFailure
 from replicator.identifiers import LinkName, control_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.observability.snapshot import TaskMetrics
@@ -16,6 +18,9 @@ from replicator.topology.plan import PairPlan, Plan
 
 FRESH_SECONDS = 15.0
 """A worker writes its record about every 5 s; an older one says nothing about now."""
+
+MOST_FAILURES = 20
+"""Partitions of one lane that the record names one by one: it must stay small where all of them fail."""
 
 
 def fresh_workers(control: ControlState, source: str, *, now_ms: int) -> tuple[WorkerRecord, ...]:
@@ -112,7 +117,7 @@ def with_canaries(
 def lane_problems(stats: LaneStats) -> list[ProblemPart]:
     """What a lane itself complains about, as problems of its flow."""
     source, _, target = stats.pair.partition("->")
-    found = []
+    found = failure_parts(stats.partitions)
     for alias, text in ((source, stats.source_problem), (target, stats.target_problem)):
         code, _, told = text.partition(" ")
         detail, _, remedy = told.partition("\n")
@@ -130,6 +135,46 @@ def lane_problems(stats: LaneStats) -> list[ProblemPart]:
             )
         )
     return found
+
+
+def failing_partitions(lanes: Iterable[LaneStats]) -> frozenset[tuple[str, int, PartitionFailure]]:
+    """The partitions that do not move: where this changes, others should learn of it at once."""
+    return frozenset(
+        (each.topic, each.partition, each.failure)
+        for stats in lanes
+        for each in stats.partitions
+        if each.failure is not None
+    )
+
+
+def failure_parts(partitions: Iterable[PartitionStats]) -> list[ProblemPart]:
+    """What keeps partitions from moving now, a problem each, up to MOST_FAILURES; the rest is counted."""
+    failing = [(each, each.failure) for each in partitions if each.failure is not None]
+    found = [
+        ProblemPart(
+            code=failure.code,
+            subject=f"{each.topic}/{each.partition}",
+            detail=f"{failure.detail} (on the {failure.side}, since {_moment(failure.since_ms)})",
+            remedy=failure.remedy,
+        )
+        for each, failure in failing[:MOST_FAILURES]
+    ]
+    rest = len(failing) - len(found)
+    if rest:
+        first = failing[MOST_FAILURES][1]
+        found.append(
+            ProblemPart(
+                code=first.code,
+                subject="flow",
+                detail=f"{rest} more partitions of one lane do not move; the first: {first.detail}",
+                remedy=first.remedy,
+            )
+        )
+    return found
+
+
+def _moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="seconds")
 
 
 class WorkerRecordWriter:

@@ -20,7 +20,12 @@ from replicator.control.controller.thread import ControllerThread
 from replicator.control.lanes.lane_specs import LaneSpecs, pair_allowed_by_role
 from replicator.control.store.followers import ControlFollowers, ControlSubscription
 from replicator.control.store.state import EMPTY
-from replicator.control.store.worker_record import RateMeter, WorkerRecordWriter, with_canaries
+from replicator.control.store.worker_record import (
+    RateMeter,
+    WorkerRecordWriter,
+    failing_partitions,
+    with_canaries,
+)
 from replicator.control.worker.backfill_supervisor import BackfillSupervisor
 from replicator.control.worker.owned_lanes import OwnedLanes
 from replicator.control.worker.pair_problems import PairProblems
@@ -216,6 +221,7 @@ class PairRunner(threading.Thread):
         self, follower: ControlSubscription, records: WorkerRecordWriter
     ) -> None:
         record_at = turn_at = 0.0
+        recorded = failing_partitions(())
         while not self._stopping.is_set():
             self._beat(f"pair {self._pair.id}")
             happened = self._drain_events()
@@ -223,7 +229,9 @@ class PairRunner(threading.Thread):
             if happened or now >= turn_at or self._lanes.unconfirmed:
                 turn_at = now + TURN_SECONDS
                 self._reconcile(follower)
-            if now >= record_at:
+            failing = failing_partitions(self._stats())
+            if now >= record_at or failing != recorded:
+                recorded = failing
                 record_at = now + RECORD_SECONDS
                 self._record(records)
 

@@ -94,6 +94,7 @@ class Lane(threading.Thread):
             problems=ConnectionProblems(source=spec.source.alias, target=spec.target.alias),
             give_up=lambda: clock.monotonic() > self._give_up_at,
             examine=lambda states: self._partitions_now().examine(states),
+            on_failure=lambda *failed: self._partitions_now().on_failure(*failed),
             idle_wait=None
             if idle_poller is None
             else idle_poller.for_lane(self._wake, interrupted=self._has_commands),
@@ -200,7 +201,7 @@ class Lane(threading.Thread):
         if self._bounded_copy is not None:
             self._bounded_copy.plan_start(spec, checkpoints)
         self._partitions = LanePartitions(
-            spec, clients=clients, checkpoints=checkpoints, post=self._post
+            spec, clients=clients, checkpoints=checkpoints, post=self._post, clock=self._clock
         )
         self._partitions.follow(spec)
         self._state, self._reason = "running", "copying"
@@ -244,7 +245,10 @@ class Lane(threading.Thread):
         outcome, problems = self._counters.outcome, self._context.problems
         # Canaries do not count: a lane that copies nothing else is idle.
         records = outcome.copied + sum(outcome.dropped.values())
-        if self._stats_schedule.is_due(now, records=records, problem=problems.any()):
+        failing = any(state.health.failure for state in self._states())
+        if self._stats_schedule.is_due(now, records=records, problem=problems.any() or failing):
+            if failing:
+                self._partitions_now().note_recoveries()
             clients.session.read_source_ends()
             problems.clear_answered(
                 commits=self._counters.commits, read=outcome.read, answers=clients.answers

@@ -5,13 +5,17 @@ read before ``decide_start`` has said where, and none that it stopped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
+from replicator.clock import Clock
+from replicator.dataplane.progress.partition_health import Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.seek import read_from
 from replicator.dataplane.session.session_clients import LaneClients
 from replicator.dataplane.session.start_position import StartDecision
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
+from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.client import ClientPartition
@@ -31,12 +35,14 @@ class LanePartitions:
         clients: LaneClients,
         checkpoints: Mapping[TopicPartition, Checkpoint],
         post: Callable[[LostRange | LogLine], None],
+        clock: Clock,
     ) -> None:
         self.states: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
         self._checkpoints = dict(checkpoints)
         self._post = post
+        self._clock = clock
 
     def follow(self, spec: LaneSpec) -> None:
         """Goes on with another list of work; only partitions that differ are touched."""
@@ -56,7 +62,12 @@ class LanePartitions:
 
     def recheck(self) -> None:
         """Asks again about partitions for which the source had no answer."""
-        to_check = {state for state in self.states.values() if state.needs_check}
+        now = self._clock.monotonic()
+        to_check = {
+            state
+            for state in self.states.values()
+            if state.needs_check and state.health.retry_at <= now
+        }
         if to_check:
             self.examine(to_check)
 
@@ -68,7 +79,12 @@ class LanePartitions:
                 stored[state.key] = state.checkpoint(at_ms=state.committed_at_ms)
         start: list[PartitionState] = []
         session = self._clients.session
-        decisions = self._clients.decide(self._spec, states, stored)
+        decisions = self._clients.decide(
+            self._spec,
+            states,
+            stored,
+            on_failure=lambda state, error: self.on_failure(state, "source", error),
+        )
         self._clients.learn_leaders({state.topic for state in decisions if not state.problem})
         for state, decision in decisions.items():
             self._report(state, decision)
@@ -87,6 +103,26 @@ class LanePartitions:
                 start.append(state)
         if start:
             read_from(self._clients.consumer, start)
+
+    def on_failure(self, state: PartitionState, side: Side, error: ReplicatorError) -> None:
+        """Keeps why a partition could not be read or written; what is news is logged."""
+        news = state.health.failed(
+            side,
+            error,
+            position=state.position if side == "source" else state.committed,
+            now=self._clock.monotonic(),
+            at_ms=int(self._clock.now() * 1000),
+        )
+        if news:
+            fields = {"problem": error.code, "detail": error.message, "remedy": error.remedy}
+            self._log("warning", "partition does not move", state, fields)
+
+    def note_recoveries(self) -> None:
+        """Ends the failures of partitions that made progress since."""
+        for state in self.states.values():
+            ended = state.health.recovered(position=state.position, committed=state.committed)
+            if ended is not None:
+                self._log("info", "partition moves again", state, {"problem": ended.code})
 
     def _add(self, work: list[PartitionWork]) -> None:
         if not work:
@@ -152,12 +188,20 @@ class LanePartitions:
                 )
             )
         if decision.problem:
-            fields = {
-                "flow": pair,
-                "link": self._spec.link,
-                "topic": state.topic,
-                "partition": str(state.partition),
-                "problem": decision.problem,
-                "detail": decision.detail,
-            }
-            self._post(LogLine("error", "partition stopped", fields))
+            fields = {"problem": decision.problem, "detail": decision.detail}
+            self._log("error", "partition stopped", state, fields)
+
+    def _log(
+        self,
+        level: Literal["info", "warning", "error"],
+        event: str,
+        state: PartitionState,
+        fields: Mapping[str, str],
+    ) -> None:
+        place = {
+            "flow": self._spec.pair,
+            "link": self._spec.link,
+            "topic": state.topic,
+            "partition": str(state.partition),
+        }
+        self._post(LogLine(level, event, {**place, **fields}))

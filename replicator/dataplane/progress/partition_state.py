@@ -6,6 +6,7 @@ and Checkpoint. A PartitionState joins the two while the lane runs.
 
 from collections.abc import Sequence
 
+from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.formats.checkpoint import Checkpoint
 from replicator.formats.lane_stats import PartitionStateName, PartitionStats
@@ -31,6 +32,7 @@ class PartitionState:
         "diverged",
         "dropped",
         "extra",
+        "health",
         "hop_prefix",
         "leader_epoch",
         "needs_check",
@@ -84,6 +86,7 @@ class PartitionState:
         self.needs_check = False
         self.diverged = False
         self.retry_offset = -1
+        self.health = PartitionHealth()
         self.extra: dict[str, object] = {}
 
     @property
@@ -130,6 +133,8 @@ class PartitionState:
         state: PartitionStateName = "replicating"
         if self.problem:
             state = "stopped"
+        elif self.health.failure is not None:
+            state = "failed"
         elif self.position < 0:
             state = "waiting"
         return PartitionStats(
@@ -144,6 +149,7 @@ class PartitionState:
             bytes=self.bytes - self.reported_bytes,
             problem=self.problem,
             detail=self.detail,
+            failure=None if self.problem else self.health.failure,
         )
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_health import Side
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.connection_problems import ConnectionProblems
 from replicator.dataplane.session.idle_poller import IdleWait
 from replicator.dataplane.session.lane_throttle import LaneThrottle
+from replicator.errors import ReplicatorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,8 @@ class LaneContext:
     """Used by the lane's thread only.
 
     ``give_up`` says whether the lane must not wait for the target any longer. ``examine`` decides anew
-    where partitions go on that need a check. ``idle_wait`` waits for the next record of an idle lane;
+    where partitions go on that need a check. ``on_failure`` is told that a partition could not be read or
+    written, and on which side. ``idle_wait`` waits for the next record of an idle lane;
     None waits in the client.
     """
 
@@ -28,4 +31,5 @@ class LaneContext:
     problems: ConnectionProblems
     give_up: Callable[[], bool]
     examine: Callable[[set[PartitionState]], None]
+    on_failure: Callable[[PartitionState, Side, ReplicatorError], None]
     idle_wait: IdleWait | None = None

@@ -198,7 +198,10 @@ class Session:
             self.unit.store_soon(state)
 
     def _check_partitions(self) -> None:
-        """Stops reading partitions that need a check, and has them examined."""
+        """Stops reading partitions that need a check, and has them examined; failed ones later."""
+        to_suspend = self.events.take_to_suspend()
+        if to_suspend:
+            self._unassign(to_suspend)
         to_check = self.events.take_to_check()
         if to_check:
             self._unassign(to_check)

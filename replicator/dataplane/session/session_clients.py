@@ -9,7 +9,7 @@ from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.start_position import StartDecision
 from replicator.dataplane.session.takeover import decide_starts, read_lane_records
 from replicator.dataplane.transport.spec import LaneSpec
-from replicator.errors import FencedError, UnreachableError
+from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
@@ -141,10 +141,12 @@ class LaneClients:
         spec: LaneSpec,
         states: set[PartitionState],
         stored: Mapping[tuple[str, int], Checkpoint],
+        *,
+        on_failure: Callable[[PartitionState, ReplicatorError], None],
     ) -> dict[PartitionState, StartDecision]:
-        """Asks the source about each partition; those it cannot answer for are left out."""
+        """Asks the source about each partition; those it cannot answer for are left out, and reported."""
         try:
-            return decide_starts(spec, states, stored, self._source_admin)
+            return decide_starts(spec, states, stored, self._source_admin, on_failure=on_failure)
         finally:
             # Seldom needed again: each client that stays open costs threads that wake up all the time.
             self._source_admin.close()

@@ -71,7 +71,11 @@ class SessionParts:
         table: PartitionTable = {}
         return cls(
             table,
-            SourceEvents(table, on_problem=context.problems.note),
+            SourceEvents(
+                table,
+                on_problem=context.problems.note,
+                on_failure=lambda state, error: context.on_failure(state, "source", error),
+            ),
             DeliveryErrors(transactional=_transactional(spec), attributed=record_by_record),
             record_by_record,
         )

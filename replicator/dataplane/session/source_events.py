@@ -1,24 +1,33 @@
 """What the source's client reports beside records: ends of partitions, errors, ids of topics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.seek import NEEDS_CHECK
+from replicator.errors import ReplicatorError
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException
+from replicator.kafka.errors import map_kafka_error
 
 
 class SourceEvents:
     """Of one session; used by the lane's thread only."""
 
     def __init__(
-        self, table: PartitionTable, *, on_problem: Callable[[str, KafkaError | None], None]
+        self,
+        table: PartitionTable,
+        *,
+        on_problem: Callable[[str, KafkaError | None], None],
+        on_failure: Callable[[PartitionState, ReplicatorError], None],
     ) -> None:
+        """``on_problem`` is told of the connection, ``on_failure`` of a partition that cannot be read."""
         self._table = table
         self._on_problem = on_problem
+        self._on_failure = on_failure
         self._topic_ids: dict[str, str] = {}
         self._to_check: set[PartitionState] = set()
+        self._to_suspend: set[PartitionState] = set()
 
     def require_check(self, state: PartitionState) -> None:
         """Nothing more is copied of the partition until its source log was looked at."""
@@ -30,6 +39,11 @@ class SourceEvents:
         found, self._to_check = self._to_check, set()
         return found
 
+    def take_to_suspend(self) -> set[PartitionState]:
+        """The partitions that could not be read since the last call; they are tried again later."""
+        found, self._to_suspend = self._to_suspend, set()
+        return found
+
     def on_event(self, message: SourceMessage) -> PartitionState | None:
         """Takes in what is not a record; returns a partition whose position moved, if one did.
 
@@ -39,10 +53,12 @@ class SourceEvents:
         error = message.error()
         if error is None:
             return None
-        state = self._table.get(message.topic(), {}).get(message.partition())
+        of_topic = self._table.get(message.topic() or "", {})
+        state = of_topic.get(message.partition())
         code = error.code()
         if code == codes.PARTITION_EOF:
             if state is not None and not state.problem and not state.needs_check:
+                state.health.at_end()
                 return _at_end(state, message.offset())
         elif state is not None and code in NEEDS_CHECK:
             # Only the text of the error says that the log was cut.
@@ -50,9 +66,22 @@ class SourceEvents:
             self.require_check(state)
         elif error.fatal():
             raise KafkaException(error)
+        elif of_topic:
+            self._suspend(of_topic.values() if state is None else (state,), error)
         else:
             self._on_problem("source", error)
         return None
+
+    def _suspend(self, states: Iterable[PartitionState], error: KafkaError) -> None:
+        """Keeps an error with the partitions it is about: all of a topic where it names none."""
+        for state in states:
+            if state.problem or state.needs_check:
+                continue
+            place = f"{state.topic}/{state.partition}"
+            mapped = map_kafka_error(error, subject=place, doing=f"read {place}")
+            self._on_failure(state, mapped)
+            state.needs_check = True
+            self._to_suspend.add(state)
 
     def on_topic_id(self, topic: str, topic_id: str) -> None:
         """The consumer has learned a topic's id: from now on it reads the topic of that id."""

@@ -4,7 +4,7 @@ Runs after the producer was initialised, so the last owner is fenced and its ope
 nothing can be added to the checkpoints that are read here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.start_position import SourceLog, StartDecision, decide_start
@@ -32,18 +32,24 @@ def decide_starts(
     states: Iterable[PartitionState],
     checkpoints: Mapping[tuple[str, int], Checkpoint],
     source: ClusterAdmin,
+    *,
+    on_failure: Callable[[PartitionState, ReplicatorError], None],
 ) -> dict[PartitionState, StartDecision]:
     """Asks the source once for all partitions and decides each one.
 
-    A partition about which the source cannot answer now is left out: it still needs its check, and is
-    asked about again.
+    A partition about which the source cannot answer now is left out, and ``on_failure`` is told why: it
+    still needs its check, and is asked about again.
     """
     states = list(states)
     keys = [state.key for state in states]
     if not keys:
         return {}
-    described = source.describe_topics({topic for topic, _ in keys})
-    ids = {name: topic.topic_id for name, topic in described.items()}
+    described = source.describe_each_topic({topic for topic, _ in keys})
+    ids = {
+        name: topic.topic_id
+        for name, topic in described.items()
+        if not isinstance(topic, ReplicatorError)
+    }
     known = [key for key in keys if key[0] in ids]
     earliest = source.offsets(known, at="earliest", isolation="read_uncommitted")
     latest = source.offsets(known, at="latest", isolation="read_committed")
@@ -55,10 +61,16 @@ def decide_starts(
     decisions: dict[PartitionState, StartDecision] = {}
     for state in states:
         low, high = earliest.get(state.key), latest.get(state.key)
-        if not isinstance(low, int) or not isinstance(high, int):
-            continue
         at_timestamp = timed.get(state.key)
-        if isinstance(at_timestamp, ReplicatorError):
+        answers = (described.get(state.topic), low, high, at_timestamp)
+        refused = next((each for each in answers if isinstance(each, ReplicatorError)), None)
+        if refused is not None:
+            on_failure(state, refused)
+        if (
+            not isinstance(low, int)
+            or not isinstance(high, int)
+            or isinstance(at_timestamp, ReplicatorError)
+        ):
             continue
         facts = SourceLog(
             topic_id=ids[state.topic],

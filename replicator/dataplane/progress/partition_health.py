@@ -1,0 +1,85 @@
+"""Why one partition does not move, since when, and when it is tried again.
+
+Invariant: a failure of a partition ends with that partition's own progress and with nothing else; that
+the cluster answers other questions, or that other partitions move, says nothing about it.
+"""
+
+from typing import Literal
+
+from replicator.errors import ReplicatorError
+from replicator.formats.partition_failure import PartitionFailure
+
+Side = Literal["source", "target"]
+
+RETRY_FIRST_SECONDS = 1.0
+RETRY_MOST_SECONDS = 15.0
+"""A partition that was mended moves again after this long at most."""
+
+
+class PartitionHealth:
+    """Of one partition in one lane; for the lane's thread. Everybody who meets an error reports it here.
+
+    Attributes:
+        failure: what is wrong now; None while the partition moves.
+        retry_at: monotonic seconds; before it the partition is not tried again.
+    """
+
+    __slots__ = ("_attempts", "_ended", "_position", "failure", "retry_at")
+
+    def __init__(self) -> None:
+        self.failure: PartitionFailure | None = None
+        self.retry_at = 0.0
+        self._attempts = 0
+        self._position = -1
+        self._ended = False
+
+    def failed(
+        self, side: Side, error: ReplicatorError, *, position: int, now: float, at_ms: int
+    ) -> bool:
+        """Takes in that the partition could not be read or written; whether that is news.
+
+        Args:
+            side: where it failed.
+            error: why; its code, message and remedy are what people read.
+            position: where the partition stands: the next offset to read of the ``source``, the
+                position that is committed on the ``target``.
+            now: monotonic seconds.
+            at_ms: milliseconds since the epoch.
+        """
+        before = self.failure
+        self._ended = False
+        self._attempts += 1
+        pause = min(RETRY_FIRST_SECONDS * 2 ** min(self._attempts - 1, 10), RETRY_MOST_SECONDS)
+        self.retry_at = now + pause
+        self._position = position
+        self.failure = PartitionFailure(
+            code=error.code,
+            side=side,
+            detail=error.message,
+            remedy=error.remedy or "It is tried again by itself.",
+            since_ms=at_ms if before is None else before.since_ms,
+        )
+        return before is None or (before.code, before.side) != (error.code, side)
+
+    def at_end(self) -> None:
+        """The source has just said that there is nothing more to read."""
+        self._ended = self.failure is not None and self.failure.side == "source"
+
+    def recovered(self, *, position: int, committed: int) -> PartitionFailure | None:
+        """Ends the failure if the partition made progress since, and returns what ended.
+
+        Args:
+            position: the next offset to read.
+            committed: the position of the newest checkpoint that is stored.
+        """
+        failure = self.failure
+        if failure is None:
+            return None
+        moved = position if failure.side == "source" else committed
+        if not self._ended and moved <= self._position:
+            return None
+        self.failure = None
+        self.retry_at = 0.0
+        self._attempts = 0
+        self._ended = False
+        return failure

@@ -1,0 +1,96 @@
+"""A partition's failure is kept with its partition until that partition itself makes progress."""
+
+from dataclasses import replace
+
+import pytest
+
+from replicator.control.store.worker_record import MOST_FAILURES, lane_problems
+from replicator.dataplane.progress.partition_health import RETRY_MOST_SECONDS, PartitionHealth
+from replicator.errors import NotAuthorizedError, TransientBrokerError
+from replicator.formats.lane_stats import LaneStats, PartitionStats
+from replicator.formats.partition_failure import PartitionFailure
+from replicator.observability.health import PairHealth, ReadinessFacts, readiness
+
+NOW = 1_700_000_000_000
+DENIED = NotAuthorizedError("the cluster refuses it to our user", remedy="Allow it by an ACL.")
+
+
+def denied(at_ms=NOW - 30_000):
+    return PartitionFailure("NOT_AUTHORIZED", "source", DENIED.message, DENIED.remedy, at_ms)
+
+
+def failed(side="source", *, times=1, position=10):
+    health = PartitionHealth()
+    for attempt in range(times):
+        health.failed(side, DENIED, position=position, now=100.0 * attempt, at_ms=attempt)
+    return health
+
+
+@pytest.mark.parametrize(
+    ("side", "position", "committed"), [("source", 11, 10), ("target", 99, 11)]
+)
+def test_only_progress_on_the_side_that_failed_ends_a_failure(side, position, committed):
+    health = failed(side)
+    assert health.recovered(position=10 if side == "source" else 99, committed=10) is None
+    ended = health.recovered(position=position, committed=committed)
+    assert ended is not None
+    assert ended.code == "NOT_AUTHORIZED"
+    assert health.failure is None
+
+
+def test_the_end_of_the_source_ends_what_failed_there_and_nothing_on_the_target():
+    reading, writing = failed("source"), failed("target")
+    reading.at_end()
+    writing.at_end()
+    assert reading.recovered(position=10, committed=10)
+    assert not writing.recovered(position=10, committed=10)
+
+
+def test_a_failure_that_repeats_keeps_its_beginning_and_is_tried_less_often():
+    health = failed(times=8)
+    assert health.failure.since_ms == 0
+    assert health.retry_at == 700.0 + RETRY_MOST_SECONDS
+    assert not health.failed("source", DENIED, position=10, now=0.0, at_ms=9)
+    busy = TransientBrokerError("no leader")
+    assert health.failed("source", busy, position=10, now=0.0, at_ms=9), "another cause is news"
+    assert health.failure.since_ms == 0
+
+
+def test_an_end_that_was_seen_before_the_failure_does_not_end_it():
+    health = failed()
+    health.at_end()
+    health.failed("source", DENIED, position=10, now=0.0, at_ms=1)
+    assert health.recovered(position=10, committed=10) is None
+
+
+def lane(partitions):
+    stats = PartitionStats(
+        topic="orders", partition=0, target_topic="orders", state="failed", position=5,
+        source_end=9, timestamp_ms=-1, records=0, bytes=0, failure=denied(),
+    )  # fmt: skip
+    return LaneStats(
+        pair="east->west", link="orders-dr", lane=0, state="running", reason="copying",
+        partitions=tuple(replace(stats, partition=number) for number in range(partitions)),
+    )  # fmt: skip
+
+
+def test_a_worker_tells_code_place_time_and_remedy_and_stays_small_where_everything_fails():
+    (problem,) = lane_problems(lane(1))
+    assert (problem.code, problem.subject) == ("NOT_AUTHORIZED", "orders/0")
+    assert "on the source, since 2023-11-14T22:12:50" in problem.detail
+    assert problem.remedy == DENIED.remedy
+
+    many = lane_problems(lane(500))
+    assert len(many) == MOST_FAILURES + 1
+    assert many[-1].subject == "flow"
+    assert "480 more partitions" in many[-1].detail
+
+
+def test_readiness_names_partitions_that_do_not_move_and_fails_where_none_does():
+    pair = PairHealth("east->west", joined=True, lanes_assigned=1, lanes_running=1, partitions=2)
+    some = readiness(ReadinessFacts([], [replace(pair, failing=["orders/0 does not move: X"])]))
+    assert some.ok
+    assert some.details == ("east->west: orders/0 does not move: X",)
+    none = readiness(ReadinessFacts([], [replace(pair, failing=["a", "b"])]))
+    assert not none.ok
+    assert none.reasons == ("east->west: none of 2 partitions moves",)
