@@ -8,6 +8,7 @@ from replicator.testing.checker.check import check
 from replicator.testing.cluster.local_cluster import LocalCluster, start_all
 from replicator.testing.cluster.security import SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy
+from replicator.testing.faults.protocol_proxy import ProtocolProxy
 from replicator.testing.kit.endpoints import Endpoint, RemoteCluster
 from replicator.testing.kit.manual_clock import ManualClock
 from replicator.testing.kit.waiting import NotInTimeError, wait_until
@@ -27,6 +28,7 @@ __all__ = [
     "LocalCluster",
     "ManualClock",
     "NotInTimeError",
+    "ProtocolProxy",
     "RecordStyle",
     "Recorder",
     "RemoteCluster",

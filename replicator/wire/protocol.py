@@ -4,6 +4,7 @@ Its generated classes encode and decode every version of every request. Importin
 half a second, so callers import the rooms that need it only when they need them.
 """
 
+import functools
 import logging
 import threading
 import warnings
@@ -11,6 +12,11 @@ import warnings
 with warnings.catch_warnings():
     # It loads its schemas by a function of the standard library that was deprecated in 3.11 only.
     warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka.protocol.admin
+    import kafka.protocol.consumer
+    import kafka.protocol.metadata
+    import kafka.protocol.producer
+    import kafka.protocol.sasl
     from kafka.errors import KafkaError as ProtocolError
     from kafka.errors import for_code
     from kafka.net.sasl import get_sasl_mechanism
@@ -52,6 +58,20 @@ class KafkaProtocol(_KafkaProtocol):  # type: ignore[misc]  # the library has no
         return sent
 
 
+@functools.cache
+def message_classes() -> dict[int, tuple[type[ApiMessage], type[ApiMessage]]]:
+    """By api key the classes of request and response, of all messages that the library knows."""
+    found: dict[int, dict[str, type[ApiMessage]]] = {}
+    rooms = kafka.protocol
+    for room in (rooms.admin, rooms.consumer, rooms.metadata, rooms.producer, rooms.sasl):
+        for message in vars(room).values():
+            if isinstance(message, type(ApiMessage)) and message is not ApiMessage:
+                found.setdefault(message.API_KEY, {})[message.type] = message
+    return {
+        key: (each["request"], each["response"]) for key, each in found.items() if len(each) == 2
+    }
+
+
 __all__ = [
     "AbstractTokenProvider",
     "ApiMessage",
@@ -72,4 +92,5 @@ __all__ = [
     "SaslHandshakeRequest",
     "for_code",
     "get_sasl_mechanism",
+    "message_classes",
 ]

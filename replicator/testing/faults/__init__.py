@@ -1,5 +1,5 @@
-"""Breaks the network between clients and brokers: cuts, black holes, latency, bandwidth.
+"""Breaks the network between clients and brokers, with and without knowing the protocol.
 
-A proxy changes what happens to bytes and never looks into them.
-Start with `fault_proxy.py`; one connection is in `proxy_connection.py`.
+`fault_proxy.py` changes what happens to bytes: cuts, black holes, latency, bandwidth. `protocol_proxy.py`
+breaks the requests that a list of rules names; start with `protocol_rules.py`.
 """

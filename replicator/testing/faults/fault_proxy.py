@@ -9,45 +9,16 @@ import asyncio
 import contextlib
 import random
 import socket
-import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal
 
+from replicator.testing.faults.network import listen, shared_network, stop_listening
 from replicator.testing.faults.proxy_connection import Faults, ProxyConnection
 
 Direction = Literal["both", "to-broker", "to-client"]
 
 _CALL_TIMEOUT_SECONDS = 10.0
-
-
-class _Network:
-    """The event loop all proxies of this process live on."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self.loop.run_forever, name="fault-proxy", daemon=True).start()
-
-    def call(self, action: Callable[[], object]) -> None:
-        """Runs ``action`` on the loop and waits for it."""
-
-        async def run() -> None:
-            outcome = action()
-            if asyncio.iscoroutine(outcome):
-                await outcome
-
-        asyncio.run_coroutine_threadsafe(run(), self.loop).result(_CALL_TIMEOUT_SECONDS)
-
-
-_lock = threading.Lock()
-_network: list[_Network] = []
-
-
-def _shared_network() -> _Network:
-    with _lock:
-        if not _network:
-            _network.append(_Network())
-        return _network[0]
 
 
 class FaultProxy:
@@ -60,7 +31,7 @@ class FaultProxy:
         self._faults = {"to-broker": Faults(), "to-client": Faults()}
         self._connections: set[ProxyConnection] = set()
         self._listener: socket.socket | None = None
-        self._network = _shared_network()
+        self._network = shared_network()
 
     def start(self) -> None:
         """Begins to listen.
@@ -116,18 +87,12 @@ class FaultProxy:
         self._network.call(apply)
 
     async def _listen(self) -> None:
-        # Not asyncio's server: it can drop a connection that it accepts in the moment it closes,
-        # and leave the socket to the collector.
         if self._listener is None:
-            listener = socket.create_server(("127.0.0.1", self.port), backlog=256)
-            listener.setblocking(False)
-            self._listener = listener
-            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+            self._listener = listen(self.port, self._accept)
 
     async def _shut(self) -> None:
         if self._listener is not None:
-            asyncio.get_running_loop().remove_reader(self._listener)
-            self._listener.close()
+            stop_listening(self._listener)
             self._listener = None
         await self._reset(list(self._connections))
 
@@ -142,11 +107,7 @@ class FaultProxy:
         if tasks:
             await asyncio.wait(tasks, timeout=_CALL_TIMEOUT_SECONDS / 2)
 
-    def _accept(self, listener: socket.socket) -> None:
-        try:
-            accepted, _ = listener.accept()
-        except OSError:
-            return  # the client has gone again
+    def _accept(self, accepted: socket.socket) -> None:
         connection = ProxyConnection(accepted)
         self._connections.add(connection)
         connection.start(

@@ -4,15 +4,14 @@ import asyncio
 import contextlib
 import random
 import socket
-import struct
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
 from replicator.errors import ReplicatorError
+from replicator.testing.faults.network import abort, opened, send_reset_on_close
 
 _CHUNK_BYTES = 65_536
 _QUEUE_BYTES = 8 * 1024 * 1024  # what may be under way in one direction of one connection
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, zero seconds: close sends RST
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,6 @@ class ProxyConnection:
     """One client connection and its counterpart to the broker."""
 
     def __init__(self, accepted: socket.socket) -> None:
-        accepted.setblocking(False)
         self._accepted = accepted
         self._task: asyncio.Task[None] | None = None
         self._writers: list[asyncio.StreamWriter] = []
@@ -55,7 +53,9 @@ class ProxyConnection:
             await asyncio.Event().wait()
         theirs, ours = await asyncio.open_connection(sock=self._accepted, limit=_CHUNK_BYTES)
         self._writers.append(ours)
-        reader, writer = await self._connect(target_port)
+        reader, writer = await opened(
+            asyncio.open_connection("127.0.0.1", target_port, limit=_CHUNK_BYTES)
+        )
         self._writers.append(writer)
         async with asyncio.TaskGroup() as pumps:
             up = _Pump(self, theirs, writer, lambda: faults_of("to-broker"), draw)
@@ -63,18 +63,6 @@ class ProxyConnection:
             for pump in (up, down):
                 pumps.create_task(pump.receive())
                 pumps.create_task(pump.deliver())
-
-    @staticmethod
-    async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connects to the broker; a reset meanwhile must not leak the socket."""
-        connecting = asyncio.ensure_future(
-            asyncio.open_connection("127.0.0.1", port, limit=_CHUNK_BYTES)
-        )
-        try:
-            return await asyncio.shield(connecting)
-        except asyncio.CancelledError:
-            connecting.add_done_callback(_close_late)
-            raise
 
     def reset(self) -> "asyncio.Task[None]":
         """Ends both sides with RST; the returned task is done when that has happened."""
@@ -87,22 +75,10 @@ class ProxyConnection:
     def abort(self) -> None:
         """Closes both sockets at once, without a goodbye."""
         for writer in self._writers:
-            sock = writer.get_extra_info("socket")
-            if sock is not None and sock.fileno() >= 0:
-                with contextlib.suppress(OSError):
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            writer.transport.abort()
-        if not self._writers and self._accepted.fileno() >= 0:
-            with contextlib.suppress(OSError):
-                self._accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            abort(writer)
+        if not self._writers:
+            send_reset_on_close(self._accepted)
             self._accepted.close()
-
-
-def _close_late(
-    connected: "asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]",
-) -> None:
-    if not connected.cancelled() and connected.exception() is None:
-        connected.result()[1].transport.abort()
 
 
 class _Pump:
