@@ -30,10 +30,20 @@ with warnings.catch_warnings():
     )
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
-    from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+    from kafka.protocol.metadata import (
+        ApiVersionsRequest,
+        FindCoordinatorRequest,
+        MetadataRequest,
+    )
     from kafka.protocol.parser import KafkaProtocol as _KafkaProtocol
-    from kafka.protocol.producer import ProduceRequest
+    from kafka.protocol.producer import (
+        AddPartitionsToTxnRequest,
+        EndTxnRequest,
+        InitProducerIdRequest,
+        ProduceRequest,
+    )
     from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+    from kafka.record import MemoryRecords
 
 _LOGGER = logging.getLogger("kafka")
 _LOGGER.addHandler(logging.NullHandler())
@@ -74,17 +84,22 @@ def message_classes() -> dict[int, tuple[type[ApiMessage], type[ApiMessage]]]:
 
 __all__ = [
     "AbstractTokenProvider",
+    "AddPartitionsToTxnRequest",
     "ApiMessage",
     "ApiVersionsRequest",
     "DescribeAclsRequest",
     "DescribeConfigsRequest",
     "DescribeConfigsResponse",
     "DescribeLogDirsRequest",
+    "EndTxnRequest",
     "FetchRequest",
+    "FindCoordinatorRequest",
+    "InitProducerIdRequest",
     "KafkaProtocol",
     "ListGroupsRequest",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
+    "MemoryRecords",
     "MetadataRequest",
     "ProduceRequest",
     "ProtocolError",
