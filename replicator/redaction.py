@@ -87,6 +87,11 @@ class Redactor:
             forms = frozenset().union(*self._values.values())
             self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
+    def forget(self, value: str) -> None:
+        """From now on this value may be shown: a token that has expired, in favour of newer ones."""
+        with self._lock:
+            self._values.pop(value, None)
+
     def known(self, text: str) -> str:
         """The text without registered values."""
         # Few texts hold any: to look for each one is faster than one expression of them all.
@@ -177,6 +182,9 @@ _REDACTOR = Redactor()
 
 register_secret = _REDACTOR.register
 """Registers a secret's exact value with the process's redactor; call it where one is read."""
+
+forget_secret = _REDACTOR.forget
+"""Takes a value that is of no use any more out of the process's redactor, which is bounded."""
 
 redact_known = _REDACTOR.known
 """Text without the values that this process registered, otherwise as it is."""

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from replicator.kafka.errors import setting_refused
 from replicator.kafka.renewal import make_renewing
-from replicator.kafka.settings import CLUSTER, Config
+from replicator.kafka.settings import LOGIN, Config
 
 __all__ = [
     "TIMESTAMP_CREATE_TIME",
@@ -71,6 +71,6 @@ def open_admin(config: Config, *, subject: str = "") -> AdminClient:
         InputError: the library does not accept a setting.
     """
     try:
-        return AdminClient({name: value for name, value in config.items() if name != CLUSTER})
+        return AdminClient({name: value for name, value in config.items() if name != LOGIN})
     except (KafkaException, ValueError, TypeError) as error:
         raise setting_refused(error, subject=subject) from error

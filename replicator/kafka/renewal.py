@@ -1,8 +1,9 @@
 """Consumers and producers that take a changed password in place, without being made anew.
 
-A client learns of the change by a refused login. It then reads the secrets again, and where they are
-others, its next attempt uses them; connections that are open stay. Giving it the same ones again
-would only make it try at once, in a circle. Certificates need a new client.
+After each poll a client looks whether its cluster's login has changed, and after a refused login the
+files are read at once. Where the password is another, the next connection uses it; connections that are
+open stay. Giving it the same one again would only make it try at once, in a circle. Certificates need
+a new client, and tokens come by themselves.
 
 The library must not be called from inside its own callback (that ends the process), nor from another
 thread while it is polled (that blocks): so it is done by the polling thread, after the poll.
@@ -13,28 +14,30 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
-from replicator.errors import SecretUnavailableError
 from replicator.kafka import codes
-from replicator.kafka.settings import CLUSTER, Config
-from replicator.topology.plan import ClusterPlan
-from replicator.topology.secrets import resolve_security
+from replicator.kafka.settings import LOGIN, Config
+from replicator.logins.cluster_login import ClusterLogin
 
 
 class _Credentials:
-    """What a client logs in with, and whether that was refused since anybody looked."""
+    """What a client logs in with, and whether that is another now or was refused."""
 
-    def __init__(self, cluster: ClusterPlan) -> None:
-        self._cluster = cluster
-        self._given = _read(cluster)
+    def __init__(self, login: ClusterLogin) -> None:
+        self._login = login
+        self._version = login.version
+        self._given = _read(login)
         self.refused = False
+
+    @property
+    def due(self) -> bool:
+        """Whether there is reason to look."""
+        return self.refused or self._version != self._login.version
 
     def renew(self, give: Callable[[str, str], Any]) -> None:
         """Gives the client what the secrets are now, if they are others."""
         self.refused = False
-        try:
-            now = _read(self._cluster)
-        except SecretUnavailableError:
-            return  # it keeps what it has
+        now = _read(self._login)
+        self._version = self._login.version
         if now != self._given:
             give(*now)
             self._given = now
@@ -48,14 +51,14 @@ class _RenewingConsumer(Consumer):
     def poll(self, *arguments: Any, **named: Any) -> Message | None:  # noqa: ANN401  as it is
         """As the library's."""
         message = super().poll(*arguments, **named)
-        if self.credentials.refused:
+        if self.credentials.due:
             self.credentials.renew(self.set_sasl_credentials)
         return message
 
     def consume(self, *arguments: Any, **named: Any) -> list[Message]:  # noqa: ANN401  as it is
         """As the library's."""
         messages = super().consume(*arguments, **named)
-        if self.credentials.refused:
+        if self.credentials.due:
             self.credentials.renew(self.set_sasl_credentials)
         return messages
 
@@ -68,14 +71,14 @@ class _RenewingProducer(Producer):
     def poll(self, *arguments: Any, **named: Any) -> int:  # noqa: ANN401  as it is
         """As the library's."""
         count = super().poll(*arguments, **named)
-        if self.credentials.refused:
+        if self.credentials.due:
             self.credentials.renew(self.set_sasl_credentials)
         return count
 
     def flush(self, *arguments: Any, **named: Any) -> int:  # noqa: ANN401  as it is
         """As the library's."""
         count = super().flush(*arguments, **named)
-        if self.credentials.refused:
+        if self.credentials.due:
             self.credentials.renew(self.set_sasl_credentials)
         return count
 
@@ -84,7 +87,7 @@ class _RenewingProducer(Producer):
         try:
             super().commit_transaction(*arguments, **named)
         except KafkaException:
-            if self.credentials.refused:
+            if self.credentials.due:
                 self.credentials.renew(self.set_sasl_credentials)
             raise
 
@@ -97,11 +100,11 @@ Client = TypeVar("Client", Consumer, Producer)
 def make_renewing(kind: type[Client], config: Config) -> Client:
     """Makes a client of the kind; with a password it takes changes of it in place."""
     settings = dict(config)
-    cluster = settings.pop(CLUSTER, None)
-    if cluster is None or cluster.security.mechanism in {None, "OAUTHBEARER"}:
+    login: ClusterLogin | None = settings.pop(LOGIN, None)
+    if login is None or login.tokens is not None or login.cluster.security.mechanism is None:
         return kind(settings)
     told = settings.get("error_cb")
-    credentials = _Credentials(cluster)
+    credentials = _Credentials(login)
 
     def on_error(error: KafkaError) -> None:
         if error.code() == codes.AUTHENTICATION:
@@ -115,6 +118,6 @@ def make_renewing(kind: type[Client], config: Config) -> Client:
     return client
 
 
-def _read(cluster: ClusterPlan) -> tuple[str, str]:
-    security = resolve_security(cluster)
+def _read(login: ClusterLogin) -> tuple[str, str]:
+    security = login.security()
     return security.username or "", security.password or ""

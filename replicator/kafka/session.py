@@ -20,6 +20,7 @@ from replicator.errors import AuthenticationFailedError, NotFoundError, Replicat
 from replicator.kafka.client import open_admin
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 from replicator.kafka.settings import admin_config
+from replicator.logins.cluster_login import login_of
 from replicator.topology.plan import ClusterPlan
 
 Item = TypeVar("Item")
@@ -53,20 +54,24 @@ class AdminSession:
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
         self._used_at = 0.0
+        self._login = login_of(cluster)
+        self._version = 0
 
     @property
     def client(self) -> AdminClient:
-        """The admin client, made at the first use.
+        """The admin client, made at the first use, and anew where there is another login.
 
         Raises:
             SecretUnavailableError: a referenced secret is missing.
+            AuthenticationFailedError: there is no token to log in with.
         """
         with self._lock:
             self._used_at = time.monotonic()
-            if self._client is None:
+            if self._client is None or self._version != self._login.version:
                 config = admin_config(
                     self.cluster, client_id=self.client_id, on_error=self._trouble
                 )
+                self._version = self._login.version
                 self._client = open_admin(config, subject=self.subject)
             return self._client
 

@@ -1,6 +1,6 @@
 """From a cluster of the plan to the settings of a librdkafka client.
 
-Secrets are resolved at the call, so a new client always has the current ones. The user's own
+Secrets are read at the call, so a new client always has the current ones. The user's own
 settings come last, but never replace one that ordering, delivery or failure detection rests on.
 """
 
@@ -10,16 +10,19 @@ from typing import Any, Literal
 
 from confluent_kafka import KafkaError
 
+from replicator.kafka.tokens import token_callback
+from replicator.logins.chain_file import chain_file
+from replicator.logins.cluster_login import login_of
 from replicator.topology.owned_settings import owner_reason
 from replicator.topology.plan import ClusterPlan
-from replicator.topology.secrets import ResolvedSecurity, resolve_security
+from replicator.topology.secrets import ResolvedSecurity
 
 Config = dict[str, Any]
 Isolation = Literal["read_committed", "read_uncommitted"]
 Role = Literal["consumer", "producer", "admin"]
 
-CLUSTER = "replicator.cluster"
-"""Stands among the settings until the client is made: where its secrets are read again."""
+LOGIN = "replicator.login"
+"""Stands among the settings until the client is made: what it logs in with, and whether that changed."""
 
 LOGGER = logging.getLogger("replicator.kafka")
 LOGGER.addHandler(logging.NullHandler())  # without one, the library's chatter would reach stderr
@@ -42,6 +45,7 @@ def client_config(
 
     Raises:
         SecretUnavailableError: a referenced secret is missing.
+        AuthenticationFailedError: there is no token to log in with.
     """
     config: Config = {
         "bootstrap.servers": ",".join(cluster.bootstrap_servers),
@@ -62,8 +66,12 @@ def client_config(
     }
     if on_error is not None:
         config["error_cb"] = on_error
-    config.update(_security(cluster, resolve_security(cluster)))
-    config[CLUSTER] = cluster
+    login = login_of(cluster)
+    config.update(_security(cluster, login.security()))
+    if login.tokens is not None:
+        oauth = cluster.security.oauth
+        config["oauth_cb"] = token_callback(login.tokens, oauth.extensions if oauth else ())
+    config[LOGIN] = login
     return config
 
 
@@ -204,24 +212,17 @@ def _security(cluster: ClusterPlan, security: ResolvedSecurity) -> Config:
     config: Config = {"security.protocol": security.protocol}
     if security.mechanism is not None:
         config["sasl.mechanism"] = security.mechanism
-        oauth = security.mechanism == "OAUTHBEARER"
-        names = (
-            ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
-            if oauth
-            else ("sasl.username", "sasl.password")
-        )
-        if oauth and security.username is not None:
-            config["sasl.oauthbearer.method"] = "oidc"
-        for name, value in zip(names, (security.username, security.password), strict=True):
-            if value is not None:
-                config[name] = value
+        if security.username is not None:
+            config["sasl.username"] = security.username
+        if security.password is not None:
+            config["sasl.password"] = security.password
     if security.ca is not None:
         config["ssl.ca.pem"] = security.ca
     if security.certificate is not None:
-        reference = cluster.security.certificate
-        if reference is not None and reference.file is not None:
-            # As a file the whole chain is sent; from text librdkafka takes the first one only.
-            config["ssl.certificate.location"] = reference.file
+        # From text librdkafka takes the first certificate only; from a file the whole chain is sent.
+        chain = security.certificate.count("-----BEGIN CERTIFICATE") > 1
+        if chain:
+            config["ssl.certificate.location"] = str(chain_file(cluster.security, security))
         else:
             config["ssl.certificate.pem"] = security.certificate
     if security.key is not None:

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
+from replicator.mm2.import_tokens import TOKEN_MECHANISMS, TokenImport
 from replicator.mm2.properties import Entry
 from replicator.mm2.scopes import Settings
 from replicator.mm2.security_values import PLACEHOLDER, jaas_value, secret_variable
 from replicator.mm2.verdicts import VerdictSheet
-from replicator.topology.availability import MECHANISMS_NOT_YET
 from replicator.topology.plan import Mechanism, Protocol
 
 CLIENTS = ("admin.", "consumer.", "producer.")
@@ -109,7 +109,7 @@ class ClusterImport:
     def _sasl(self) -> dict[str, Any]:
         entry, jaas = self._find("sasl.mechanism"), self._find("sasl.jaas.config")
         mechanism = entry.value.strip().upper() if entry is not None else "GSSAPI"
-        if mechanism not in get_args(Mechanism) or mechanism in MECHANISMS_NOT_YET:
+        if mechanism not in get_args(Mechanism):
             why = f"{mechanism} is not supported; SCRAM-SHA-512 stands in its place, set what fits"
             for one in (entry, jaas):
                 if one is not None:
@@ -117,6 +117,8 @@ class ClusterImport:
             mechanism, jaas = "SCRAM-SHA-512", None
         elif entry is not None:
             self._sheet.mapped(entry, f"{self._path}.security.mechanism")
+        if mechanism in TOKEN_MECHANISMS:
+            return TokenImport(self._find, self._alias, self._sheet).fields(mechanism)
         user = None if jaas is None else jaas_value(jaas.value, "username")
         password = secret_variable(self._alias, "PASSWORD")
         variable = secret_variable(self._alias, "USERNAME")

@@ -31,7 +31,7 @@ _OWN_TUNING = "lanes size their own batches, buffers and time-outs"
 _SAFETY = "ordering and delivery rest on it, so the replicator sets it itself"
 _EXACT_TRANSLATION = "positions are translated exactly, without offset-syncs"
 _PLUGIN = "Java classes cannot be loaded"
-_OAUTH = "OAUTHBEARER is not available yet"
+_OAUTH = "see security.oauth for what a token can come from"
 _KERBEROS = "Kerberos is not supported: the client library is built without it"
 
 NAMES: dict[str, Unmapped] = {

@@ -6,7 +6,7 @@ Needs the ``testing`` extra. Nothing of the product imports this room except ``d
 from replicator.testing.checker.anomalies import Anomaly, Finding, Report
 from replicator.testing.checker.check import check
 from replicator.testing.cluster.local_cluster import LocalCluster, start_all
-from replicator.testing.cluster.security import SecuritySetup
+from replicator.testing.cluster.security import IdentityProvider, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy
 from replicator.testing.faults.protocol_proxy import ProtocolProxy
 from replicator.testing.kit.endpoints import Endpoint, RemoteCluster
@@ -25,6 +25,7 @@ __all__ = [
     "FaultProxy",
     "Finding",
     "GroupReader",
+    "IdentityProvider",
     "LocalCluster",
     "ManualClock",
     "NotInTimeError",

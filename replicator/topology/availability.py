@@ -22,8 +22,6 @@ class NotYet:
 
 NOT_YET: tuple[NotYet, ...] = (NotYet(("engine",), ("auto", "records")),)
 
-MECHANISMS_NOT_YET = frozenset({"OAUTHBEARER"})
-
 
 def unavailable(policy: BaseModel, path: Path) -> Iterator[Finding]:
     """What a policy as given at one place asks for that is not there yet."""

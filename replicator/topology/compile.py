@@ -3,11 +3,12 @@
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.identifiers import ClusterAlias
-from replicator.topology.cluster_rules import cluster_findings, unused_clusters
-from replicator.topology.cluster_spec import ClusterSpec, LiteralName
+from replicator.topology.cluster_rules import cluster_findings, region_of, unused_clusters
+from replicator.topology.cluster_spec import ClusterSpec, LiteralName, OAuthSpec
 from replicator.topology.draft import Draft
 from replicator.topology.expand import (
     expand_link,
@@ -18,7 +19,14 @@ from replicator.topology.expand import (
 from replicator.topology.fields import Secret
 from replicator.topology.flow_rules import flow_findings
 from replicator.topology.link_rules import link_findings
-from replicator.topology.plan import ClusterPlan, LinkPlan, Plan, SecretRef, SecurityPlan
+from replicator.topology.plan import (
+    ClusterPlan,
+    LinkPlan,
+    OAuthPlan,
+    Plan,
+    SecretRef,
+    SecurityPlan,
+)
 from replicator.topology.problems import Finding
 
 
@@ -90,7 +98,30 @@ def _security(spec: ClusterSpec) -> SecurityPlan:
         certificate=_reference(given.certificate),
         key=_reference(given.key),
         key_password=_reference(given.key_password),
+        oauth=_oauth(given.oauth),
+        aws_region=_aws_region(given.aws_region, spec.bootstrap_servers)
+        if given.mechanism == "AWS_MSK_IAM"
+        else "",
     )
+
+
+def _oauth(given: OAuthSpec | None) -> OAuthPlan | None:
+    if given is None:
+        return None
+    return OAuthPlan(
+        token_url=given.token_url or "",
+        client_id=_reference(given.client_id),
+        client_secret=_reference(given.client_secret),
+        scope=given.scope or "",
+        ca=_reference(given.ca),
+        token_file=given.token_file or "",
+        token_command=tuple(given.token_command or ()),
+        extensions=tuple(sorted(given.extensions.items())),
+    )
+
+
+def _aws_region(given: str | None, servers: Sequence[str]) -> str:
+    return given or next(filter(None, map(region_of, servers)), "")
 
 
 def _reference(secret: Secret | None) -> SecretRef | None:

@@ -19,7 +19,7 @@ from replicator.policy.values import LinkPolicy
 
 Shape = Literal["active-passive", "active-active", "hub-and-spoke"]
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,20 @@ class SecretRef:
 
 
 @dataclass(frozen=True, slots=True)
+class OAuthPlan:
+    """Where tokens come from: exactly one of ``token_url``, ``token_file`` and ``token_command``."""
+
+    token_url: str = ""
+    client_id: SecretRef | None = None
+    client_secret: SecretRef | None = None
+    scope: str = ""
+    ca: SecretRef | None = None
+    token_file: str = ""
+    token_command: tuple[str, ...] = ()
+    extensions: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SecurityPlan:
     """How clients of one cluster connect. Holds references only, never a secret."""
 
@@ -46,6 +60,14 @@ class SecurityPlan:
     certificate: SecretRef | None = None
     key: SecretRef | None = None
     key_password: SecretRef | None = None
+    oauth: OAuthPlan | None = None
+    aws_region: str = ""
+    """Of AWS_MSK_IAM; the region that the first bootstrap server's name tells, where not given."""
+
+    @property
+    def uses_tokens(self) -> bool:
+        """Whether clients log in with a token; Kafka's mechanism is OAUTHBEARER then."""
+        return self.mechanism in {"OAUTHBEARER", "AWS_MSK_IAM"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ secrets in place.
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from replicator.identifiers import ClusterAlias
 from replicator.redaction import is_secret_setting, register_secret
 from replicator.topology.plan import ClusterPlan, Mechanism, Plan, Protocol, SecretRef, SecurityPlan
 
-_PUBLIC = frozenset({"username", "ca", "certificate"})
+_PUBLIC = frozenset({"username", "ca", "certificate", "oauth.clientId", "oauth.ca"})
 """What every broker and operator may see; to redact a user's name would garble ACLs and hints."""
 
 
@@ -23,7 +24,8 @@ _PUBLIC = frozenset({"username", "ca", "certificate"})
 class ResolvedSecurity:
     """Everything a client needs to connect, in plain text; secrets stay out of ``repr``.
 
-    ``ca``, ``certificate`` and ``key`` are PEM text.
+    ``mechanism`` is SASL's: a login by AWS IAM is OAUTHBEARER to the broker. ``ca``, ``certificate`` and
+    ``key`` are PEM text.
     """
 
     protocol: Protocol
@@ -49,7 +51,7 @@ def resolve_security(cluster: ClusterPlan) -> ResolvedSecurity:
 
     return ResolvedSecurity(
         protocol=plan.protocol,
-        mechanism=plan.mechanism,
+        mechanism="OAUTHBEARER" if plan.uses_tokens else plan.mechanism,
         username=read("username", plan.username),
         password=read("password", plan.password),
         ca=read("ca", plan.ca),
@@ -78,17 +80,31 @@ def register_secrets(plan: Plan) -> None:
     read is an error only where it is needed.
     """
     for cluster in plan.clusters:
-        for each in fields(SecurityPlan):
-            reference = getattr(cluster.security, each.name)
+        for name, reference in references(cluster.security):
             # A pipe gives its content to one reader only: to the client that needs it.
-            if isinstance(reference, SecretRef) and (
-                reference.file is None or Path(reference.file).is_file()
-            ):
+            if reference.file is None or Path(reference.file).is_file():
                 with contextlib.suppress(SecretUnavailableError):
-                    read_secret(reference, cluster.alias, each.name)
+                    read_secret(reference, cluster.alias, name)
         for name, value in cluster.kafka:
             if is_secret_setting(name):
                 register_secret(value)
+
+
+def references(security: SecurityPlan) -> Iterator[tuple[str, SecretRef]]:
+    """Every reference of a cluster's security, with the name of its field."""
+    for prefix, part in (("", security), ("oauth.", security.oauth)):
+        if part is None:
+            continue
+        for each in fields(part):
+            value = getattr(part, each.name)
+            if isinstance(value, SecretRef):
+                yield f"{prefix}{_in_file(each.name)}", value
+
+
+def _in_file(name: str) -> str:
+    """A field's name as the topology file has it."""
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 def _read(reference: SecretRef, alias: ClusterAlias, name: str) -> str:

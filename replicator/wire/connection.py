@@ -9,8 +9,10 @@ import time
 from typing import Any, Self
 
 from replicator.errors import AuthenticationFailedError, ReplicatorError, UnreachableError
+from replicator.logins.cluster_login import ClusterLogin, login_of
+from replicator.logins.tls import tls_context
 from replicator.topology.plan import ClusterPlan
-from replicator.topology.secrets import ResolvedSecurity, resolve_security
+from replicator.topology.secrets import ResolvedSecurity
 from replicator.wire.errors import code_error, socket_error
 from replicator.wire.login import login_steps
 from replicator.wire.protocol import (
@@ -21,7 +23,6 @@ from replicator.wire.protocol import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from replicator.wire.tls import tls_context
 
 _RECEIVE_BYTES = 256 * 1024
 
@@ -42,13 +43,14 @@ class BrokerConnection:
         *,
         client_id: str,
         deadline: float,
-        security: ResolvedSecurity | None = None,
     ) -> None:
         self._subject = f"cluster:{cluster.alias}"
         self._where = f"{address[0]}:{address[1]}"
         self._client_id = client_id
         self._protocol = KafkaProtocol(client_id=client_id)
-        security = security or resolve_security(cluster)
+        # Held for as long as the connection: tokens are renewed for those who hold their login.
+        self._login = login = login_of(cluster)
+        security = login.security()
         context = tls_context(cluster, security)
         self._socket = self._connect(address, context, deadline)
         try:
@@ -58,7 +60,7 @@ class BrokerConnection:
                 each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
             }
             if security.mechanism is not None:
-                self._log_in(cluster, security, security.mechanism, deadline)
+                self._log_in(login, security, security.mechanism, deadline)
         except BaseException:
             self._socket.close()
             raise
@@ -185,13 +187,13 @@ class BrokerConnection:
             ) from error
 
     def _log_in(
-        self, cluster: ClusterPlan, security: ResolvedSecurity, mechanism: str, deadline: float
+        self, login: ClusterLogin, security: ResolvedSecurity, mechanism: str, deadline: float
     ) -> None:
         doing = f"log in with {mechanism}"
         answer = self._exchange(SaslHandshakeRequest(mechanism=mechanism, version=1), deadline)
         offered = ", ".join(answer.mechanisms)
         self._check(answer.error_code, doing, f"the listener offers {offered}")
-        steps = login_steps(cluster, security, deadline=deadline)
+        steps = login_steps(login, security)
         try:
             while not steps.is_done():
                 request = SaslAuthenticateRequest(auth_bytes=steps.auth_bytes(), version=0)

@@ -1,35 +1,15 @@
-"""The steps of a SASL login, for our own connections.
+"""The steps of a SASL login, for our own connections."""
 
-OAUTHBEARER asks a token endpoint with the client-credentials grant (RFC 6749, section 4.4); user
-name and password of the security block are client id and secret, and the endpoint is the cluster's
-setting ``sasl.oauthbearer.token.endpoint.url``, as for the client library.
-"""
-
-import base64
-import json
-import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from typing import Any
 
-from replicator.errors import AuthenticationFailedError, InputError
-from replicator.redaction import register_secret
-from replicator.topology.plan import ClusterPlan
+from replicator.logins.cluster_login import ClusterLogin
+from replicator.logins.token_source import TokenSource
 from replicator.topology.secrets import ResolvedSecurity
 from replicator.wire.protocol import AbstractTokenProvider, get_sasl_mechanism
 
-_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
-_SCOPE = "sasl.oauthbearer.scope"
-_EXTENSIONS = "sasl.oauthbearer.extensions"
 
-
-def login_steps(cluster: ClusterPlan, security: ResolvedSecurity, *, deadline: float) -> Any:  # noqa: ANN401
-    """The library's object for the mechanism: ``auth_bytes``, ``receive``, ``is_done``.
-
-    Raises:
-        InputError: OAUTHBEARER without a token endpoint.
-    """
+def login_steps(login: ClusterLogin, security: ResolvedSecurity) -> Any:  # noqa: ANN401
+    """The library's object for the mechanism: ``auth_bytes``, ``receive``, ``is_done``."""
     mechanism = security.mechanism or "PLAIN"
     username = security.username or ""
     if mechanism.startswith("SCRAM"):
@@ -40,53 +20,25 @@ def login_steps(cluster: ClusterPlan, security: ResolvedSecurity, *, deadline: f
         "sasl_plain_username": username,
         "sasl_plain_password": security.password or "",
     }
-    if mechanism == "OAUTHBEARER":
-        config["sasl_oauth_token_provider"] = _Tokens(cluster, security, deadline)
+    if login.tokens is not None:
+        oauth = login.cluster.security.oauth
+        extensions = dict(oauth.extensions) if oauth else {}
+        config["sasl_oauth_token_provider"] = _Tokens(login.tokens, extensions)
     return get_sasl_mechanism(mechanism)(**config)
 
 
 class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # kafka-python carries no types
-    """One token for one login."""
+    """The token that is held at the moment of the login."""
 
-    def __init__(self, cluster: ClusterPlan, security: ResolvedSecurity, deadline: float) -> None:
+    def __init__(self, source: TokenSource, extensions: dict[str, str]) -> None:
         super().__init__()
-        self._settings = dict(cluster.kafka)
-        self._security = security
-        self._deadline = deadline
-        self._subject = f"cluster:{cluster.alias}"
-        if not self._settings.get(_ENDPOINT, "").startswith(("https://", "http://")):
-            raise InputError(
-                f"OAUTHBEARER needs {_ENDPOINT}",
-                subject=self._subject,
-                remedy="Set it in the cluster's kafka block.",
-            )
+        self._source = source
+        self._extensions = extensions
 
     def token(self) -> str:
-        """Asks the endpoint for a token."""
-        login = f"{self._security.username or ''}:{self._security.password or ''}".encode()
-        fields = {"grant_type": "client_credentials"}
-        if scope := self._settings.get(_SCOPE):
-            fields["scope"] = scope
-        request = urllib.request.Request(  # noqa: S310 - the scheme is checked above
-            self._settings[_ENDPOINT],
-            data=urllib.parse.urlencode(fields).encode(),
-            headers={"Authorization": f"Basic {base64.b64encode(login).decode()}"},
-        )
-        left = max(0.1, self._deadline - time.monotonic())
-        try:
-            with urllib.request.urlopen(request, timeout=left) as answer:  # noqa: S310 - as above
-                token = str(json.load(answer)["access_token"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise AuthenticationFailedError(
-                f"the token endpoint gave no token: {type(error).__name__}",
-                subject=self._subject,
-                remedy="Check the endpoint, client id (username) and client secret (password).",
-            ) from error
-        register_secret(token)
-        return token
+        """A valid one; raises AuthenticationFailedError without."""
+        return self._source.current().value
 
     def extensions(self) -> dict[str, str]:
-        """Extra fields of the login: ``a=b,c=d`` in the settings."""
-        text = self._settings.get(_EXTENSIONS, "")
-        pairs = (pair.partition("=") for pair in text.split(",") if "=" in pair)
-        return {name.strip(): value for name, _, value in pairs}
+        """Extra fields of the login."""
+        return self._extensions

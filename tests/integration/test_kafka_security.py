@@ -4,6 +4,8 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from identity_provider import OidcServer
+from topology_files import plan_of
 
 from replicator.errors import AuthenticationFailedError, NotAuthorizedError, UnreachableError
 from replicator.kafka.admin import ClusterAdmin
@@ -12,7 +14,7 @@ from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.settings import producer_config
 from replicator.testing import LocalCluster, SecuritySetup, wait_until
-from replicator.topology.plan import ClusterPlan, SecretRef, SecurityPlan
+from replicator.topology.plan import ClusterPlan, OAuthPlan, SecretRef, SecurityPlan
 from replicator.wire.broker_versions import require_supported
 from replicator.wire.fetch_one import fetch_record
 
@@ -20,21 +22,10 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def plan(cluster: LocalCluster, user: str | None = None) -> ClusterPlan:
-    entry = cluster.topology_entry(user)
-    block = entry.get("security", {})
-
-    def reference(name: str) -> SecretRef | None:
-        value = block.get(name)
-        if value is None:
-            return None
-        return SecretRef(**value) if isinstance(value, dict) else SecretRef(literal=value)
-
-    security = SecurityPlan(
-        protocol=block.get("protocol", "PLAINTEXT"),
-        mechanism=block.get("mechanism"),
-        **{name: reference(name) for name in ("username", "password", "ca", "certificate", "key")},
-    )
-    return ClusterPlan(cluster.name, tuple(entry["bootstrapServers"]), security)
+    """As a topology file that names the cluster compiles it."""
+    entries = {cluster.name: cluster.topology_entry(user), "other": {"bootstrapServers": ["o:1"]}}
+    link = f"name: l, shape: active-passive, active: {cluster.name}, passive: other, topics: {{include: [t]}}"
+    return plan_of(link, clusters=entries).cluster(cluster.name)
 
 
 def check_everything(cluster: LocalCluster, at: ClusterPlan) -> None:
@@ -117,6 +108,45 @@ def test_sasl_logins(clusters, tmp_path, mechanism, tls):
     assert not looks()
     wrong.write_text("replicator-secret")
     wait_until(looks, timeout_seconds=20, describe="the producer to use the changed password")
+
+
+def test_tokens_of_an_identity_provider_that_kafka_checks_itself(clusters, tmp_path):
+    server = OidcServer({"replicator": "client-secret-of-tests"})
+    try:
+        setup = SecuritySetup.oauth(server.provider(), users=server.clients)
+        (one,) = clusters("one", security=setup)
+        at = plan(one)
+        check_everything(one, at)
+        asked = len(server.asked)
+        assert asked == 1  # all clients of a process share a token
+
+        kept = tmp_path / "token"
+        kept.write_text(server.token("replicator"))
+        for oauth in (
+            OAuthPlan(token_file=str(kept)),
+            OAuthPlan(token_command=("cat", str(kept))),
+        ):
+            with ClusterAdmin(secured(at, oauth=oauth), client_id="test") as admin:
+                assert admin.cluster_id() == one.cluster_id
+        assert len(server.asked) == asked
+
+        secret = tmp_path / "secret"
+        secret.write_text("not-it")
+        bad = secured(
+            at,
+            oauth=dataclasses.replace(at.security.oauth, client_secret=SecretRef(file=str(secret))),
+        )
+        for attempt in attempts(bad):
+            with pytest.raises(AuthenticationFailedError, match="HTTP status 401") as raised:
+                attempt()
+            assert "not-it" not in raised.value.paragraph()
+        kept.write_text(server.token("replicator", life_seconds=-10))
+        with pytest.raises(AuthenticationFailedError, match="expired"):
+            ClusterAdmin(
+                secured(at, oauth=OAuthPlan(token_file=str(kept))), client_id="test"
+            ).cluster_id()
+    finally:
+        server.stop()
 
 
 def test_a_missing_right_is_named(clusters):

@@ -147,13 +147,61 @@ CASES = {
         "spec.clusters.east.security.certificate",
         "'certificate' needs 'key'",
     ),
-    "mechanism that is not there yet": (
+    "OAUTHBEARER without a source of tokens": (
+        cluster("security: {protocol: SASL_SSL, mechanism: OAUTHBEARER}"),
+        "9:17",
+        "spec.clusters.east.security",
+        "OAUTHBEARER needs 'oauth'",
+    ),
+    "a password for tokens": (
         cluster(
-            "security: {protocol: SASL_SSL, mechanism: OAUTHBEARER, username: u, password: {env: P}}"
+            "security: {protocol: SASL_SSL, mechanism: OAUTHBEARER, password: {env: P},"
+            " oauth: {tokenFile: /t}}"
         ),
-        "9:49",
-        "spec.clusters.east.security.mechanism",
-        "'OAUTHBEARER' is not available yet",
+        "9:72",
+        "spec.clusters.east.security.password",
+        "'password' has no effect with OAUTHBEARER",
+    ),
+    "two sources of tokens": (
+        cluster(
+            "security: {protocol: SASL_SSL, mechanism: OAUTHBEARER,"
+            " oauth: {tokenFile: /t, tokenCommand: [get]}}"
+        ),
+        "9:69",
+        "spec.clusters.east.security.oauth",
+        "tokenFile and tokenCommand exclude each other",
+    ),
+    "token URL without secret": (
+        cluster(
+            "security: {protocol: SASL_SSL, mechanism: OAUTHBEARER,"
+            " oauth: {tokenUrl: 'https://idp/token', clientId: replicator}}"
+        ),
+        "9:69",
+        "spec.clusters.east.security.oauth",
+        "'tokenUrl' needs 'clientSecret'",
+    ),
+    "token URL without encryption": (
+        cluster(
+            "security: {protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {tokenUrl:"
+            " 'http://idp/token', clientId: r, clientSecret: {env: S}}}"
+        ),
+        "9:80",
+        "spec.clusters.east.security.oauth.tokenUrl",
+        "the client secret would be sent unencrypted",
+    ),
+    "MSK without a region": (
+        cluster("security: {protocol: SASL_SSL, mechanism: AWS_MSK_IAM}"),
+        "9:17",
+        "spec.clusters.east.security",
+        "no bootstrap server's name tells the AWS region",
+    ),
+    "MSK without TLS": (
+        cluster(
+            "security: {protocol: SASL_PLAINTEXT, mechanism: AWS_MSK_IAM, awsRegion: eu-west-1}"
+        ),
+        "9:28",
+        "spec.clusters.east.security.protocol",
+        "MSK takes IAM over TLS only",
     ),
     "owned setting": (
         cluster("kafka: {enable.idempotence: false}"),

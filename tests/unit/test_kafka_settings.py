@@ -1,6 +1,10 @@
 """Settings of clients: what is promised is set, what users may tune they can, secrets stay secret."""
 
+import dataclasses
+from pathlib import Path
+
 import pytest
+import trustme
 
 from replicator.errors import SecretUnavailableError
 from replicator.kafka.client import open_admin, open_consumer, open_producer
@@ -17,9 +21,11 @@ def plain(**kafka: str) -> ClusterPlan:
 @pytest.fixture
 def secured(tmp_path, monkeypatch) -> ClusterPlan:
     (tmp_path / "password").write_text("pass-word\n")
-    (tmp_path / "ca").write_text("-----BEGIN CERTIFICATE-----\n")
-    (tmp_path / "cert").write_text("-----BEGIN CERTIFICATE-----\n")
-    monkeypatch.setenv("EAST_KEY", "private-key\r\n")
+    authority = trustme.CA()
+    issued = authority.issue_cert("replicator.test", common_name="replicator")
+    (tmp_path / "ca").write_bytes(authority.cert_pem.bytes())
+    (tmp_path / "cert").write_bytes(issued.cert_chain_pems[0].bytes())
+    monkeypatch.setenv("EAST_KEY", issued.private_key_pem.bytes().decode().replace("\n", "\r\n"))
     return ClusterPlan(
         "east",
         ("a:9092",),
@@ -100,31 +106,34 @@ def test_secrets_are_resolved_at_the_call_and_again_at_the_next(secured, tmp_pat
     config = admin_config(secured, client_id="c")
     assert config["sasl.username"] == "replicator"
     assert config["sasl.password"] == "pass-word"
-    assert config["ssl.key.pem"] == "private-key"
-    assert config["ssl.certificate.location"] == str(tmp_path / "cert")
+    assert "PRIVATE KEY" in config["ssl.key.pem"]
+    assert config["ssl.certificate.pem"] == (tmp_path / "cert").read_text().strip()
 
     (tmp_path / "password").write_text("rotated")
     assert admin_config(secured, client_id="c")["sasl.password"] == "rotated"
 
 
+def test_a_chain_of_certificates_is_given_as_the_file_that_holds_it(secured, tmp_path):
+    authority = trustme.CA()
+    issued = authority.create_child_ca().issue_cert("replicator.test")
+    chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
+    (tmp_path / "cert").write_bytes(chain)
+    (tmp_path / "key").write_bytes(issued.private_key_pem.bytes())
+    security = dataclasses.replace(secured.security, key=SecretRef(file=str(tmp_path / "key")))
+    cluster = dataclasses.replace(secured, security=security)
+    config = admin_config(cluster, client_id="c")
+    assert config["ssl.certificate.location"] == str(tmp_path / "cert")
+
+    (tmp_path / "cert").write_text("half a file")
+    kept = admin_config(cluster, client_id="c")["ssl.certificate.location"]
+    assert Path(kept).read_bytes().strip() == chain.strip()  # what was there before stays in use
+    assert config  # whose login is followed for as long as it is held
+
+
 def test_secrets_are_not_shown(secured):
     shown = repr(resolve_security(secured))
     assert "pass-word" not in shown
-    assert "private-key" not in shown
-
-
-def test_oauth_uses_the_client_credentials_of_the_security_block(monkeypatch):
-    monkeypatch.setenv("SECRET", "s")
-    cluster = ClusterPlan(
-        "east",
-        ("a:1",),
-        SecurityPlan("SASL_SSL", "OAUTHBEARER", SecretRef(literal="id"), SecretRef(env="SECRET")),
-    )
-    config = admin_config(cluster, client_id="c")
-
-    assert config["sasl.oauthbearer.method"] == "oidc"
-    assert config["sasl.oauthbearer.client.id"] == "id"
-    assert "sasl.username" not in config
+    assert "PRIVATE KEY" not in shown
 
 
 @pytest.mark.parametrize(

@@ -466,3 +466,79 @@ def test_a_file_that_gives_no_topology_is_wrong_input(text, words, tmp_path, cap
         path.write_text(text)
     assert run_command(["import-mm2", str(path)]) == 2
     assert words in capsys.readouterr().err
+
+
+KAFKA_OAUTH = """
+clusters = east, west
+east->west.enabled = true
+east.bootstrap.servers = e:1
+west.bootstrap.servers = w:1
+west.security.protocol = SASL_SSL
+west.sasl.mechanism = OAUTHBEARER
+"""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (
+            "west.sasl.oauthbearer.token.endpoint.url = https://idp/token\n"
+            "west.sasl.login.callback.handler.class = "
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler\n"
+            "west.sasl.jaas.config = OAuthBearerLoginModule required clientId='me' "
+            'clientSecret="s3cr3t" scope="kafka" extension_logicalCluster="lkc-1";\n'
+        ),
+        (
+            "west.sasl.login.callback.handler.class = "
+            "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHandler\n"
+            'west.sasl.jaas.config = OAuthBearerLoginModule required oauth.client.id="me" '
+            'oauth.client.secret="s3cr3t" oauth.scope="kafka" extension_logicalCluster="lkc-1" '
+            'oauth.token.endpoint.uri="https://idp/token";\n'
+        ),
+        (
+            "west.sasl.oauthbearer.token.endpoint.url = https://idp/token\n"
+            "west.sasl.oauthbearer.client.credentials.client.id = me\n"
+            "west.sasl.oauthbearer.client.credentials.client.secret = s3cr3t\n"
+            "west.sasl.oauthbearer.scope = kafka\n"
+            "west.sasl.jaas.config = OAuthBearerLoginModule required extension_logicalCluster=lkc-1;\n"
+        ),
+    ],
+    ids=["Kafka's JAAS", "Strimzi's JAAS", "Kafka's settings"],
+)
+def test_client_credentials_become_an_oauth_block(settings):
+    result = imported(KAFKA_OAUTH + settings)
+    security = result.document["spec"]["clusters"]["west"]["security"]
+    assert security["mechanism"] == "OAUTHBEARER"
+    assert security["oauth"] == {
+        "tokenUrl": "https://idp/token", "clientId": "me", "scope": "kafka",
+        "clientSecret": {"env": "WEST_CLIENT_SECRET"}, "extensions": {"logicalCluster": "lkc-1"},
+    }  # fmt: skip
+    assert all(each.outcome != "not supported" for each in result.verdicts)
+    assert load_text(to_yaml(result.document)).errors == ()
+    shown = to_yaml(result.document) + json.dumps([each.as_json() for each in result.verdicts])
+    assert "s3cr3t" not in shown
+
+
+def test_a_token_of_another_java_class_is_left_to_be_set():
+    result = imported(
+        KAFKA_OAUTH + "west.sasl.login.callback.handler.class = com.example.Handler\n"
+    )
+    found = {each.key: each for each in result.verdicts}
+    assert found["west.sasl.login.callback.handler.class"].outcome == "not supported"
+    assert load_text(to_yaml(result.document)).errors == ()
+
+
+def test_aws_iam_needs_no_secret():
+    text = KAFKA_OAUTH.replace("OAUTHBEARER", "AWS_MSK_IAM").replace(
+        "w:1", "b-1.shop.abc.c2.kafka.eu-west-1.amazonaws.com:9098"
+    )
+    result = imported(
+        text + "west.sasl.jaas.config = software.amazon.msk.auth.iam.IAMLoginModule required;\n"
+        "west.sasl.client.callback.handler.class = "
+        "software.amazon.msk.auth.iam.IAMClientCallbackHandler\n"
+    )
+    assert result.document["spec"]["clusters"]["west"]["security"] == {
+        "protocol": "SASL_SSL", "mechanism": "AWS_MSK_IAM",
+    }  # fmt: skip
+    assert all(each.outcome != "not supported" for each in result.verdicts)
+    assert load_text(to_yaml(result.document)).errors == ()

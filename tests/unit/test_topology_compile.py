@@ -17,7 +17,7 @@ from replicator.topology.load import (
     require_plan,
     topology_path,
 )
-from replicator.topology.plan import SecretRef
+from replicator.topology.plan import OAuthPlan, SecretRef
 
 HEAD = """apiVersion: replicator/v1
 kind: Topology
@@ -168,6 +168,27 @@ def test_a_plan_holds_references_and_never_secrets():
     assert cluster.security.password == SecretRef(env="P")
     assert cluster.security.ca == SecretRef(file="/ca")
     assert cluster.kafka == (("socket.keepalive.enable", "true"),)
+
+
+def test_where_tokens_come_from_is_compiled_and_a_region_is_read_from_the_brokers_name():
+    servers = "b-1.shop.a1b2c3.c4.kafka.eu-central-1.amazonaws.com:9098"
+    text = HEAD.replace(
+        "[a:9092]}",
+        f"['{servers}'], security: {{protocol: SASL_SSL, mechanism: AWS_MSK_IAM}}}}",
+    ).replace(
+        "[b:9092]}",
+        "[b:9092], security: {protocol: SASL_SSL, mechanism: OAUTHBEARER, oauth: {tokenUrl:"
+        " 'https://idp/token', clientId: me, clientSecret: {env: S}, extensions: {pool: x}}}}",
+    )
+    text += "  links:\n  - {name: l, shape: active-passive, active: a, passive: b, topics: {include: [t]}}"
+    result = load_text(text)
+    assert result.plan.cluster("a").security.aws_region == "eu-central-1"
+    assert result.plan.cluster("b").security.oauth == OAuthPlan(
+        token_url="https://idp/token",
+        client_id=SecretRef(literal="me"),
+        client_secret=SecretRef(env="S"),
+        extensions=(("pool", "x"),),
+    )
 
 
 def test_the_hash_is_of_the_meaning_and_not_of_the_form():

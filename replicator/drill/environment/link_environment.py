@@ -21,7 +21,7 @@ from replicator.failover.rules.report import TransitionReport
 from replicator.failover.rules.request import OnStep, TransitionRequest
 from replicator.failover.run.runner import run_transition
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.settings import CLUSTER, client_config, user_settings
+from replicator.kafka.settings import LOGIN, client_config, user_settings
 from replicator.kafka.topics import NewTopicSpec
 from replicator.policy.selection import matcher
 from replicator.programs import run_program
@@ -237,7 +237,7 @@ def own_topic(drill: str, run: str) -> str:
 def endpoint(cluster: ClusterPlan) -> RemoteCluster:
     """The cluster as the test kit's workloads want it, with the topology's own credentials."""
     config = client_config(cluster, client_id=CLIENT_ID) | user_settings(cluster, "admin")
-    for name in (CLUSTER, "logger", "log_level"):
+    for name in (LOGIN, "logger", "log_level"):
         config.pop(name, None)
     settings = {
         name: str(value).lower() if isinstance(value, bool) else str(value)

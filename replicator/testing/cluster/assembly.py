@@ -90,6 +90,7 @@ def assemble(blueprint: Blueprint, backend: Backend) -> Assembly:
                 ports=BrokerPorts(client, internal, controller, advertised),
                 jvm=blueprint.jvm,
                 heap_megabytes=blueprint.heap_megabytes,
+                properties=security.java_properties() if security else (),
             )
         )
         broker.format(cluster_id=blueprint.cluster_id)

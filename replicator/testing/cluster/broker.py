@@ -32,6 +32,7 @@ class BrokerSpec:
         ports: where it listens.
         jvm: which flags ``java`` gets.
         heap_megabytes: of the JVM.
+        properties: system properties of the JVM, for what no broker setting says.
     """
 
     node_id: int
@@ -39,6 +40,7 @@ class BrokerSpec:
     ports: BrokerPorts
     jvm: Jvm = "fast-start"
     heap_megabytes: int = 400
+    properties: tuple[tuple[str, str], ...] = ()
 
 
 class Broker(ABC):
@@ -48,7 +50,10 @@ class Broker(ABC):
         self.node_id = spec.node_id
         self.directory = spec.directory
         self.ports = spec.ports
-        self._java_flags = jvm_flags(spec.jvm, heap_megabytes=spec.heap_megabytes)
+        self._java_flags = (
+            *jvm_flags(spec.jvm, heap_megabytes=spec.heap_megabytes),
+            *(f"-D{name}={value}" for name, value in spec.properties),
+        )
 
     @property
     def data(self) -> Path:

@@ -14,7 +14,7 @@ from replicator.errors import InputError
 from replicator.testing.cluster.certificates import Certificates
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 ADMIN = "admin"
 
 _LISTENER = "listener.name.client"
@@ -22,7 +22,28 @@ _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
+_ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityProvider:
+    """Who issues tokens: where clients ask for them, and where brokers find its public keys.
+
+    Attributes:
+        token_url: for the client-credentials grant.
+        keys_url: the JSON Web Key Set.
+        issuer: ``iss`` of its tokens.
+        audience: ``aud`` that brokers ask for.
+        reauthenticate_seconds: after which brokers ask open connections for another token; 0 is never.
+    """
+
+    token_url: str
+    keys_url: str
+    issuer: str
+    audience: str
+    reauthenticate_seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +57,7 @@ class SecuritySetup:
         users: name to password (SASL), or the names certificates are issued for (mutual TLS).
         authorizer: whether ACLs are enforced; without one everybody may do everything.
         super_users: not bound by ACLs.
+        provider: who issues tokens (OAUTHBEARER); users are its clients with their secrets.
     """
 
     protocol: Protocol
@@ -44,6 +66,26 @@ class SecuritySetup:
     users: Mapping[str, str] = field(default_factory=dict)
     authorizer: bool = False
     super_users: tuple[str, ...] = (ADMIN,)
+    provider: IdentityProvider | None = None
+
+    @classmethod
+    def oauth(
+        cls,
+        provider: IdentityProvider,
+        *,
+        users: Mapping[str, str],
+        authorizer: bool = False,
+        super_users: tuple[str, ...] = (ADMIN,),
+    ) -> "SecuritySetup":
+        """Clients of an identity provider, whose tokens Kafka's own validator checks."""
+        return cls(
+            protocol="SASL_PLAINTEXT",
+            mechanism="OAUTHBEARER",
+            users=dict(users),
+            authorizer=authorizer,
+            super_users=super_users,
+            provider=provider,
+        )
 
     @classmethod
     def tls(cls) -> "SecuritySetup":
@@ -145,6 +187,7 @@ class ClusterSecurity:
             settings["sasl.enabled.mechanisms"] = self.setup.mechanism
             settings[f"{_LISTENER}.sasl.enabled.mechanisms"] = self.setup.mechanism
             settings[f"{prefix}.sasl.jaas.config"] = self._jaas()
+            settings |= self._validator(prefix)
         if self.setup.authorizer:
             names = ("ANONYMOUS", *self.setup.super_users)
             settings["authorizer.class.name"] = (
@@ -165,6 +208,13 @@ class ClusterSecurity:
         if self.setup.mechanism is not None:
             name = self._user(user)
             settings["sasl.mechanism"] = self.setup.mechanism
+            if self.setup.provider is not None:
+                return settings | {
+                    "sasl.oauthbearer.method": "oidc",
+                    "sasl.oauthbearer.token.endpoint.url": self.setup.provider.token_url,
+                    "sasl.oauthbearer.client.id": name,
+                    "sasl.oauthbearer.client.secret": self._passwords[name],
+                }
             settings["sasl.username"] = name
             settings["sasl.password"] = self._passwords[name]
         return settings
@@ -181,9 +231,35 @@ class ClusterSecurity:
         if self.setup.mechanism is not None:
             name = self._user(user)
             block["mechanism"] = self.setup.mechanism
+            if self.setup.provider is not None:
+                block["oauth"] = {
+                    "tokenUrl": self.setup.provider.token_url,
+                    "clientId": name,
+                    "clientSecret": {"file": str(self._secret(name, "password"))},
+                }
+                return block
             block["username"] = {"file": str(self._secret(name, "username"))}
             block["password"] = {"file": str(self._secret(name, "password"))}
         return block
+
+    def java_properties(self) -> tuple[tuple[str, str], ...]:
+        """System properties of the brokers: which URLs they may ask for keys."""
+        provider = self.setup.provider
+        return () if provider is None else ((_ALLOWED_URLS, provider.keys_url),)
+
+    def _validator(self, prefix: str) -> dict[str, str]:
+        provider = self.setup.provider
+        if provider is None:
+            return {}
+        return {
+            f"{prefix}.sasl.server.callback.handler.class": (
+                "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+            ),
+            f"{prefix}.sasl.oauthbearer.jwks.endpoint.url": provider.keys_url,
+            f"{prefix}.sasl.oauthbearer.expected.issuer": provider.issuer,
+            f"{prefix}.sasl.oauthbearer.expected.audience": provider.audience,
+            f"{prefix}.connections.max.reauth.ms": str(provider.reauthenticate_seconds * 1000),
+        }
 
     def _user(self, user: str | None) -> str:
         known = list(self._passwords)
@@ -204,6 +280,9 @@ class ClusterSecurity:
 
     def _jaas(self) -> str:
         module = _LOGIN_MODULES[self.setup.mechanism or ""]
+        if self.setup.provider is not None:
+            # The module wants a claim here even where clients' tokens are checked by the validator.
+            return f'{module} required unsecuredLoginStringClaim_sub="broker";'
         if self.scram:
             return f"{module} required;"
         users = " ".join(f'user_{name}="{password}"' for name, password in self._passwords.items())

@@ -1,4 +1,4 @@
-"""The TLS context for our own sockets, from PEM text."""
+"""The TLS context for our own sockets, from PEM text; it also tells whether that can be used at all."""
 
 import ssl
 import tempfile
