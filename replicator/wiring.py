@@ -57,6 +57,8 @@ class WorkerOptions:
     worker_id: str | None = None
     grace_seconds: float = 20.0
     metrics_detail: bool = False
+    watch: bool = True
+    """Whether edits of the file are followed; else it is read once."""
 
 
 class Worker:
@@ -125,7 +127,8 @@ class Worker:
         self._started = True
         self._adopt(self._file_plan)
         self._watch_witnesses()
-        self._watch.start()
+        if self.options.watch:
+            self._watch.start()
 
     def wait_until_copying(self, seconds: float, stopping: Callable[[], bool]) -> None:
         """Returns once a lane runs, when asked to stop, or after the time."""

@@ -9,11 +9,18 @@ from typing import Any
 
 from values_file import documented_values, load_values
 
+from replicator.drill.file.load import drill_schema
 from replicator.topology.schema import topology_schema
 
 Schema = dict[str, Any]
 
 NAME = {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", "maxLength": 63}
+OBJECT_NAME = {
+    "type": "string",
+    "pattern": "^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*)?$",
+    "maxLength": 253,
+}
+NEEDED_NAME = {**OBJECT_NAME, "minLength": 1}
 SET_NAME = {**NAME, "maxLength": 20}
 SHORT_NAME = {**NAME, "maxLength": 24}
 FLOW = {"type": "string", "pattern": "^[a-z0-9-]+->[a-z0-9-]+$"}
@@ -28,7 +35,13 @@ OBJECTS: Schema = {"type": "array", "items": OBJECT}
 TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 TEXT_MAP: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 SCHEDULE = {"type": "string", "pattern": "^(@[a-z]+|\\S+ \\S+ \\S+ \\S+ \\S+)$"}
-ID: Schema = {"type": ["integer", "null"], "minimum": 10000}
+ID: Schema = {"type": ["integer", "null"], "minimum": 1}
+POD_COUNT: Schema = {
+    "type": ["integer", "string", "null"],
+    "minimum": 1,
+    "pattern": "^(100|[0-9]{1,2})%$",
+}
+SECONDS: Schema = {"type": "integer", "minimum": 10, "maximum": 86400}
 SHARE: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 POSITIVE: Schema = {"type": "number", "exclusiveMinimum": 0}
 PORT: Schema = {"type": "integer", "minimum": 1, "maximum": 65535}
@@ -61,17 +74,23 @@ MOUNT_PATH: Schema = {"type": "string", "pattern": "^/etc/replicator/[^ ]+$"}
 
 # What a type alone does not say, by the value's path.
 BOUNDS: dict[str, Schema] = {
-    "imagePullSecrets": {"type": "array", "items": _closed(("name",), name=NAME)},
+    "imagePullSecrets": {"type": "array", "items": _closed(("name",), name=NEEDED_NAME)},
     "commonLabels": TEXT_MAP,
     "image.tag": TAG,
     "image.digest": DIGEST,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
-    "topology": {"if": {"minProperties": 1}, "then": {"$ref": "#/$defs/Topology"}},
+    "topology": {
+        "type": ["object", "null"],
+        "if": {"type": "object", "minProperties": 1},
+        "then": {"$ref": "#/$defs/Topology"},
+    },
+    "existingTopology.configMap": OBJECT_NAME,
+    "site": {"type": "string", "pattern": "^([A-Za-z0-9][A-Za-z0-9_-]{0,39})?$"},
     "reload": {"enum": ["watch", "restart"]},
     "secretMounts": {
         "type": "array",
         "items": _closed(
-            ("existingSecret", "mountPath"), existingSecret=NAME, mountPath=MOUNT_PATH
+            ("existingSecret", "mountPath"), existingSecret=NEEDED_NAME, mountPath=MOUNT_PATH
         ),
     },
     "secretEnv": {
@@ -79,11 +98,11 @@ BOUNDS: dict[str, Schema] = {
         "items": _closed(
             ("name", "existingSecret", "key"),
             name={"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
-            existingSecret=NAME,
+            existingSecret=NEEDED_NAME,
             key={"type": "string", "minLength": 1},
         ),
     },
-    "worker.replicas": {"type": "integer", "minimum": 1, "maximum": 256},
+    "worker.replicas": {"type": "integer", "minimum": 0, "maximum": 256},
     "worker.processes": {"type": "integer", "minimum": 1, "maximum": 64},
     "worker.gracePeriodSeconds": {"type": "integer", "minimum": 1, "maximum": 3600},
     "worker.terminationGracePeriodSeconds": {"type": "integer", "minimum": 11, "maximum": 3700},
@@ -91,34 +110,25 @@ BOUNDS: dict[str, Schema] = {
     "worker.startupProbe": PROBE,
     "worker.livenessProbe": PROBE,
     "worker.readinessProbe": PROBE,
-    "worker.podDisruptionBudget.maxUnavailable": {"type": ["integer", "null"], "minimum": 1},
-    "worker.podDisruptionBudget.minAvailable": {"type": ["integer", "null"], "minimum": 1},
+    "worker.podDisruptionBudget.maxUnavailable": POD_COUNT,
+    "worker.podDisruptionBudget.minAvailable": POD_COUNT,
     "worker.autoscaling.kind": {"enum": ["none", "hpa", "keda"]},
     "worker.autoscaling.minReplicas": {"type": "integer", "minimum": 1, "maximum": 256},
     "worker.autoscaling.maxReplicas": {"type": "integer", "minimum": 1, "maximum": 256},
     "worker.autoscaling.lagSeconds": {"type": "integer", "minimum": 1},
     "worker.autoscaling.prometheusAddress": {"type": "string", "pattern": "^(https?://.+)?$"},
+    "worker.autoscaling.authentication.name": OBJECT_NAME,
+    "worker.autoscaling.authentication.kind": {
+        "enum": ["TriggerAuthentication", "ClusterTriggerAuthentication"]
+    },
     "worker.autoscaling.scaleDownAfterSeconds": {
         "type": "integer",
         "minimum": 60,
         "maximum": 3600,
     },
     "worker.topologySpreadConstraints": OBJECTS,
-    "worker.affinity": OBJECT,
-    "worker.nodeSelector": TEXT_MAP,
-    "worker.tolerations": OBJECTS,
-    "worker.podAnnotations": TEXT_MAP,
-    "worker.podLabels": TEXT_MAP,
     "worker.extraArgs": TEXTS,
-    "worker.extraEnv": {
-        "type": "array",
-        "items": {"type": "object", "required": ["name"]},
-    },
-    "worker.extraEnvFrom": OBJECTS,
-    "worker.extraVolumes": OBJECTS,
-    "worker.extraVolumeMounts": OBJECTS,
-    "worker.initContainers": OBJECTS,
-    "worker.sidecars": OBJECTS,
+    "http.token.existingSecret": OBJECT_NAME,
     "http.port": {**PORT, "minimum": 1024},
     "service.type": {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
     "service.port": PORT,
@@ -128,6 +138,15 @@ BOUNDS: dict[str, Schema] = {
     "podSecurity.fsGroup": ID,
     "serviceAccount.annotations": TEXT_MAP,
     "validation.resources": RESOURCES,
+    "validation.timeoutSeconds": SECONDS,
+    "tests.resources": {"if": {"minProperties": 1}, "then": RESOURCES},
+    "drill.resources": RESOURCES,
+    "drill.startingDeadlineSeconds": SECONDS,
+    "drill.terminationGracePeriodSeconds": SECONDS,
+    "drill.reports.size": QUANTITY,
+    "drill.reports.accessModes": TEXTS,
+    "drill.reports.existingClaim": OBJECT_NAME,
+    "drill.reports.volume": OBJECT,
     "tests.timeoutSeconds": {"type": "integer", "minimum": 10, "maximum": 3600},
     "networkPolicy.ingressFrom": OBJECTS,
     "networkPolicy.monitoringNamespaces": {"type": "array", "items": NAME},
@@ -156,8 +175,7 @@ BOUNDS: dict[str, Schema] = {
     "spark.resources": RESOURCES,
     "spark.scratchSize": QUANTITY,
     "spark.serviceAccount.annotations": TEXT_MAP,
-    "spark.extraVolumes": OBJECTS,
-    "spark.extraVolumeMounts": OBJECTS,
+    "spark.startingDeadlineSeconds": SECONDS,
     "spark.jobs": {
         "type": "array",
         "items": _closed(
@@ -172,6 +190,7 @@ BOUNDS: dict[str, Schema] = {
             timeZone={"type": "string"},
             suspend={"type": "boolean"},
             retries={"type": "integer", "minimum": 0, "maximum": 10},
+            run={"type": "integer", "minimum": 1},
             args=TEXTS,
         ),
     },
@@ -183,10 +202,34 @@ BOUNDS: dict[str, Schema] = {
             schedule=SCHEDULE,
             timeZone={"type": "string"},
             suspend={"type": "boolean"},
-            drill={"type": "object", "required": ["link", "kind"]},
+            drill={"$ref": "#/$defs/Drill"},
         ),
     },
     "extraObjects": OBJECTS,
+}
+
+
+# What every kind of pod may be given.
+_POD: dict[str, Schema] = {
+    "podLabels": TEXT_MAP,
+    "podAnnotations": TEXT_MAP,
+    "nodeSelector": TEXT_MAP,
+    "tolerations": OBJECTS,
+    "affinity": OBJECT,
+    "serviceAccountName": OBJECT_NAME,
+    "extraEnv": {"type": "array", "items": {"type": "object", "required": ["name"]}},
+    "extraEnvFrom": OBJECTS,
+    "extraVolumes": OBJECTS,
+    "extraVolumeMounts": {"type": "array", "items": {"type": "object", "required": ["mountPath"]}},
+    "initContainers": OBJECTS,
+    "sidecars": OBJECTS,
+}
+PODS = ("pods", "worker", "validation", "tests", "drill", "spark")
+BOUNDS |= {
+    f"{block}.{field}": schema
+    for block in PODS
+    for field, schema in _POD.items()
+    if (block, field) != ("spark", "serviceAccountName")  # it has `serviceAccount`
 }
 
 
@@ -214,12 +257,24 @@ def schema_text(values_file: Path) -> str:
             },
         },
     }
-    root["properties"]["global"] = {"type": "object", "description": "Set by parent charts."}
+    root["properties"]["global"] = {
+        "type": "object",
+        "description": "Set by parent charts; other charts have fields of their own in it.",
+        "properties": {
+            "imageRegistry": {"type": "string"},
+            "imagePullSecrets": {"type": "array", "items": {"type": ["string", "object"]}},
+            "storageClass": {"type": "string"},
+        },
+        "additionalProperties": True,
+    }
     document = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Values of the replicator chart",
         **root,
-        "$defs": _topology_definitions(),
+        "$defs": {
+            **_definitions("Topology", topology_schema()),
+            **_definitions("Drill", drill_schema()),
+        },
     }
     return json.dumps(document, indent=1) + "\n"
 
@@ -255,12 +310,11 @@ def _schema(node: object, path: str, descriptions: dict[str, str]) -> Schema:
     return {**described, "type": "string"}
 
 
-def _topology_definitions() -> Schema:
-    """The program's schema, with choices that answer by the branch that was meant."""
-    whole = topology_schema()
+def _definitions(name: str, whole: Schema) -> Schema:
+    """A schema of the program, with choices that answer by the branch that was meant."""
     root = {key: value for key, value in whole.items() if key not in {"$schema", "$defs"}}
-    definitions = {name: _chosen(each, whole) for name, each in whole["$defs"].items()}
-    return {"Topology": _chosen(root, whole), **definitions}
+    definitions = {each: _chosen(node, whole) for each, node in whole["$defs"].items()}
+    return {name: _chosen(root, whole), **definitions}
 
 
 def _chosen(node: Any, root: Schema) -> Any:

@@ -1,9 +1,7 @@
 """`drill`: rehearsed failures with measured RTO and RPO, their reports, and the chain of these."""
 
-import getpass
 import os
 import signal
-import socket
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +12,7 @@ import typer
 
 from replicator.cli.options import FileOption, Output, OutputOption, YesOption
 from replicator.cli.output import confirm, render, say
+from replicator.cli.pause import operator
 from replicator.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def run(
 
     plan, original = _topology(file, needed=not sandbox)
     wanted = require_drill(drill_file, plan=plan)
-    place = Place(_directory(reports), by=_operator())
+    place = Place(_directory(reports), by=operator())
     clock = SystemClock()
     signal.signal(signal.SIGTERM, _interrupt)
     _only_warnings()
@@ -218,10 +217,6 @@ def _topology(file: Path | None, *, needed: bool) -> "tuple[Plan | None, Mapping
 
 def _directory(given: Path | None) -> Path:
     return given or Path(os.environ.get(DIRECTORY_VARIABLE) or DEFAULT_DIRECTORY)
-
-
-def _operator() -> str:
-    return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 def _only_warnings() -> None:

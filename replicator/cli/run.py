@@ -98,6 +98,12 @@ def run(
             help="Stable name: the worker keeps its lanes over a restart.",
         ),
     ] = None,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch/--no-watch", help="Follow edits of the topology file; else it is read once."
+        ),
+    ] = True,
     metrics_detail: Annotated[
         bool, typer.Option("--metrics-detail", help="Export metrics per topic and partition.")
     ] = False,
@@ -125,6 +131,7 @@ def run(
     options = checked_options(
         file=file, clusters=tuple(cluster or ()), flows=tuple(flow or ()),
         worker_id=worker_id, grace_seconds=grace, metrics_detail=metrics_detail,
+        watch=watch,
     )  # fmt: skip
     from replicator.api.address import bind, parse_http_address
     from replicator.api.token import TokenFile

@@ -19,6 +19,7 @@ def checked_options(
     worker_id: str | None,
     grace_seconds: float,
     metrics_detail: bool,
+    watch: bool = True,
 ) -> WorkerOptions:
     """The options of a worker.
 
@@ -52,4 +53,5 @@ def checked_options(
         worker_id=worker_id,
         grace_seconds=grace_seconds,
         metrics_detail=metrics_detail,
+        watch=watch,
     )

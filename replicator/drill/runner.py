@@ -1,6 +1,5 @@
 """Runs a drill from its file's content to its stored report."""
 
-import getpass
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from replicator.drill.execution.settling import SETTLE_SECONDS, settle
 from replicator.drill.execution.steps import StepLog
 from replicator.drill.execution.traffic import Traffic
 from replicator.drill.file.plan import Drill
-from replicator.drill.report.checksum_chain import Stored, append
+from replicator.drill.report.checksum_chain import Stored, append, require_writable
 from replicator.drill.report.metrics import Seen, measure
 from replicator.drill.report.page import draw_page
 from replicator.drill.report.report import Run, digest, make_report
@@ -34,7 +33,7 @@ class Place:
     """Where reports go, and who runs the drill."""
 
     reports: Path
-    by: str = ""
+    by: str
 
 
 def run_in_sandbox(
@@ -55,8 +54,10 @@ def run_in_sandbox(
         notify: called as each step begins and ends.
 
     Raises:
+        InputError: the directory of reports cannot be written.
         ReplicatorError: clusters or workers did not start; there is no report then.
     """
+    require_writable(place.reports)
     with Sandbox(drill, original, clock=clock, notify=notify) as environment:
         return execute_on(environment, drill, place=place, clock=clock, notify=notify)
 
@@ -65,9 +66,11 @@ def run_on_link(drill: Drill, plan: Plan, *, place: Place, clock: Clock, notify:
     """Runs the drill on the real link and stores the report; asks no more questions.
 
     Raises:
+        InputError: the directory of reports cannot be written; nothing was touched.
         RefusedError: this drill cannot be run on a real link; nothing was touched.
         ReplicatorError: a cluster does not answer; there is no report then.
     """
+    require_writable(place.reports)
     now = in_force(plan)
     refuse_what_cannot_be(drill, now)
     with LinkEnvironment(drill, now, file_plan=plan, clock=clock, notify=notify) as environment:
@@ -112,7 +115,7 @@ def execute_on(
     seen = Seen(drill, scene, executed, settled, arrivals, traffic.watcher.partitions)
     run = Run(
         id=_new_id(drill, clock),
-        by=place.by or getpass.getuser(),
+        by=place.by,
         drill=drill,
         scene=scene,
         executed=executed,

@@ -1,11 +1,14 @@
 """Level 0: the chart's files say the same as what they follow from."""
 
 import importlib.util
+import itertools
 import json
+import re
+import shlex
 
 import pytest
 import yaml
-from chart_engine import CHART, ROOT
+from chart_engine import CHART, ROOT, render
 from values_file import documented_values, undocumented
 
 
@@ -37,15 +40,15 @@ def test_every_value_is_described_and_in_the_readme():
         assert len(value.description) > 5
 
 
-def test_the_topology_part_of_the_schema_is_the_programs_own():
+def test_the_topology_and_the_drills_in_the_schema_are_the_programs_own():
+    from replicator.drill.file.load import drill_schema
     from replicator.topology.schema import topology_schema
 
     schema = json.loads((CHART / "values.schema.json").read_text())
-    program = topology_schema()
-    assert schema["$defs"].keys() == {"Topology", *program["$defs"]}
-    for name, definition in program["$defs"].items():
-        ours = schema["$defs"][name]
-        assert ours["properties"].keys() == definition["properties"].keys()
+    definitions = {**topology_schema()["$defs"], **drill_schema()["$defs"]}
+    assert schema["$defs"].keys() == {"Topology", "Drill", *definitions}
+    for name, definition in definitions.items():
+        assert schema["$defs"][name]["properties"].keys() == definition["properties"].keys()
 
 
 def test_the_schema_is_closed_wherever_it_names_fields():
@@ -66,6 +69,23 @@ def test_the_schema_is_closed_wherever_it_names_fields():
 
     schema = json.loads((CHART / "values.schema.json").read_text())
     assert open_objects(schema, "$") == []
+
+
+def test_the_readmes_install_works_as_it_is_written():
+    readme = (CHART / "README.md").read_text()
+    (line,) = re.findall(r"\$ (helm install (?:.*\\\n)*.*)\n", readme)
+    words = shlex.split(line.replace("\\\n", " "))
+    assert "--create-namespace" in words
+    assert (ROOT / words[3]) == CHART
+    values = {"image": {}}
+    for option, given in itertools.pairwise(words):
+        name, _, value = given.partition("=")
+        if option == "--set-file":
+            values[name] = (ROOT / value).read_text()
+        elif option == "--set":
+            block, field = name.split(".")
+            values[block][field] = value
+    assert render(values).kind("StatefulSet")
 
 
 def test_chart_and_program_have_the_same_version():

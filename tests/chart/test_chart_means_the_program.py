@@ -9,30 +9,92 @@ import pytest
 import typer
 import yaml
 from chart_engine import CI_FILES, ROOT, Rendered, ci_values, render, render_file
-from program_commands import commands
 
 from replicator.api.address import parse_http_address
 from replicator.cli.main import build_app
+from replicator.drill.environment.link_environment import refuse_what_cannot_be
+from replicator.drill.file.load import load_drill_text
 from replicator.topology.load import load_plan
 
 
-def test_arguments_of_every_container_exist_in_the_program(rendered):
-    known = commands()
-    for name, arguments in program_arguments(rendered):
-        words = [word for word in arguments if not word.startswith("-")]
-        verb = next((v for v in (" ".join(words[:2]), words[0]) if v in known), None)
-        assert verb is not None, f"{name}: {arguments}"
-        options = {word.partition("=")[0] for word in arguments if word.startswith("--")}
-        assert options <= known[verb] | {"--debug"}, name
+def test_the_program_takes_the_arguments_of_every_container(rendered):
+    """By its own parser, every worker, hook, test, job and CronJob; nothing is started."""
+    arguments = program_arguments(rendered)
+    assert {given[0] for _, given in arguments} >= {"run", "validate", "check"}
+    for name, given in arguments:
+        parse(given, name)
 
 
-def test_the_worker_takes_its_arguments_as_they_are_written(rendered):
-    """By the program's own parser, up to the first broker: nothing is started."""
-    run = typer.main.get_command(build_app()).commands["run"]
+def parse(arguments: list[str], name: str) -> dict[str, object]:
+    """What a command's own parser makes of a command line."""
+    command, rest = typer.main.get_command(build_app()), [a for a in arguments if a != "--debug"]
+    while hasattr(command, "commands"):
+        assert rest[0] in command.commands, f"{name}: {arguments}"
+        command, rest = command.commands[rest[0]], rest[1:]
+    return command.make_context(name, rest).params
+
+
+def test_the_worker_listens_at_the_address_that_is_written(rendered):
     for name, arguments in program_arguments(rendered):
         if arguments[0] == "run":
-            context = run.make_context("run", [a for a in arguments[1:] if a != "--debug"])
-            assert parse_http_address(context.params["http"]).host == "0.0.0.0", name  # noqa: S104  as a pod must
+            address = parse_http_address(parse(arguments, name)["http"])
+            assert address.host == "0.0.0.0"  # noqa: S104  as a pod must
+
+
+def test_an_edit_is_followed_or_rolls_the_pods_never_both():
+    for mode in ("watch", "restart"):
+        rendered = render({**ci_values("minimal"), "reload": mode})
+        (run,) = (each for each in program_arguments(rendered) if each[1][0] == "run")
+        assert parse(run[1], run[0])["watch"] == (mode == "watch")
+
+
+@pytest.mark.parametrize("name", ["all-on", "spark"])
+def test_drills_are_what_the_program_takes_for_drills(name, tmp_path):
+    """The document from the ConfigMap at the path of the command line, with the topology that pods find."""
+    rendered = render_file(name)
+    topology = tmp_path / "topology.yaml"
+    topology.write_text(rendered.topology())
+    plan = load_plan(topology).plan
+    for each in (
+        each for each in rendered.kind("CronJob") if "-drill-" in each["metadata"]["name"]
+    ):
+        spec = each["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        (container,) = (c for c in spec["containers"] if c["name"] == "drill")
+        given = parse(container["args"], "drill")
+        text = mounted_file(rendered, spec, container, str(given["drill_file"]))
+        loaded = load_drill_text(text, file="drill.yaml", plan=plan)
+        assert loaded.problems == ()
+        assert own_topic_is_copied(loaded.drill, plan)
+        assert given["yes"]
+        (mount,) = (m for m in container["volumeMounts"] if m["mountPath"] == str(given["reports"]))
+        assert not mount.get("readOnly")
+
+
+def own_topic_is_copied(drill, plan):
+    refuse_what_cannot_be(drill, plan)
+    return True
+
+
+def mounted_file(rendered, spec, container, path):
+    """The text that a container finds at a path, from a ConfigMap."""
+    folder, _, name = path.rpartition("/")
+    (mount,) = (m for m in container["volumeMounts"] if m["mountPath"] == folder)
+    (volume,) = (v for v in spec["volumes"] if v["name"] == mount["name"])
+    (found,) = (
+        each["data"][name] for each in rendered.kind("ConfigMap")
+        if each["metadata"]["name"] == volume["configMap"]["name"]
+    )  # fmt: skip
+    return found
+
+
+def test_the_hook_checks_every_drill_by_the_program():
+    rendered = render_file("spark")
+    (job,) = (e for e in rendered.kind("Job") if e["metadata"]["name"].endswith("-validate"))
+    spec = job["spec"]["template"]["spec"]
+    (drill,) = (c for c in spec["containers"] if c["name"] == "drill-monthly")
+    given = parse(drill["args"], "drill-monthly")
+    text = mounted_file(rendered, spec, drill, str(given["drill_file"]))
+    assert load_drill_text(text, file="drill.yaml").problems == ()
 
 
 def program_arguments(rendered: Rendered) -> list[tuple[str, list[str]]]:

@@ -9,6 +9,14 @@ LINK = ("topology", "spec", "links", 0)
 EAST = ("topology", "spec", "clusters", "east")
 SET = ("workers", 0)
 
+
+def drill_of(link, **more):
+    """A drill of the chart's values; ``more`` are fields of its document's spec."""
+    spec = {"link": link, "kind": "switchover", "limits": {"maxLostRecords": 0}, **more}
+    head = {"apiVersion": "replicator/v1", "kind": "Drill", "metadata": {"name": "m"}}
+    return {"name": "m", "schedule": "0 6 1 * *", "drill": {**head, "spec": spec}}
+
+
 BAD_VALUES = [
     # what it is, the value, what the message has to hold
     ("a value that there is not", {("replicaCount",): 3}, ["replicaCount"]),
@@ -23,6 +31,10 @@ BAD_VALUES = [
     ("an unknown way to reload", {("reload",): "sometimes"}, ["reload"]),
     ("an unknown autoscaler", {("worker", "autoscaling", "kind"): "vpa"}, ["kind"]),
     ("HPA and KEDA together", {("worker", "autoscaling", "kind"): ["hpa", "keda"]}, ["kind"]),
+    ("a user that is a user name", {("podSecurity", "runAsUser"): "nobody"}, ["runAsUser"]),
+    ("a budget of more than all", {(*SET, "podDisruptionBudget"): {"maxUnavailable": "120%"}}, ["maxUnavailable"]),
+    ("a drill that is no drill document", {("drills",): [{"name": "m", "schedule": "0 6 1 * *", "drill": {"link": "orders-dr", "kind": "failover"}}]}, ["drill", "apiVersion"]),
+    ("a misspelt field of a drill", {("drills",): [drill_of("orders-dr", lmits={})]}, ["lmits"]),
     ("no limit of memory", {("worker", "resources", "limits"): {"memory": None}}, ["memory"]),
     ("a secret mounted over the system", {("secretMounts",): [{"existingSecret": "a", "mountPath": "/etc"}]}, ["mountPath"]),
     ("a literal password", {(*EAST, "security"): {"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "u", "password": "hunter2"}}, ["password"]),
@@ -33,7 +45,7 @@ BAD_VALUES = [
     ("a duration without a unit", {(*LINK, "commitInterval"): "200"}, ["commitInterval"]),
     ("no brokers", {(*EAST, "bootstrapServers"): []}, ["bootstrapServers"]),
     ("an unknown command on history", {("spark",): {"mode": "job", "jobs": [{"name": "x", "command": "rm", "flow": "east->west"}]}}, ["command"]),
-    ("a wrong schedule", {("drills",): [{"name": "x", "schedule": "monthly", "drill": {"link": "orders-dr", "kind": "failover"}}]}, ["schedule"]),
+    ("a wrong schedule", {("drills",): [{**drill_of("orders-dr"), "schedule": "monthly"}]}, ["schedule"]),
     # what only templates can see
     ("no topology", {("topology",): {}}, ["no topology"]),
     ("two topologies", {("topologyText",): "kind: Topology"}, ["topology and topologyText"]),
@@ -45,17 +57,22 @@ BAD_VALUES = [
     ("a name that does not fit", {("workers",): [{"name": "a" * 21}]}, ["name"]),
     ("a grace period shorter than the drain", {("worker", "terminationGracePeriodSeconds"): 25}, ["25", "gracePeriodSeconds 20", "30"]),
     ("a budget that is never met", {(*SET, "podDisruptionBudget"): {"minAvailable": 2, "maxUnavailable": None}}, ["minAvailable 2", "2 replicas"]),
+    ("a budget that leaves an autoscaled set no pod to give", {(*SET, "podDisruptionBudget"): {"minAvailable": 1, "maxUnavailable": None}, (*SET, "autoscaling"): {"kind": "hpa"}}, ["minAvailable 1", "1 replicas"]),
+    ("a budget of all pods", {(*SET, "podDisruptionBudget"): {"minAvailable": "100%", "maxUnavailable": None}}, ["minAvailable 100%"]),
+    ("a budget of no pod", {(*SET, "podDisruptionBudget", "maxUnavailable"): "0%"}, ["maxUnavailable 0%"]),
     ("both kinds of a budget", {("worker", "podDisruptionBudget", "minAvailable"): 1}, ["minAvailable 1", "maxUnavailable 1"]),
     ("fewer at most than at least", {("worker", "autoscaling"): {"kind": "hpa", "minReplicas": 5}}, ["maxReplicas 4", "minReplicas 5"]),
     ("KEDA that has nobody to ask", {("worker", "autoscaling", "kind"): "keda"}, ["prometheusAddress"]),
     ("every series twice", {("monitoring",): {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, ["podMonitor", "serviceMonitor"]),
     ("a secret in the environment", {("worker", "extraEnv"): [{"name": "DB_PASSWORD", "value": "x"}]}, ["DB_PASSWORD", "secretEnv"]),
+    ("a secret in the environment of drills", {("drill", "extraEnv"): [{"name": "API_TOKEN", "value": "x"}]}, ["API_TOKEN", "drill"]),
+    ("more threads of Spark than cores", {("spark",): {"mode": "job", "master": "local[8]"}}, ["local[8]", "2 cores"]),
     ("jobs that nobody runs", {("spark", "jobs"): [{"name": "night", "command": "verify", "flow": "east->west"}]}, ["spark.mode", "night"]),
     ("a job for a flow that there is not", {("spark",): {"mode": "job", "jobs": [{"name": "n", "command": "verify", "flow": "north->west"}]}}, ["north->west", "east, west"]),
     ("an archive that says not where", {("spark",): {"mode": "job", "jobs": [{"name": "a", "command": "archive", "cluster": "east", "topics": ["t"]}]}}, ["archive needs archive"]),
     ("an archive of a flow", {("spark",): {"mode": "job", "jobs": [{"name": "a", "command": "archive", "flow": "east->west", "cluster": "east", "archive": "/a", "topics": ["t"]}]}}, ["archive takes no flow"]),
     ("a seed every night", {("spark",): {"mode": "job", "jobs": [{"name": "n", "command": "bulk-sync", "flow": "east->west", "schedule": "0 3 * * *"}]}}, ["bulk-sync", "0 3 * * *"]),
-    ("a drill of a link that there is not", {("drills",): [{"name": "m", "schedule": "0 6 1 * *", "drill": {"link": "orders", "kind": "failover"}}]}, ["'orders'", "orders-dr"]),
+    ("a drill of a link that there is not", {("drills",): [drill_of("orders")]}, ["'orders'", "orders-dr"]),
 ]  # fmt: skip
 
 

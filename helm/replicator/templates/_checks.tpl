@@ -18,7 +18,7 @@ What the schema cannot see. All problems are told at once, each with the value t
 {{- $problems = append $problems (printf "reload: restart cannot see edits of the ConfigMap '%s': use reload: watch" $v.existingTopology.configMap) -}}
 {{- end -}}
 
-{{- $document := $v.topology -}}
+{{- $document := default dict $v.topology -}}
 {{- if $v.topologyText -}}{{- $document = fromYaml $v.topologyText -}}{{- end -}}
 {{- if hasKey $document "Error" -}}
 {{- $problems = append $problems (printf "topologyText is no YAML: %s" $document.Error) -}}
@@ -51,13 +51,18 @@ What the schema cannot see. All problems are told at once, each with the value t
 {{- $problems = append $problems (printf "%s: terminationGracePeriodSeconds %d kills workers before they have drained: gracePeriodSeconds %d needs %d" $where (int $set.terminationGracePeriodSeconds) (int $set.gracePeriodSeconds) $needed) -}}
 {{- end -}}
 {{- $least := include "replicator.leastReplicas" $set | int -}}
+{{- $most := include "replicator.mostReplicas" $set | int -}}
 {{- $pdb := $set.podDisruptionBudget -}}
 {{- $stay := not (kindIs "invalid" $pdb.minAvailable) -}}
 {{- $go := not (kindIs "invalid" $pdb.maxUnavailable) -}}
 {{- if and $stay $go -}}
 {{- $problems = append $problems (printf "%s: podDisruptionBudget has both minAvailable %v and maxUnavailable %v: set one of them to null" $where $pdb.minAvailable $pdb.maxUnavailable) -}}
-{{- else if and (gt $least 1) $stay (ge (int $pdb.minAvailable) $least) -}}
+{{- else if and (gt $most 1) $stay (eq (toString $pdb.minAvailable) "100%") -}}
+{{- $problems = append $problems (printf "%s: podDisruptionBudget.minAvailable 100%% never lets a node drain" $where) -}}
+{{- else if and (gt $most 1) $stay (kindIs "float64" $pdb.minAvailable) (ge (int $pdb.minAvailable) $least) -}}
 {{- $problems = append $problems (printf "%s: podDisruptionBudget.minAvailable %d of %d replicas never lets a node drain" $where (int $pdb.minAvailable) $least) -}}
+{{- else if and (gt $most 1) $go (eq (toString $pdb.maxUnavailable) "0%") -}}
+{{- $problems = append $problems (printf "%s: podDisruptionBudget.maxUnavailable 0%% never lets a node drain" $where) -}}
 {{- end -}}
 {{- $scaling := $set.autoscaling -}}
 {{- if ne $scaling.kind "none" -}}
@@ -68,7 +73,13 @@ What the schema cannot see. All problems are told at once, each with the value t
 {{- $problems = append $problems (printf "%s: autoscaling.kind keda asks Prometheus: give autoscaling.prometheusAddress" $where) -}}
 {{- end -}}
 {{- end -}}
-{{- range $variable := $set.extraEnv -}}
+{{- end -}}
+{{- $env := dict "pods" $v.pods.extraEnv "worker" $v.worker.extraEnv "validation" $v.validation.extraEnv "tests" $v.tests.extraEnv "drill" $v.drill.extraEnv "spark" $v.spark.extraEnv -}}
+{{- range $entry := $v.workers -}}
+{{- $_ := set $env (printf "workers '%s'" (default (default "all" $entry.cluster) $entry.name)) (default list $entry.extraEnv) -}}
+{{- end -}}
+{{- range $where, $variables := $env -}}
+{{- range $variable := $variables -}}
 {{- if and (regexMatch "(?i)(password|passwd|secret|token|private_?key)" $variable.name) (hasKey $variable "value") -}}
 {{- $problems = append $problems (printf "%s: extraEnv '%s' looks like a secret written in values: use secretEnv" $where $variable.name) -}}
 {{- end -}}
@@ -80,6 +91,10 @@ What the schema cannot see. All problems are told at once, each with the value t
 {{- end -}}
 {{- if and $v.spark.jobs (eq $v.spark.mode "none") -}}
 {{- $problems = append $problems (printf "spark.mode is none, but spark.jobs has '%s': set the mode to job or operator" (first $v.spark.jobs).name) -}}
+{{- end -}}
+{{- $threads := regexFind "^local\\[[0-9]+\\]$" $v.spark.master | replace "local[" "" | replace "]" "" -}}
+{{- if and $threads (lt (include "replicator.sparkCores" $v.spark.resources | int) (int $threads)) -}}
+{{- $problems = append $problems (printf "spark.master %s has more threads than the %s cores of spark.resources" $v.spark.master (include "replicator.sparkCores" $v.spark.resources)) -}}
 {{- end -}}
 {{- $jobs := list -}}
 {{- range $v.spark.jobs -}}
@@ -108,7 +123,7 @@ What the schema cannot see. All problems are told at once, each with the value t
 {{- range $v.drills -}}
 {{- if has .name $drills -}}{{- $problems = append $problems (printf "drills '%s': two drills have this name" .name) -}}{{- end -}}
 {{- $drills = append $drills .name -}}
-{{- $link := get .drill "link" -}}
+{{- $link := get (default dict (get .drill "spec")) "link" -}}
 {{- if and $links $link (not (has $link $links)) -}}
 {{- $problems = append $problems (printf "drills '%s': link '%s' is not in the topology (there are: %s)" .name $link (join ", " $links)) -}}
 {{- end -}}

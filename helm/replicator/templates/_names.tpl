@@ -1,4 +1,4 @@
-{{/* Names and labels. StatefulSets append a set's name, and Kubernetes a hash of 11: 31 letters are left. */}}
+{{/* Names and labels. StatefulSets append a set's name of 20, and Kubernetes a hash of 11: 31 letters are left. */}}
 
 {{- define "replicator.fullname" -}}
 {{- if .Values.fullnameOverride -}}
@@ -18,23 +18,31 @@ app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 |
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/*
+Labels of an object; give `root` and, where it has any, `extra`. Each name stands once: the chart's own win
+over `commonLabels`, because selectors are made of them.
+*/}}
 {{- define "replicator.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{ include "replicator.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/part-of: replicator
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $chart := printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $own := dict "helm.sh/chart" $chart "app.kubernetes.io/version" .root.Chart.AppVersion "app.kubernetes.io/managed-by" .root.Release.Service "app.kubernetes.io/part-of" "replicator" -}}
+{{- toYaml (merge (dict) (include "replicator.selectorLabels" .root | fromYaml) (default dict .extra) $own .root.Values.commonLabels) -}}
 {{- end -}}
 
-{{/* Labels of pods: nothing that changes with the chart alone, or its upgrade would roll every pod. */}}
+{{/*
+Labels of a pod; give `root`, `extra` and `pod` (its settings). Nothing of it changes with the chart alone, or
+its upgrade would roll every pod.
+*/}}
 {{- define "replicator.podLabels" -}}
-{{ include "replicator.selectorLabels" . }}
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- toYaml (merge (dict) (include "replicator.selectorLabels" .root | fromYaml) .extra .pod.podLabels .root.Values.commonLabels) -}}
+{{- end -}}
+
+{{/* A name of at most `most` letters: a longer one is cut and ends with a hash of the whole. */}}
+{{- define "replicator.shortName" -}}
+{{- if le (len .name) (int .most) -}}
+{{- .name -}}
+{{- else -}}
+{{- printf "%s-%s" (.name | trunc (sub (int .most) 9 | int) | trimSuffix "-") (sha256sum .name | trunc 8) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Lays `over` into `under`, map by map; a null counts. */}}
@@ -55,6 +63,11 @@ app.kubernetes.io/part-of: replicator
 {{- include "replicator.layInto" (dict "under" $set "over" .entry) -}}
 {{- $_ := set $set "setName" (default (default "all" .entry.cluster) .entry.name) -}}
 {{- toYaml $set -}}
+{{- end -}}
+
+{{/* Workers of one set that are there at most. */}}
+{{- define "replicator.mostReplicas" -}}
+{{- if eq .autoscaling.kind "none" -}}{{ .replicas | int }}{{- else -}}{{ .autoscaling.maxReplicas | int }}{{- end -}}
 {{- end -}}
 
 {{/* Workers of one set that are there at least. */}}
@@ -78,9 +91,9 @@ app.kubernetes.io/part-of: replicator
 {{- end -}}
 {{- end -}}
 
-{{/* An image; give `root` and the values of the image. */}}
+{{/* An image; give `root` and the values of the image. A parent chart's registry wins. */}}
 {{- define "replicator.image" -}}
-{{- $registry := .root.Values.image.registry -}}
+{{- $registry := default .root.Values.image.registry (get (default dict .root.Values.global) "imageRegistry") -}}
 {{- if $registry -}}{{ $registry }}/{{- end -}}
 {{- .image.repository -}}
 {{- if .image.digest -}}@{{ .image.digest }}{{- else -}}:{{ default .root.Chart.AppVersion .image.tag }}{{- end -}}

@@ -51,6 +51,17 @@ def checksum(report: Json) -> str:
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+def require_writable(directory: Path) -> None:
+    """Makes sure that a report can be added, before anything is broken that it would tell about.
+
+    Raises:
+        InputError: the directory cannot be written.
+        StoredFormatError: what is there is no chain of reports.
+    """
+    with _locked(directory):
+        read_all(directory)
+
+
 def append(
     directory: Path, make: Callable[[str, int], Json], *, draw: Callable[[Json], str]
 ) -> Stored:

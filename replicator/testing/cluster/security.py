@@ -8,10 +8,12 @@ plaintext INTERNAL listener, whose anonymous user is a super user where there is
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from replicator.errors import InputError
-from replicator.testing.cluster.certificates import Certificates
+
+if TYPE_CHECKING:
+    from replicator.testing.cluster.certificates import Certificates
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
@@ -145,7 +147,7 @@ class ClusterSecurity:
         self._directory = directory
         self._passwords = dict(setup.users)
         directory.mkdir(parents=True)
-        self._certificates = Certificates(directory) if setup.protocol.endswith("SSL") else None
+        self._certificates = _certificates(directory) if setup.protocol.endswith("SSL") else None
         for user, password in setup.users.items():
             self.set_password(user, password)
 
@@ -287,3 +289,10 @@ class ClusterSecurity:
             return f"{module} required;"
         users = " ".join(f'user_{name}="{password}"' for name, password in self._passwords.items())
         return f"{module} required {users};"
+
+
+def _certificates(directory: Path) -> "Certificates":
+    # It alone needs the `testing` extra; drills on real links run without it.
+    from replicator.testing.cluster.certificates import Certificates
+
+    return Certificates(directory)

@@ -19,23 +19,38 @@
 {{- end }}
 {{- end -}}
 
-{{- define "replicator.sparkMounts" -}}
-{{ include "replicator.mounts" .root }}
-{{- if hasPrefix "k8s://" .root.Values.spark.master }}
-- name: executor
-  mountPath: /etc/replicator/executor
-  readOnly: true
-{{- end }}
-{{- with .root.Values.spark.extraVolumeMounts }}
-{{ tpl (toYaml .) $.root }}
-{{- end }}
+{{/* Whole cores that a driver may use: its CPU limit, or what it asks for. */}}
+{{- define "replicator.sparkCores" -}}
+{{- $cpu := default .requests.cpu .limits.cpu | toString -}}
+{{- if hasSuffix "m" $cpu -}}
+{{- divf (trimSuffix "m" $cpu | float64) 1000.0 | ceil | int -}}
+{{- else -}}
+{{- float64 $cpu | ceil | int -}}
+{{- end -}}
 {{- end -}}
 
-{{- define "replicator.sparkVolumes" -}}
-{{ include "replicator.volumes" (dict "root" .root "topology" (include "replicator.topologyConfigMap" .root) "key" (include "replicator.topologyKey" .root) "scratch" .root.Values.spark.scratchSize) }}
-{{- with .root.Values.spark.extraVolumes }}
-{{ tpl (toYaml .) $.root }}
-{{- end }}
+{{/* `local[*]` would be every core of the node, however few the pod has. */}}
+{{- define "replicator.sparkMaster" -}}
+{{- if has .Values.spark.master (list "local" "local[*]") -}}
+local[{{ ternary "1" (include "replicator.sparkCores" .Values.spark.resources) (eq .Values.spark.master "local") }}]
+{{- else -}}
+{{- .Values.spark.master -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "replicator.sparkPodSettings" -}}
+{{- include "replicator.pod" (dict "root" . "own" .Values.spark) -}}
+{{- end -}}
+
+{{- define "replicator.sparkMetadata" -}}
+{{- $pod := include "replicator.sparkPodSettings" . | fromYaml -}}
+metadata:
+  labels:
+    {{- include "replicator.podLabels" (dict "root" . "pod" $pod "extra" (dict "app.kubernetes.io/component" "spark")) | nindent 4 }}
+  {{- with $pod.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end -}}
 
 {{/* The pod of a driver; give `root` and `job`. */}}
@@ -43,27 +58,29 @@
 {{- $root := .root -}}
 {{- $spark := $root.Values.spark -}}
 {{- $remote := hasPrefix "k8s://" $spark.master -}}
-metadata:
-  labels:
-    {{- include "replicator.podLabels" $root | nindent 4 }}
-    app.kubernetes.io/component: spark
+{{- $pod := include "replicator.sparkPodSettings" $root | fromYaml -}}
+{{- $env := list -}}
+{{- $mounts := list -}}
+{{- $volumes := list -}}
+{{- if $remote -}}
+{{- range $name, $field := dict "POD_IP" "status.podIP" "POD_NAME" "metadata.name" -}}
+{{- $env = append $env (dict "name" $name "valueFrom" (dict "fieldRef" (dict "fieldPath" $field))) -}}
+{{- end -}}
+{{- $mounts = append $mounts (dict "name" "executor" "mountPath" "/etc/replicator/executor" "readOnly" true) -}}
+{{- $volumes = append $volumes (dict "name" "executor" "configMap" (dict "name" (printf "%s-executor" (include "replicator.fullname" $root)))) -}}
+{{- end -}}
+{{- include "replicator.sparkMetadata" $root }}
 spec:
   restartPolicy: Never
-  serviceAccountName: {{ include "replicator.sparkServiceAccountName" $root }}
-  {{- $security := include "replicator.podSecurity" $root }}
-  {{- if $remote }}
-  {{- /* The driver starts its executors through the API server. */}}
-  {{- $security = replace "automountServiceAccountToken: false" "automountServiceAccountToken: true" $security }}
-  {{- end }}
-  {{- $security | nindent 2 }}
-  enableServiceLinks: false
+  {{- /* With executors, the driver starts them through the API server. */}}
+  {{- include "replicator.podSpec" (dict "root" $root "pod" $pod "serviceAccount" (include "replicator.sparkServiceAccountName" $root) "token" $remote) | nindent 2 }}
   containers:
     - name: spark
       image: {{ include "replicator.image" (dict "root" $root "image" $spark.image) }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       args:
         {{- include "replicator.sparkArguments" (dict "root" $root "job" .job) | nindent 8 }}
-        - {{ printf "--master=%s" $spark.master | quote }}
+        - {{ printf "--master=%s" (include "replicator.sparkMaster" $root) | quote }}
         {{- range $name, $value := $spark.conf }}
         - {{ printf "--conf=%s=%v" $name $value | quote }}
         {{- end }}
@@ -76,29 +93,14 @@ spec:
         - --conf=spark.kubernetes.driver.pod.name=$(POD_NAME)
         - --conf=spark.kubernetes.executor.podTemplateFile=/etc/replicator/executor/pod.yaml
         {{- end }}
-      env:
-        {{- include "replicator.env" $root | nindent 8 }}
-        {{- if $remote }}
-        - name: POD_IP
-          valueFrom:
-            fieldRef:
-              fieldPath: status.podIP
-        - name: POD_NAME
-          valueFrom:
-            fieldRef:
-              fieldPath: metadata.name
-        {{- end }}
+      {{- include "replicator.env" (dict "root" $root "pod" $pod "own" $env) | nindent 6 }}
       terminationMessagePolicy: FallbackToLogsOnError
       resources:
         {{- toYaml $spark.resources | nindent 8 }}
       {{- include "replicator.containerSecurity" $root | nindent 6 }}
-      volumeMounts:
-        {{- include "replicator.sparkMounts" (dict "root" $root) | nindent 8 }}
-  volumes:
-    {{- include "replicator.sparkVolumes" (dict "root" $root) | nindent 4 }}
-    {{- if $remote }}
-    - name: executor
-      configMap:
-        name: {{ include "replicator.fullname" $root }}-executor
+      {{- include "replicator.mounts" (dict "root" $root "pod" $pod "own" $mounts) | nindent 6 }}
+    {{- with $pod.sidecars }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
+  {{- include "replicator.volumes" (dict "root" $root "pod" $pod "scratch" $spark.scratchSize "own" $volumes) | nindent 2 }}
 {{- end -}}
