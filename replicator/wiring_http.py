@@ -217,6 +217,7 @@ class WorkerProvider:
         return worker.metrics.render(
             MetricsSnapshot(
                 now_ms=now_ms,
+                topology=worker.plan.topology,
                 plan_hash=worker.plan.hash,
                 lanes=lanes,
                 flows=flows,

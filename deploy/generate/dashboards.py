@@ -5,7 +5,7 @@ import json
 from panels import Json, Panel, Query, Row, layout
 
 LINK = 'link=~"$link"'
-ALL = 'namespace=~"$namespace",'
+ALL = 'namespace=~"$namespace",topology=~"$topology",'
 
 
 def dashboards() -> dict[str, str]:
@@ -30,9 +30,13 @@ def _dashboard(
             "query": "prometheus", "hide": 0,
         },
         _variable("namespace", "Namespace", "label_values(replicator_build_info, namespace)"),
+        _variable(
+            "topology", "Topology",
+            'label_values(replicator_build_info{namespace=~"$namespace"}, topology)',
+        ),
     ]  # fmt: skip
     if by_link:
-        query = 'label_values(replicator_flow_state{namespace=~"$namespace"}, link)'
+        query = 'label_values(replicator_flow_state{namespace=~"$namespace",topology=~"$topology"}, link)'
         variables.append(_variable("link", "Link", query))
     return name, {
         "uid": f"replicator-{name}",
@@ -73,7 +77,7 @@ _OVERVIEW = (
             Panel("Workers", "stat", "short", (Query("count({build_info})", ""),),
                   "Workers that are scraped.", width=4, height=4),
             Panel("Flows that fail", "stat", "short",
-                  (Query('sum(max by (link, flow) ({flow_state|state="failed"}))', ""),),
+                  (Query('sum(max by (topology, link, flow) ({flow_state|state="failed"}))', ""),),
                   "Flows in state failed.", width=4, height=4, red=1),
             Panel("Worst lag", "stat", "s", (Query("max({lag_seconds})", ""),),
                   "What a failover at this moment would lose at most, in time.",
@@ -91,20 +95,20 @@ _OVERVIEW = (
     Row(
         "Flows",
         (
-            Panel("Lag", "timeseries", "s", (Query("max by (link, flow) ({lag_seconds})"),),
+            Panel("Lag", "timeseries", "s", (Query("max by (topology, link, flow) ({lag_seconds})"),),
                   "Age of the last record read where any is left to read.", amber=30, red=60),
             Panel("Canary round trip, 99th percentile", "timeseries", "s",
-                  (Query("histogram_quantile(0.99, sum by (link, flow, le) "
+                  (Query("histogram_quantile(0.99, sum by (topology, link, flow, le) "
                          "(rate({canary_roundtrip_seconds_bucket}[5m])))"),),
                   "From the write on the source to the arrival on the target."),
             Panel("Records copied", "timeseries", "short",
-                  (Query("sum by (link, flow) (rate({records_replicated_total}[$__rate_interval]))"),),
+                  (Query("sum by (topology, link, flow) (rate({records_replicated_total}[$__rate_interval]))"),),
                   "Records a second, acknowledged by the target."),
             Panel("Bytes copied", "timeseries", "Bps",
-                  (Query("sum by (link, flow) (rate({bytes_replicated_total}[$__rate_interval]))"),),
+                  (Query("sum by (topology, link, flow) (rate({bytes_replicated_total}[$__rate_interval]))"),),
                   "Keys, values and headers."),
             Panel("Problems", "table", "short",
-                  (Query("max by (link, flow, code) ({problems}) > 0", "{{code}}"),),
+                  (Query("max by (topology, link, flow, code) ({problems}) > 0", "{{code}}"),),
                   "What is wrong now, by problem code; `replicator status` says what to do.", red=1),
             Panel("Workers and plans", "table", "short",
                   (Query("count by (hash) ({plan_info})", "{{hash}}"),),
@@ -191,23 +195,23 @@ _GROUPS = (
         "Groups",
         (
             Panel("Age of group positions", "timeseries", "s",
-                  (Query("max by (link, flow) ({group_sync_age_seconds})"),),
+                  (Query("max by (topology, link, flow) ({group_sync_age_seconds})"),),
                   "What consumers would read again after a failover, in time.", amber=60, red=120),
             Panel("Translations by grade", "timeseries", "short",
-                  (Query("sum by (link, flow, grade) (rate({group_translation_total}[5m]))",
+                  (Query("sum by (topology, link, flow, grade) (rate({group_translation_total}[5m]))",
                          "{{flow}} {{link}} {{grade}}"),),
                   "Exact: to the record. Bounded: some records are read again. Unavailable: the group "
                   "starts by its own reset policy."),
             Panel("Share that is exact", "stat", "percentunit",
-                  (Query('sum by (link, flow) (rate({group_translation_total|grade="exact"}[5m])) / '
-                         "sum by (link, flow) (rate({group_translation_total}[5m]))"),),
+                  (Query('sum by (topology, link, flow) (rate({group_translation_total|grade="exact"}[5m])) / '
+                         "sum by (topology, link, flow) (rate({group_translation_total}[5m]))"),),
                   "Positions that are exact to the record.", width=8, height=6),
             Panel("Refused groups", "stat", "short",
-                  (Query('max by (link, flow) ({problems|code="GROUP_REFUSED"})'),),
+                  (Query('max by (topology, link, flow) ({problems|code="GROUP_REFUSED"})'),),
                   "Flows of which the target refuses a group's positions, usually because it has "
                   "members there.", width=8, height=6, amber=1),
             Panel("Drift", "stat", "short",
-                  (Query("sum by (link, flow, kind) ({topology_drift})", "{{flow}} {{kind}}"),),
+                  (Query("sum by (topology, link, flow, kind) ({topology_drift})", "{{flow}} {{kind}}"),),
                   "Differences on the target that replication does not correct by itself.",
                   width=8, height=6, amber=1),
         ),
@@ -216,10 +220,10 @@ _GROUPS = (
         "Checkpoints",
         (
             Panel("Age of checkpoints", "timeseries", "s",
-                  (Query("max by (link, flow) ({checkpoint_age_seconds})"),),
+                  (Query("max by (topology, link, flow) ({checkpoint_age_seconds})"),),
                   "The oldest lane. An idle lane writes none: read it together with lag."),
             Panel("Records behind", "timeseries", "short",
-                  (Query("sum by (link, flow) ({lag_records})"),), "Records left to read."),
+                  (Query("sum by (topology, link, flow) ({lag_records})"),), "Records left to read."),
         ),
     ),
 )  # fmt: skip
@@ -229,29 +233,29 @@ _FAILOVER = (
         "Roles",
         (
             Panel("Who is what", "table", "short",
-                  (Query("max by (link, cluster, role) ({link_role}) > 0", "{{link}}"),),
+                  (Query("max by (topology, link, cluster, role) ({link_role}) > 0", "{{link}}"),),
                   "Roles of the clusters in each link.", width=12),
             Panel("Epoch", "timeseries", "short",
-                  (Query("max by (link) ({link_epoch})", "{{link}}"),),
+                  (Query("max by (topology, link) ({link_epoch})", "{{link}}"),),
                   "Goes up with each change of roles, and never back.", width=12),
         ),
     ),
     Row(
         "Before: what a failover would cost now",
         (
-            Panel("Loss, in time", "stat", "s", (Query("max by (link, flow) ({lag_seconds})"),),
+            Panel("Loss, in time", "stat", "s", (Query("max by (topology, link, flow) ({lag_seconds})"),),
                   "Lag of the flow: what the other side does not have.", width=8, height=6,
                   amber=30, red=60),
             Panel("Loss, in records", "stat", "short",
-                  (Query("sum by (link, flow) ({lag_records})"),),
+                  (Query("sum by (topology, link, flow) ({lag_records})"),),
                   "Records the other side does not have.", width=8, height=6, amber=1),
             Panel("Read again, in time", "stat", "s",
-                  (Query("max by (link, flow) ({group_sync_age_seconds})"),),
+                  (Query("max by (topology, link, flow) ({group_sync_age_seconds})"),),
                   "Age of group positions on the other side.", width=8, height=6, amber=60, red=120),
             Panel("State of flows", "state-timeline", "short",
-                  (Query('max by (link, flow) ({flow_state|state="replicating"}) + '
-                         '2 * max by (link, flow) ({flow_state|state="draining"}) + '
-                         '3 * max by (link, flow) ({flow_state|state="failed"})'),),
+                  (Query('max by (topology, link, flow) ({flow_state|state="replicating"}) + '
+                         '2 * max by (topology, link, flow) ({flow_state|state="draining"}) + '
+                         '3 * max by (topology, link, flow) ({flow_state|state="failed"})'),),
                   "What the flows of the link did.", width=24, height=7,
                   mappings=(("0", "not replicating", "gray"), ("1", "replicating", "green"),
                             ("2", "draining", "orange"), ("3", "failed", "red"))),
@@ -261,10 +265,10 @@ _FAILOVER = (
         "After: the last change and drills",
         (
             Panel("How long it took", "timeseries", "s",
-                  (Query("max by (link) ({failover_duration_seconds})", "{{link}}"),),
+                  (Query("max by (topology, link) ({failover_duration_seconds})", "{{link}}"),),
                   "Of the last switchover, failover, failback or drill.", width=12),
             Panel("Records given up", "timeseries", "short",
-                  (Query("max by (link) ({failover_lost_records})", "{{link}}"),),
+                  (Query("max by (topology, link) ({failover_lost_records})", "{{link}}"),),
                   "By the last change.", width=12, red=1),
         ),
     ),

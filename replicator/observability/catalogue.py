@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 PREFIX = "replicator_"
+COMMON_LABELS = ("topology",)
+"""Of every sample: two topologies may have links and flows of the same name."""
 FLOW_LABELS = ("link", "flow")
 DETAIL_LABELS = ("topic", "partition")
 
@@ -19,7 +21,8 @@ Unit = Literal["records", "bytes", "seconds", "transactions", "lanes", "partitio
 class Metric:
     """One metric as Prometheus sees it.
 
-    ``name`` is without the prefix; ``labels`` are those of every sample; ``detail`` metrics carry
+    ``name`` is without the prefix; ``labels`` are those of every sample beside ``COMMON_LABELS``;
+    ``detail`` metrics carry
     ``DETAIL_LABELS`` as well when the worker runs with ``--metrics-detail``; ``values`` names the
     closed set of values of a label that has one.
     """
@@ -39,7 +42,8 @@ class Metric:
 
     def label_names(self, *, detail: bool) -> tuple[str, ...]:
         """The label names of a sample, with or without ``--metrics-detail``."""
-        return self.labels + DETAIL_LABELS if detail and self.detail else self.labels
+        more = DETAIL_LABELS if detail and self.detail else ()
+        return COMMON_LABELS + self.labels + more
 
 
 def _flow(

@@ -61,14 +61,17 @@ class Metrics:
                     detail=self._detail,
                 )
             )
-        return generate_latest(_Once(families, detail=self._detail))
+        return generate_latest(_Once(families, topology=snapshot.topology, detail=self._detail))
 
 
 class _Once(Collector):
     """Hands the client library families that are ready."""
 
-    def __init__(self, families: list[tuple[Metric, list[Sample]]], *, detail: bool) -> None:
+    def __init__(
+        self, families: list[tuple[Metric, list[Sample]]], *, topology: str, detail: bool
+    ) -> None:
         self._families = families
+        self._topology = topology
         self._detail = detail
 
     def collect(self) -> Iterator[Family]:
@@ -77,7 +80,7 @@ class _Once(Collector):
             family = Family(declared.full_name.removesuffix("_total"), declared.help, kind)
             names = declared.label_names(detail=self._detail)
             for sample in samples:
-                labels = dict(zip(names, sample.values, strict=True))
+                labels = dict(zip(names, (self._topology, *sample.values), strict=True))
                 if sample.bound:
                     labels["le"] = sample.bound
                 family.samples.append(

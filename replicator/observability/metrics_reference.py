@@ -16,7 +16,8 @@ Every worker serves these at `/metrics`. This file is generated from
 
 A worker reports the lanes it owns: add counters and `lag_records` up over workers, take the maximum
 of ages. Counters never go back when a lane restarts or moves within a worker. Metrics marked
-**detail** also carry `topic` and `partition` when the worker runs with `--metrics-detail`.
+**detail** also carry `topic` and `partition` when the worker runs with `--metrics-detail`. Every sample
+carries `topology`, the name in the topology file: aggregate by it, too, where one Prometheus sees several.
 
 | metric | type | unit | labels | meaning |
 |---|---|---|---|---|

@@ -56,9 +56,10 @@ class LinkMetrics:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """Everything one scrape needs: the lanes owned now, the flows this worker serves, links' roles."""
+    """Everything one scrape needs: the topology's name, the lanes owned now, the flows this worker serves, links' roles."""
 
     now_ms: int
+    topology: str
     plan_hash: str
     lanes: Sequence[LaneStats]
     flows: Sequence[FlowMetrics]

@@ -4,7 +4,7 @@ import re
 
 from chart_engine import ROOT
 
-from replicator.observability.catalogue import CATALOGUE
+from replicator.observability.catalogue import CATALOGUE, COMMON_LABELS
 
 METRICS = {entry.full_name: entry for entry in CATALOGUE}
 TARGET_LABELS = {"namespace", "job", "pod", "instance", "le"}
@@ -29,7 +29,7 @@ def unknown_metrics(expression: str) -> list[str]:
         if entry is None or (name != entry.full_name and entry.kind != "histogram"):
             wrong.append(name)
             continue
-        known = {*entry.labels, *TARGET_LABELS}
+        known = {*COMMON_LABELS, *entry.labels, *TARGET_LABELS}
         wrong += [
             f"{name}{{{label}}}"
             for label in re.findall(r"(\w+)\s*[=!]~?", re.sub(r'"[^"]*"', "", matchers))

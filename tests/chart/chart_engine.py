@@ -71,7 +71,14 @@ class Rendered:
         ]
 
 
-def render(values: Object, *, name: str = "", upgrade: bool = False) -> Rendered:
+def render(
+    values: Object,
+    *,
+    name: str = "",
+    upgrade: bool = False,
+    release: str = RELEASE,
+    namespace: str = NAMESPACE,
+) -> Rendered:
     """Renders as `helm install` does, the schema of values included.
 
     Raises:
@@ -81,7 +88,7 @@ def render(values: Object, *, name: str = "", upgrade: bool = False) -> Rendered
         try:
             chart.validate_schema(values)
             texts = chart.render(
-                values, name=RELEASE, namespace=NAMESPACE, revision=2 if upgrade else 1,
+                values, name=release, namespace=namespace, revision=2 if upgrade else 1,
                 is_install=not upgrade, is_upgrade=upgrade,
             )  # fmt: skip
         except helm_python.HelmError as error:

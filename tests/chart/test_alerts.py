@@ -14,8 +14,8 @@ from promtool import promtool
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yaml"
 CASES = yaml.safe_load((Path(__file__).parent / "alert_cases.yaml").read_text())
 LABELS = {
-    "namespace": "streams", "job": "streams/rel", "pod": "w-0", "link": "orders-dr",
-    "flow": "east->west",
+    "namespace": "streams", "job": "streams/rel", "pod": "w-0", "topology": "shop",
+    "link": "orders-dr", "flow": "east->west",
 }  # fmt: skip
 
 
@@ -36,9 +36,72 @@ def test_the_chart_ships_the_same_alerts():
     rule = next(iter(render_file("ha").kind("PrometheusRule")))
     shipped = {r["alert"]: r for group in rule["spec"]["groups"] for r in group["rules"]}
     assert shipped.keys() == alerts().keys()
+    selector = 'namespace="streams",pod=~"rel-replicator-(east|west)-[0-9]+"'
     for name, alert in alerts().items():
-        assert {**shipped[name], "labels": {}} == {**alert, "labels": {}}
-        assert shipped[name]["labels"] == {**alert["labels"], "team": "streaming"}
+        expression = shipped[name]["expr"]
+        assert expression.count(selector) == expression.count("replicator_"), "every metric"
+        narrowed = expression.replace(f"{{{selector}}}", "").replace(f"{selector},", "")
+        assert {**shipped[name], "expr": narrowed, "labels": {}} == {**alert, "labels": {}}
+        assert shipped[name]["labels"] == {**alert["labels"], "team": "streaming", "release": "rel"}
+
+
+def of_release(release, **rule):
+    """The rules of one release of the smallest values, by name."""
+    values = ci_values("minimal")
+    values["monitoring"] = {"prometheusRule": {"enabled": True, **rule}}
+    (found,) = render(values, release=release).kind("PrometheusRule")
+    return {r["alert"]: r for group in found["spec"]["groups"] for r in group["rules"]}
+
+
+def test_rules_of_a_release_are_about_its_own_workers_with_its_own_thresholds(tmp_path):
+    """One of two releases has gone, and lags; the other is well. Both have the same topology's names."""
+    groups = []
+    for release, lag_seconds in (("a-replicator", 10), ("b-replicator", 500)):
+        rules = of_release(release, thresholds={"lagSeconds": lag_seconds})
+        chosen = [rules[name] for name in ("ReplicatorDown", "ReplicatorLagFastBurn")]
+        groups.append({"name": release, "rules": chosen})
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+
+    def series(metric, pod):
+        return f"replicator_{metric}{_matchers({**LABELS, 'pod': pod})}"
+
+    def firing(name, release, labels):
+        told = {"alertname": name, "alertstate": "firing", "release": release,
+                "severity": "critical", **labels}  # fmt: skip
+        return {"labels": f"ALERTS{_matchers(told)}", "value": 1}
+
+    flow = {label: LABELS[label] for label in ("namespace", "topology", "link", "flow")}
+    document = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": "30s",
+        "tests": [
+            {
+                "interval": "30s",
+                "input_series": [
+                    {"series": series("build_info", "b-replicator-all-0"), "values": "1+0x100"},
+                    {"series": series("lag_seconds", "b-replicator-all-0"), "values": "100+0x100"},
+                    {"series": series("lag_seconds", "a-replicator-all-0"), "values": "100+0x100"},
+                ],
+                "promql_expr_test": [
+                    {
+                        "expr": 'ALERTS{alertstate="firing"}',
+                        "eval_time": "40m",
+                        "exp_samples": [
+                            firing("ReplicatorDown", "a-replicator", {"namespace": "streams"}),
+                            firing("ReplicatorLagFastBurn", "a-replicator", flow),
+                        ],
+                    }
+                ],
+            }
+        ],
+    }
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump(document))
+    promtool("test", "rules", "test.yaml", directory=tmp_path)
+
+
+def test_a_scrape_of_ones_own_may_name_the_series_of_the_release():
+    rules = of_release("a-replicator", selector='cluster="frankfurt"')
+    assert rules["ReplicatorDown"]["expr"] == 'absent(replicator_build_info{cluster="frankfurt"})'
 
 
 def test_thresholds_runbooks_and_silence_follow_the_values():

@@ -7,7 +7,7 @@ import promql_parser
 import pytest
 import yaml
 from catalogue_names import unknown_metrics
-from chart_engine import CHART, render_file
+from chart_engine import CHART, ci_values, render, render_file
 
 FILES = sorted((CHART / "files" / "dashboards").glob("*.json"))
 
@@ -84,5 +84,26 @@ def test_the_chart_ships_each_as_a_config_map_that_grafana_finds():
         if each["metadata"]["labels"].get("grafana_dashboard") == "1"
     ]  # fmt: skip
     shipped = {name: json.loads(text) for each in maps for name, text in each["data"].items()}
-    assert shipped == {path.name: load(path) for path in FILES}
+    assert shipped.keys() == {f"streams-rel-replicator-{path.name}" for path in FILES}
+    for path in FILES:
+        of_release = shipped[f"streams-rel-replicator-{path.name}"]
+        assert expressions(of_release) == expressions(load(path))
+        assert of_release["title"] == f"{load(path)['title']} (streams/rel)"
     assert all(len(yaml.safe_dump(each)) < 900_000 for each in maps)
+
+
+def test_dashboards_of_two_releases_stand_side_by_side():
+    def dashboards(**release):
+        return [
+            (name, json.loads(text)["uid"], each["metadata"]["annotations"]["grafana_folder"])
+            for each in render(ci_values("ha"), **release).kind("ConfigMap")
+            for name, text in each["data"].items()
+            if name.endswith(".json")
+        ]
+
+    one, two = dashboards(), dashboards(release="other")
+    elsewhere = dashboards(namespace="payments")
+    for which in range(3):
+        seen = {entry[which] for release in (one, two, elsewhere) for entry in release}
+        assert len(seen) == (3 if which == 2 else 12)
+    assert all(len(uid) <= 40 for _, uid, _ in one), "as long as Grafana takes"

@@ -46,7 +46,7 @@ def test_topic_and_partition_are_labels_only_with_detail():
     for entry in CATALOGUE:
         assert not {"topic", "partition"} & set(entry.label_names(detail=False))
     assert metric("lag_records").label_names(detail=True)[-2:] == ("topic", "partition")
-    assert metric("lanes").label_names(detail=True) == ("link", "flow", "state")
+    assert metric("lanes").label_names(detail=True) == ("topology", "link", "flow", "state")
 
 
 def test_the_committed_reference_is_current():

@@ -21,7 +21,7 @@ from replicator.observability.snapshot import (
     lag_seconds,
 )
 
-FLOW = {"link": "orders-dr", "flow": "east->west"}
+FLOW = {"topology": "shop", "link": "orders-dr", "flow": "east->west"}
 PARTITION = PartitionStats(
     topic="orders",
     partition=3,
@@ -82,7 +82,7 @@ LINK_NOW = LinkMetrics(
 
 def snapshot(*lanes, flows=(FLOW_NOW,)):
     return MetricsSnapshot(
-        now_ms=60_000, plan_hash="abc", lanes=lanes, flows=flows, links=(LINK_NOW,)
+        now_ms=60_000, topology="shop", plan_hash="abc", lanes=lanes, flows=flows, links=(LINK_NOW,)
     )
 
 
@@ -130,8 +130,13 @@ def test_every_figure_of_a_lane_arrives_under_its_name():
     assert value(page, "problems", code="TRUNCATED") == 1
     assert value(page, "topology_drift", kind="config") == 2
     found = samples(page)
-    assert found["plan_info", (("hash", "abc"),)] == 1
-    build = (("python", "3.11"), ("revision", "deadbeef"), ("version", "1.2.3"))
+    assert found["plan_info", (("hash", "abc"), ("topology", "shop"))] == 1
+    build = (
+        ("python", "3.11"),
+        ("revision", "deadbeef"),
+        ("topology", "shop"),
+        ("version", "1.2.3"),
+    )
     assert found["build_info", build] == 1
 
 
@@ -329,8 +334,8 @@ def test_labels_from_clusters_cannot_break_the_format():
 
 def test_roles_of_links_and_what_their_last_change_took_are_told():
     text = metrics().render(snapshot()).decode()
-    assert 'replicator_link_epoch{link="orders-dr"} 3.0' in text
-    assert 'replicator_link_role{cluster="west",link="orders-dr",role="active"} 1.0' in text
-    assert 'replicator_link_role{cluster="east",link="orders-dr",role="active"} 0.0' in text
-    assert 'replicator_failover_duration_seconds{link="orders-dr"} 6.5' in text
-    assert 'replicator_failover_lost_records{link="orders-dr"} 12.0' in text
+    assert 'replicator_link_epoch{link="orders-dr",topology="shop"} 3.0' in text
+    assert 'replicator_link_role{cluster="west",link="orders-dr",role="active",topology="shop"} 1.0' in text
+    assert 'replicator_link_role{cluster="east",link="orders-dr",role="active",topology="shop"} 0.0' in text
+    assert 'replicator_failover_duration_seconds{link="orders-dr",topology="shop"} 6.5' in text
+    assert 'replicator_failover_lost_records{link="orders-dr",topology="shop"} 12.0' in text
