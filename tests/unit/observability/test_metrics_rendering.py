@@ -335,7 +335,13 @@ def test_labels_from_clusters_cannot_break_the_format():
 def test_roles_of_links_and_what_their_last_change_took_are_told():
     text = metrics().render(snapshot()).decode()
     assert 'replicator_link_epoch{link="orders-dr",topology="shop"} 3.0' in text
-    assert 'replicator_link_role{cluster="west",link="orders-dr",role="active",topology="shop"} 1.0' in text
-    assert 'replicator_link_role{cluster="east",link="orders-dr",role="active",topology="shop"} 0.0' in text
+    assert (
+        'replicator_link_role{cluster="west",link="orders-dr",role="active",topology="shop"} 1.0'
+        in text
+    )
+    assert (
+        'replicator_link_role{cluster="east",link="orders-dr",role="active",topology="shop"} 0.0'
+        in text
+    )
     assert 'replicator_failover_duration_seconds{link="orders-dr",topology="shop"} 6.5' in text
     assert 'replicator_failover_lost_records{link="orders-dr",topology="shop"} 12.0' in text
