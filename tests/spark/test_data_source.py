@@ -5,6 +5,7 @@ import time
 
 import pytest
 from confluent_kafka import Producer
+from pyspark.sql import functions as columns
 from topology_files import active_passive, write_topology
 
 from replicator.errors import InputError, NotFoundError, ReplicatorError, SourceDataLostError
@@ -80,8 +81,43 @@ def test_ranges_and_times_are_read_exactly(spark, east, unique):
         spark, east, assign=json.dumps({unique: [1]}),
         startingTimestamp=first + 40, endingTimestamp=first + 60, maxRecordsPerPartition=7,
     ).load()  # fmt: skip
-    assert timed.rdd.getNumPartitions() == 1  # small ranges share a task
+    assert timed.rdd.getNumPartitions() == 3  # of at most seven records each
     assert sorted(row.offset for row in timed.select("offset").collect()) == list(range(40, 60))
+
+
+def test_times_by_partition_and_the_number_of_tasks_are_kept(spark, east, unique):
+    east.create_topic(unique, partitions=2)
+    plain(east, unique, 100, 0)
+    plain(east, unique, 100, 1)
+    times = json.dumps({unique: {"0": NOW_MS + 90, "1": NOW_MS + 50}})
+    frame = source(
+        spark, east, subscribe=unique, startingOffsetsByTimestamp=times, minPartitions=6,
+        includeHeaders="false", **{"kafka.fetch.max.wait.ms": "20"},
+    ).load()  # fmt: skip
+    assert "headers" not in frame.columns
+    assert frame.rdd.getNumPartitions() >= 6
+    found = {(row.partition, row.offset) for row in frame.select("partition", "offset").collect()}
+    assert found == {(0, n) for n in range(90, 100)} | {(1, n) for n in range(50, 100)}
+    late = source(
+        spark, east, subscribe=unique, startingTimestamp=NOW_MS + 10_000,
+        startingOffsetsByTimestampStrategy="error",
+    )  # fmt: skip
+    with pytest.raises(InputError, match="no record at or after"), spark_failures():
+        late.load().count()
+
+
+def test_filters_on_places_and_times_are_not_read_past(spark, east, unique):
+    east.create_topic(unique, partitions=3)
+    for partition in range(3):
+        plain(east, unique, 50, partition)
+    frame = source(spark, east, subscribe=unique, maxRecordsPerPartition=50).load()
+    one = frame.where("partition = 1 and offset >= 10 and offset < 20")
+    assert sorted(row.offset for row in one.select("offset").collect()) == list(range(10, 20))
+    assert (frame.rdd.getNumPartitions(), one.rdd.getNumPartitions()) == (3, 1)
+    young = columns.col("timestamp") >= columns.timestamp_millis(columns.lit(NOW_MS + 45))
+    assert frame.where(young).count() == 15
+    none = frame.where("partition = 7")
+    assert none.count() == 0
 
 
 def test_aborted_transactions_are_left_out_unless_asked_for(spark, east, unique):
@@ -156,7 +192,8 @@ def test_a_stream_takes_every_record_once_in_batches_of_a_limited_size(
         stream = (
             spark.readStream.format("replicator-kafka")
             .option("bootstrapServers", ",".join(east.bootstrap_servers))
-            .option("subscribe", unique).option("maxOffsetsPerTrigger", 16).load()
+            .option("subscribe", unique).option("maxOffsetsPerTrigger", 16)
+            .option("startingOffsets", "earliest").load()
             .select("partition", "offset", "value")
         )  # fmt: skip
         query = (
@@ -164,11 +201,28 @@ def test_a_stream_takes_every_record_once_in_batches_of_a_limited_size(
             .option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         )  # fmt: skip
         assert query.awaitTermination(90)
+        return [one.numInputRows for one in query.recentProgress if one.numInputRows]
 
-    run_once()
+    # Also with availableNow no micro-batch is much larger: each partition rounds its part up.
+    batches = run_once()
+    assert sum(batches) == 40
+    assert max(batches) <= 18
     plain(east, unique, 5, 1)
     run_once()
     rows = spark.read.parquet(out).collect()
     assert sorted((row.partition, row.offset) for row in rows) == [
         *((0, n) for n in range(30)), *((1, n) for n in range(15)),
     ]  # fmt: skip
+
+
+def test_a_stream_begins_with_what_is_written_next(spark, east, unique, tmp_path):
+    east.create_topic(unique, partitions=1)
+    plain(east, unique, 10)
+    query = (
+        spark.readStream.format("replicator-kafka")
+        .option("bootstrapServers", ",".join(east.bootstrap_servers)).option("subscribe", unique)
+        .load().writeStream.format("noop").option("checkpointLocation", str(tmp_path / "at"))
+        .trigger(availableNow=True).start()
+    )  # fmt: skip
+    assert query.awaitTermination(60)
+    assert sum(one.numInputRows for one in query.recentProgress) == 0

@@ -5,16 +5,29 @@ each task reads its own with confluent-kafka and answers with Arrow batches. Wha
 plan holds references to secrets, never secrets.
 """
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
     InputPartition,
+    LessThan,
+    LessThanOrEqual,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from replicator.identifiers import TopicPartition
@@ -24,10 +37,9 @@ from replicator.spark.base.ranges import (
     Range,
     keyed_offsets,
     offsets_json,
-    packed,
     ranges_between,
-    split,
 )
+from replicator.spark.source.filters import EVERYTHING, Comparison, narrowed
 from replicator.spark.source.options import SourceOptions, read_options
 from replicator.spark.source.planning import (
     CLIENT_ID,
@@ -37,16 +49,34 @@ from replicator.spark.source.planning import (
     read_bounds,
     require_reached,
     resolved_starts,
+    tasks_of,
 )
-from replicator.spark.source.record_batches import SCHEMA_DDL, record_batches
+from replicator.spark.source.record_batches import HEADERS_DDL, SCHEMA_DDL, record_batches
 from replicator.spark.source.scan import RangeScanner
 from replicator.spark.source.stream_limits import limited
 
 FORMAT = "replicator-kafka"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+_OPERATORS: dict[type[Filter], str] = {
+    EqualTo: "=", GreaterThan: ">", GreaterThanOrEqual: ">=", LessThan: "<", LessThanOrEqual: "<=", In: "in",
+}  # fmt: skip
+
+
+def register(session: SparkSession) -> None:
+    """Makes the format known to a session, with filters on places and times pushed down to it.
+
+    Filters reach a Python data source only where Spark's setting for that is on, and where it is off
+    Spark refuses a source that takes them: so this turns it on. ``KafkaDataSource`` works without.
+    """
+    session.conf.set(PUSHDOWN, "true")
+    session.dataSource.register(FilteringKafkaDataSource)
 
 
 class KafkaDataSource(DataSource):
-    """``spark.read.format("replicator-kafka").option(...)``; options in ``source_options``."""
+    """``spark.read.format("replicator-kafka").option(...)``; options in ``options.py``.
+
+    Registered by itself it reads all that the options name; see ``register``.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -55,7 +85,9 @@ class KafkaDataSource(DataSource):
 
     def schema(self) -> str:
         """Columns of the stock Kafka source, and ``leaderEpoch``."""
-        return SCHEMA_DDL
+        with task_errors():
+            options = read_options(_plain(self.options))
+        return SCHEMA_DDL if options.with_headers else SCHEMA_DDL.replace(HEADERS_DDL, "")
 
     def reader(self, schema: StructType) -> "KafkaReader":  # noqa: ARG002  it never varies
         """A batch reader."""
@@ -66,6 +98,15 @@ class KafkaDataSource(DataSource):
         """A reader of micro-batches."""
         with task_errors():
             return KafkaStreamReader(read_options(_plain(self.options)))
+
+
+class FilteringKafkaDataSource(KafkaDataSource):
+    """The same, where Spark hands filters over."""
+
+    def reader(self, schema: StructType) -> "FilteringKafkaReader":  # noqa: ARG002  it never varies
+        """A batch reader that reads no more than the filters leave."""
+        with task_errors():
+            return FilteringKafkaReader(read_options(_plain(self.options)))
 
 
 class Ranges(InputPartition):
@@ -81,29 +122,59 @@ class KafkaReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
+        self._pushed = EVERYTHING
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plans the ranges; a partition is one task's unless ``maxRecordsPerPartition`` splits it."""
+        """Plans the ranges; a partition is one task's unless the options split it."""
         with task_errors():
-            return [Ranges(task) for task in packed(plan_ranges(self._options))]
+            ranges = plan_ranges(self._options, self._pushed)
+            return [Ranges(task) for task in tasks_of(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""
         yield from _read(self._options, partition)
 
 
-class KafkaStreamReader(DataSourceStreamReader):
+class FilteringKafkaReader(KafkaReader):
+    """Reads no partition, offset or time that the query's filters leave out."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
+        """Takes what is about places and times; Spark applies all of them again."""
+        self._pushed = narrowed(EVERYTHING, _comparisons(filters))
+        return filters
+
+
+def _comparisons(filters: Iterable[Filter]) -> Iterator[Comparison]:
+    for one in filters:
+        if (
+            isinstance(
+                one, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual | In
+            )
+            and len(one.attribute) == 1
+        ):
+            yield Comparison(one.attribute[0], _OPERATORS[type(one)], one.value)
+
+
+class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are ``{"topic": {"0": 23}}``, as the stock source writes them into its checkpoints."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
+        self._last: Mapping[TopicPartition, int] | None = None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """What is there now is all that the query reads, in micro-batches of the usual size."""
+        with task_errors(), self._admin() as admin:
+            keys = partitions_of(admin, self._options)
+            self._last = admin.every_offset(keys, "latest", self._options.isolation)
 
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802  Spark's name
         """Where a query without a checkpoint begins."""
         with task_errors(), self._admin() as admin:
             keys = partitions_of(admin, self._options)
             bounds = read_bounds(admin, keys, self._options.isolation)
-            return offsets_json(resolved_starts(admin, keys, self._options, bounds))
+            starts = resolved_starts(admin, keys, self._options, bounds, otherwise="latest")
+            return offsets_json(starts)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """What ``maxOffsetsPerTrigger`` says."""
@@ -119,6 +190,8 @@ class KafkaStreamReader(DataSourceStreamReader):
             ends = admin.every_offset(keys, "latest", self._options.isolation)
             if self._options.lost_is_error:
                 require_reached(keyed_offsets(start), ends, self._options)
+        if self._last is not None:
+            ends = {key: min(ends.get(key, last), last) for key, last in self._last.items()}
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return offsets_json(limited(keyed_offsets(start), ends, most))
 
@@ -130,8 +203,7 @@ class KafkaStreamReader(DataSourceStreamReader):
         new = [key for key in ends if key not in starts]
         with task_errors():
             ranges = ranges_between({**starts, **self._begin(new)}, ends)
-            most = self._options.most_per_task
-            return [Ranges(task) for task in packed(split(ranges, most))]
+            return [Ranges(task) for task in tasks_of(ranges, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""
@@ -163,7 +235,7 @@ def _read(options: SourceOptions, partition: InputPartition) -> Iterator[pa.Reco
     ):
         for wanted in partition.ranges:
             for scanned in scanner.scan(wanted):
-                yield from record_batches(scanned)
+                yield from record_batches(scanned, with_headers=options.with_headers)
 
 
 def _plain(options: MutableMapping[str, str]) -> dict[str, str]:

@@ -4,27 +4,34 @@ A cluster is named by its alias in a topology file, and then its secrets are ref
 task resolves for itself; or by bootstrap servers, which is for clusters that need no secrets.
 """
 
+import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicator.errors import InputError
 from replicator.identifiers import ClusterAlias, TopicPartition
 from replicator.kafka.settings import Isolation
-from replicator.spark.base.ranges import parse_offsets
+from replicator.spark.source.client_options import PREFIX, client_settings
+from replicator.spark.source.positions import Position, read_position
 from replicator.topology.load import require_plan, topology_path
 from replicator.topology.plan import ClusterPlan
 
-Offsets = Mapping[TopicPartition, int]
-End = Offsets | int | None
-"""One end of what is read: offsets by partition, a time in milliseconds, or None for all there is."""
-
 KNOWN = (
-    "assign", "bootstrapServers", "cluster", "endingOffsets", "endingTimestamp", "failOnDataLoss",
-    "isolation", "kafka.bootstrap.servers", "kafka.isolation.level", "maxOffsetsPerTrigger",
-    "maxRecordsPerPartition", "startingOffsets", "startingTimestamp", "subscribe",
-    "subscribePattern", "topology",
+    "assign", "bootstrapServers", "cluster", "endingOffsets", "endingOffsetsByTimestamp",
+    "endingTimestamp", "failOnDataLoss", "includeHeaders", "isolation", "maxOffsetsPerTrigger",
+    "maxRecordsPerPartition", "minPartitions", "startingOffsets", "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy", "startingTimestamp", "subscribe", "subscribePattern",
+    "topology",
 )  # fmt: skip
+_WITHOUT_COUNTERPART = {
+    "fetchoffset.numretries": "offsets are asked for again until they answer or 30 s have passed",
+    "fetchoffset.retryintervalms": "offsets are asked for again until they answer or 30 s have passed",
+    "groupidprefix": "no consumer group is used",
+    "kafkaconsumer.polltimeoutms": "a range that gives nothing for 60 s fails by itself",
+    "maxtriggerdelay": "a micro-batch takes what there is; use a trigger with a longer interval",
+    "minoffsetspertrigger": "a micro-batch takes what there is; use a trigger with a longer interval",
+}
 _ISOLATIONS: tuple[Isolation, ...] = ("read_committed", "read_uncommitted")
 
 
@@ -37,24 +44,30 @@ class SourceOptions:
         topics: by name.
         pattern: topics by regular expression instead, matched against the whole name.
         partitions: single partitions instead.
-        start: the first offsets or time; None is the earliest there is.
-        end: the first offsets or time that are not read; None is the latest at planning.
+        start: the first offsets or times; None is the earliest for a batch, the latest for a stream.
+        end: the first offsets or times that are not read; None is the latest at planning.
         isolation: whether open and aborted transactions are left out.
         lost_is_error: whether offsets that are gone fail the read.
-        most_per_task: splits partitions; None reads each in one task, in order.
+        most_per_task: of one task; splits partitions. None reads each partition in one task, in order.
+        least_tasks: so many tasks at least, where there is enough to read; splits partitions.
         most_per_trigger: records of one micro-batch; None is all there are.
+        with_headers: whether there is a column of headers.
+        absent_time_is_error: whether a time after the last record fails the read; else it is the end.
     """
 
     cluster: ClusterPlan
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
-    start: End = None
-    end: End = None
+    start: Position = None
+    end: Position = None
     isolation: Isolation = "read_committed"
     lost_is_error: bool = True
     most_per_task: int | None = None
+    least_tasks: int | None = None
     most_per_trigger: int | None = None
+    with_headers: bool = True
+    absent_time_is_error: bool = False
 
 
 def read_options(given: Mapping[str, str]) -> SourceOptions:
@@ -66,7 +79,12 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
     options = {name.lower(): value for name, value in given.items()}
     wrong: list[str] = []
     known = {name.lower() for name in KNOWN} | {"path"}
-    wrong += [f"unknown option '{name}'" for name in options if name not in known]
+    for name in options:
+        if name in _WITHOUT_COUNTERPART:
+            wrong.append(f"'{name}' cannot be set: {_WITHOUT_COUNTERPART[name]}")
+        elif name not in known and not name.startswith(PREFIX):
+            wrong.append(f"unknown option '{name}'")
+    settings = client_settings(options, wrong)
     chosen = [name for name in ("subscribe", "subscribepattern", "assign") if options.get(name)]
     if len(chosen) != 1:
         wrong.append("give exactly one of subscribe, subscribePattern and assign")
@@ -74,8 +92,11 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
     level = next((each for each in _ISOLATIONS if each == isolation), None)
     if level is None:
         wrong.append(f"isolation is read_committed or read_uncommitted, not '{isolation}'")
-    start = _end(options, "starting", "earliest", wrong)
-    end = _end(options, "ending", "latest", wrong)
+    start = read_position(options, "starting", wrong)
+    end = read_position(options, "ending", wrong)
+    strategy = options.get("startingoffsetsbytimestampstrategy", "latest").lower()
+    if strategy not in {"error", "latest"}:
+        wrong.append(f"startingOffsetsByTimestampStrategy is error or latest, not '{strategy}'")
     partitions: tuple[TopicPartition, ...] = ()
     if options.get("assign"):
         partitions = _assigned(options["assign"], wrong)
@@ -84,6 +105,9 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         wrong.append(f"subscribePattern '{pattern}' is not a regular expression")
     most_per_task = _number(options, "maxRecordsPerPartition", wrong)
     most_per_trigger = _number(options, "maxOffsetsPerTrigger", wrong)
+    least_tasks = _number(options, "minPartitions", wrong)
+    lost_is_error = _flag(options, "failOnDataLoss", wrong)
+    with_headers = _flag(options, "includeHeaders", wrong)
     cluster = _cluster(options, wrong)
     if wrong or cluster is None or level is None:
         raise InputError(
@@ -91,16 +115,19 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
             remedy="See docs/spark.md for its options.",
         )
     return SourceOptions(
-        cluster=cluster,
+        cluster=replace(cluster, kafka=(*cluster.kafka, *settings)),
         topics=tuple(name.strip() for name in options.get("subscribe", "").split(",") if name.strip()),
         pattern=pattern,
         partitions=partitions,
         start=start,
         end=end,
         isolation=level,
-        lost_is_error=options.get("failondataloss", "true").lower() != "false",
+        lost_is_error=lost_is_error,
         most_per_task=most_per_task,
+        least_tasks=least_tasks,
         most_per_trigger=most_per_trigger,
+        with_headers=with_headers,
+        absent_time_is_error=strategy == "error",
     )  # fmt: skip
 
 
@@ -126,28 +153,7 @@ def _cluster(options: Mapping[str, str], wrong: list[str]) -> ClusterPlan | None
     return None
 
 
-def _end(options: Mapping[str, str], prefix: str, default: str, wrong: list[str]) -> End:
-    offsets, timestamp = options.get(f"{prefix}offsets"), options.get(f"{prefix}timestamp")
-    if offsets and timestamp:
-        wrong.append(f"give {prefix}Offsets or {prefix}Timestamp, not both")
-        return None
-    if timestamp:
-        if timestamp.isdecimal():
-            return int(timestamp)
-        wrong.append(f"{prefix}Timestamp is milliseconds since 1970, not '{timestamp}'")
-        return None
-    if not offsets or offsets == default:
-        return None
-    try:
-        return parse_offsets(offsets, option=f"{prefix}Offsets")
-    except InputError as error:
-        wrong.append(error.paragraph().rstrip("."))
-        return None
-
-
 def _assigned(text: str, wrong: list[str]) -> tuple[TopicPartition, ...]:
-    import json
-
     try:
         found = json.loads(text)
         return tuple((topic, int(number)) for topic, numbers in found.items() for number in numbers)
@@ -164,6 +170,13 @@ def _number(options: Mapping[str, str], name: str, wrong: list[str]) -> int | No
         return int(text)
     wrong.append(f"{name} is a positive number, not '{text}'")
     return None
+
+
+def _flag(options: Mapping[str, str], name: str, wrong: list[str]) -> bool:
+    text = options.get(name.lower(), "true").lower()
+    if text not in {"true", "false"}:
+        wrong.append(f"{name} is true or false, not '{text}'")
+    return text != "false"
 
 
 def _compiles(pattern: str) -> bool:

@@ -1,22 +1,35 @@
 """From options to ranges: the driver asks the cluster once, tasks then read exactly that."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from replicator.errors import NotFoundError, SourceDataLostError
+from replicator.errors import InputError, NotFoundError, SourceDataLostError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.settings import Isolation
-from replicator.spark.base.ranges import EARLIEST, LATEST, Range, ranges_between, split
-from replicator.spark.source.options import End, SourceOptions
+from replicator.spark.base.ranges import (
+    EARLIEST,
+    LATEST,
+    PACKED_RECORDS,
+    Range,
+    packed,
+    ranges_between,
+    split,
+)
+from replicator.spark.source.filters import EVERYTHING, Pushed
+from replicator.spark.source.options import SourceOptions
+from replicator.spark.source.positions import Position, Times, Word
 
 CLIENT_ID = "replicator-spark"
 TIMEOUT_SECONDS = 30.0
 
+Late = Callable[[TopicPartition, int], InputError]
+"""The error of a partition that has nothing as young as a time in milliseconds."""
 
-def plan_ranges(options: SourceOptions) -> list[Range]:
-    """What is to be read now.
+
+def plan_ranges(options: SourceOptions, only: Pushed = EVERYTHING) -> list[Range]:
+    """What is to be read now; ``only`` is what the query's filters leave of it.
 
     Raises:
         NotFoundError: a topic that was named does not exist.
@@ -25,11 +38,32 @@ def plan_ranges(options: SourceOptions) -> list[Range]:
     with ClusterAdmin(
         options.cluster, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS
     ) as admin:
-        keys = partitions_of(admin, options)
+        keys = [key for key in partitions_of(admin, options) if only.has(key)]
         bounds = read_bounds(admin, keys, options.isolation)
-        starts = resolved_starts(admin, keys, options, bounds)
+        starts = resolved_starts(admin, keys, options, bounds, otherwise="earliest")
         ends = resolved_ends(admin, keys, options, bounds)
-    return split(ranges_between(starts, ends), options.most_per_task)
+        if only.first_ms is not None:
+            young = admin.every_offset(keys, only.first_ms, "read_committed")
+            starts = {
+                key: max(start, bounds.latest[key] if young[key] < 0 else young[key])
+                for key, start in starts.items()
+            }
+    return ranges_between(
+        {key: max(start, only.first_offset) for key, start in starts.items()},
+        {key: min(end, only.end_offset) for key, end in ends.items()},
+    )
+
+
+def tasks_of(ranges: list[Range], options: SourceOptions) -> list[tuple[Range, ...]]:
+    """What each task reads: small ranges together, but never more than the options allow."""
+    most = options.most_per_task
+    if options.least_tasks is not None:
+        total = sum(one.size for one in ranges)
+        fair = max(1, -(-total // options.least_tasks))
+        most = fair if most is None else min(most, fair)
+    if most is None:
+        return packed(ranges)
+    return packed(split(ranges, most), min(most, PACKED_RECORDS))
 
 
 def partitions_of(admin: ClusterAdmin, options: SourceOptions) -> list[TopicPartition]:
@@ -77,14 +111,21 @@ def read_bounds(admin: ClusterAdmin, keys: list[TopicPartition], isolation: Isol
 
 
 def resolved_starts(
-    admin: ClusterAdmin, keys: list[TopicPartition], options: SourceOptions, bounds: Bounds
+    admin: ClusterAdmin,
+    keys: list[TopicPartition],
+    options: SourceOptions,
+    bounds: Bounds,
+    *,
+    otherwise: Word,
 ) -> dict[TopicPartition, int]:
-    """Where reading begins; offsets that are gone are moved to the oldest when that is allowed.
+    """Where reading begins, ``otherwise`` where the options name no place; offsets that are gone are moved to the oldest when that is allowed.
 
     Raises:
         SourceDataLostError: a log ends before it.
     """
-    found = _resolved(admin, keys, options.start, bounds, EARLIEST)
+    wanted: Position = otherwise if options.start is None else options.start
+    late = _late(options) if options.absent_time_is_error else None
+    found = _resolved(admin, keys, wanted, bounds, unnamed=EARLIEST, late=late)
     if options.lost_is_error:
         require_reached(found, bounds.latest, options)
         return found
@@ -119,17 +160,56 @@ def resolved_ends(
     admin: ClusterAdmin, keys: list[TopicPartition], options: SourceOptions, bounds: Bounds
 ) -> dict[TopicPartition, int]:
     """Where reading ends: never behind what can be read now."""
-    found = _resolved(admin, keys, options.end, bounds, LATEST)
+    wanted: Position = "latest" if options.end is None else options.end
+    found = _resolved(admin, keys, wanted, bounds, unnamed=LATEST, late=None)
     return {key: min(end, bounds.latest[key]) for key, end in found.items()}
 
 
 def _resolved(
-    admin: ClusterAdmin, keys: list[TopicPartition], wanted: End, bounds: Bounds, default: int
+    admin: ClusterAdmin,
+    keys: list[TopicPartition],
+    wanted: Position,
+    bounds: Bounds,
+    *,
+    unnamed: int,
+    late: Late | None,
 ) -> dict[TopicPartition, int]:
+    """Offsets of all keys; ``unnamed`` is for those that the position does not name."""
+    places: Mapping[TopicPartition, int] = {}
     if isinstance(wanted, int):
-        found = admin.every_offset(keys, wanted, "read_committed")
-        # -1: nothing that young.
-        return {key: bounds.latest[key] if found[key] < 0 else found[key] for key in keys}
-    asked = {key: (wanted or {}).get(key, default) for key in keys}
+        places = _at_times(admin, dict.fromkeys(keys, wanted), bounds, late)
+    elif isinstance(wanted, Times):
+        times = {key: at for key, at in wanted.by_partition.items() if key in bounds.latest}
+        places = _at_times(admin, times, bounds, late)
+    elif isinstance(wanted, str):
+        unnamed = EARLIEST if wanted == "earliest" else LATEST
+    elif wanted is not None:
+        places = wanted
+    asked = {key: places.get(key, unnamed) for key in keys}
     ends = {EARLIEST: bounds.earliest, LATEST: bounds.latest}
     return {key: ends[asked[key]][key] if asked[key] in ends else asked[key] for key in keys}
+
+
+def _at_times(
+    admin: ClusterAdmin, times: Mapping[TopicPartition, int], bounds: Bounds, late: Late | None
+) -> dict[TopicPartition, int]:
+    """The first record of each that is not older; where none is that young, the log's end or an error."""
+    found: dict[TopicPartition, int] = {}
+    for at in set(times.values()):
+        keys = [key for key, wanted in times.items() if wanted == at]
+        for key, offset in admin.every_offset(keys, at, "read_committed").items():
+            if offset < 0 and late is not None:
+                raise late(key, at)
+            found[key] = bounds.latest[key] if offset < 0 else offset
+    return found
+
+
+def _late(options: SourceOptions) -> Late:
+    def error(key: TopicPartition, at_ms: int) -> InputError:
+        return InputError(
+            f"{key[0]}/{key[1]} has no record at or after {at_ms}",
+            subject=f"cluster:{options.cluster.alias}",
+            remedy="Choose an earlier time, or startingOffsetsByTimestampStrategy latest.",
+        )
+
+    return error

@@ -13,9 +13,10 @@ from replicator.errors import RecordRefusedError
 from replicator.kafka.client import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 from replicator.spark.source.scan import Scanned
 
+HEADERS_DDL = "headers array<struct<key: string, value: binary>>, "
 SCHEMA_DDL = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "timestampType int, headers array<struct<key: string, value: binary>>, leaderEpoch int"
+    f"timestampType int, {HEADERS_DDL}leaderEpoch int"
 )
 CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP = 0, 1, -1
 """Values of ``timestampType``, as Kafka's own clients number them."""
@@ -34,11 +35,16 @@ SCHEMA = pa.schema(
         ("leaderEpoch", pa.int32()),
     ]
 )
+SCHEMA_WITHOUT_HEADERS = SCHEMA.remove(SCHEMA.get_field_index("headers"))
 BATCH_BYTES = 16 * 1024 * 1024
 
 
-def record_batches(scanned: Scanned, *, most_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
+def record_batches(
+    scanned: Scanned, *, with_headers: bool = True, most_bytes: int = BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
     """The records as batches of about ``most_bytes`` of keys and values at most.
+
+    Without headers that column is left out.
 
     Raises:
         RecordRefusedError: a header name is not UTF-8, which no column can hold unchanged.
@@ -47,33 +53,34 @@ def record_batches(scanned: Scanned, *, most_bytes: int = BATCH_BYTES) -> Iterat
     for at, message in enumerate(scanned.messages):
         size = len(message.key() or b"") + len(message.value() or b"")
         if held and held + size > most_bytes:
-            yield _batch(scanned, begin, at)
+            yield _batch(scanned, begin, at, with_headers)
             begin, held = at, 0
         held += size
     if begin < len(scanned.messages):
-        yield _batch(scanned, begin, len(scanned.messages))
+        yield _batch(scanned, begin, len(scanned.messages), with_headers)
 
 
-def _batch(scanned: Scanned, begin: int, end: int) -> pa.RecordBatch:
+def _batch(scanned: Scanned, begin: int, end: int, with_headers: bool) -> pa.RecordBatch:
     messages = scanned.messages[begin:end]
     count = len(messages)
     stamps = [message.timestamp() for message in messages]
+    columns = [
+        pa.array([message.key() for message in messages], pa.binary()),
+        pa.array([message.value() for message in messages], pa.binary()),
+        pa.repeat(pa.scalar(scanned.range.topic, pa.string()), count),
+        pa.repeat(pa.scalar(scanned.range.partition, pa.int32()), count),
+        pa.array([message.offset() for message in messages], pa.int64()),
+        pa.array(
+            [None if kind == TIMESTAMP_NOT_AVAILABLE else at * 1000 for kind, at in stamps],
+            pa.timestamp("us", tz="UTC"),
+        ),
+        pa.array([timestamp_type(kind) for kind, _ in stamps], pa.int32()),
+    ]
+    if with_headers:
+        columns.append(_headers(scanned.headers[begin:end], messages))
+    columns.append(pa.array([message.leader_epoch() for message in messages], pa.int32()))
     return pa.RecordBatch.from_arrays(
-        [
-            pa.array([message.key() for message in messages], pa.binary()),
-            pa.array([message.value() for message in messages], pa.binary()),
-            pa.repeat(pa.scalar(scanned.range.topic, pa.string()), count),
-            pa.repeat(pa.scalar(scanned.range.partition, pa.int32()), count),
-            pa.array([message.offset() for message in messages], pa.int64()),
-            pa.array(
-                [None if kind == TIMESTAMP_NOT_AVAILABLE else at * 1000 for kind, at in stamps],
-                pa.timestamp("us", tz="UTC"),
-            ),
-            pa.array([timestamp_type(kind) for kind, _ in stamps], pa.int32()),
-            _headers(scanned.headers[begin:end], messages),
-            pa.array([message.leader_epoch() for message in messages], pa.int32()),
-        ],
-        schema=SCHEMA,
+        columns, schema=SCHEMA if with_headers else SCHEMA_WITHOUT_HEADERS
     )
 
 
