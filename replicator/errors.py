@@ -10,6 +10,8 @@ Secrets that this process has read are taken out of the texts when the error is 
 travel to where they are not known: another process, a control topic, a report.
 """
 
+from collections.abc import Mapping
+
 from replicator.redaction import redact_known
 
 
@@ -140,6 +142,22 @@ class RecordRefusedError(ReplicatorError):
 
     partition_scoped = True
     code = "QUARANTINED"
+
+
+class PartitionsRefusedError(ReplicatorError):
+    """Some target partitions take no writes now; the others do.
+
+    Attributes:
+        refusals: why, by target topic and partition.
+    """
+
+    retriable = True
+    partition_scoped = True
+
+    def __init__(self, refusals: Mapping[tuple[str, int], ReplicatorError]) -> None:
+        first = next(iter(refusals.values()))
+        super().__init__(first.message, subject=first.subject, remedy=first.remedy)
+        self.refusals = refusals
 
 
 class SourceDataLostError(ReplicatorError):

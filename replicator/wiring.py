@@ -32,6 +32,7 @@ from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.observability.snapshot import LinkMetrics
 from replicator.problem import Problem, problem_of
+from replicator.thread_deaths import ThreadDeaths
 from replicator.topology.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
 from replicator.topology.roles import orient
@@ -78,7 +79,8 @@ class Worker:
         self._file_plan: Plan = require_plan(options.topology_file)
         self.plan: Plan = self._file_plan
         self.metrics = Metrics(bounds_seconds=LATENCY_BOUNDS_SECONDS, detail=options.metrics_detail)
-        self.liveness = Liveness(clock=self.clock)
+        self.deaths = ThreadDeaths()
+        self.liveness = Liveness(clock=self.clock, deaths=self.deaths.standing)
         self.draining = False
         self._started = False
         self.reload_problem: Problem | None = None
@@ -99,7 +101,7 @@ class Worker:
         )
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
         self._adopting = threading.Lock()
-        self._followers = ControlFollowers(self._identity.id)
+        self._followers = ControlFollowers(self._identity.id, liveness=self.liveness)
         self._roles = self._role_watch()
         self._witnesses: tuple[AutomaticFailover, ...] = ()
 
@@ -122,6 +124,7 @@ class Worker:
 
         Waits a moment for roles; a cluster that does not answer by then counts as without a record of roles.
         """
+        self.deaths.install()
         self._identity = replace(self._identity, http=http)
         self._roles.begin(ROLES_SECONDS)
         self._started = True

@@ -87,6 +87,7 @@ class WorkerProvider:
                 ],
                 pairs=pairs,
                 draining=worker.draining,
+                missing=worker.deaths.standing(),
                 canaries=self._canaries(),
             )
         )
@@ -137,6 +138,10 @@ class WorkerProvider:
                 problem = Problem(part.code, part.subject, part.detail, part.remedy)
                 found.setdefault(stats.pair, []).append(problem)
         refused = self._worker.reload_problem
+        for words in self._worker.deaths.standing():
+            missing = Problem("FAILED", "worker", words, "Restart this worker and report its log.")
+            for view in views:
+                found[view.pair].append(missing)
         for flow in status["flows"]:
             if refused is not None:
                 found.setdefault(flow["flow"], []).append(refused)

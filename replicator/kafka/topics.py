@@ -25,7 +25,7 @@ class TopicDescription:
     """A topic as the cluster describes it.
 
     ``leaderless`` are the partitions without a leader, which can be neither read nor written.
-    ``authorized_operations`` are the names of what our user may do with it (READ, WRITE, ...).
+    ``in_sync`` is how many replicas of each partition are in sync. ``authorized_operations`` are the names of what our user may do with it (READ, WRITE, ...).
     """
 
     name: str
@@ -34,6 +34,7 @@ class TopicDescription:
     replication_factor: int
     leaderless: tuple[int, ...]
     authorized_operations: frozenset[str]
+    in_sync: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ def describe_each_topic(
             authorized_operations=frozenset(
                 each.name for each in topic.authorized_operations or ()
             ),
+            in_sync=tuple((part.id, len(part.isr)) for part in topic.partitions),
         )
     return described
 

@@ -5,7 +5,7 @@ the process may make it false. Ready asks whether the worker does what it is the
 clock is passed in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from replicator.clock import Clock
@@ -32,8 +32,10 @@ class Liveness:
     Invariant: a loop that was started and not stopped must beat within its limit.
     """
 
-    def __init__(self, *, clock: Clock) -> None:
+    def __init__(self, *, clock: Clock, deaths: Callable[[], Sequence[str]] = lambda: ()) -> None:
+        """``deaths`` says which threads of the process are missing: they were ended by an error."""
         self._clock = clock
+        self._deaths = deaths
         self._limits: dict[str, float] = {}
         self._beats: dict[str, float] = {}
 
@@ -52,13 +54,14 @@ class Liveness:
         self._limits.pop(name, None)
 
     def verdict(self) -> HealthVerdict:
-        """Alive when every watched loop has beaten within its limit."""
+        """Alive when every watched loop has beaten within its limit and no thread is missing."""
         now = self._clock.monotonic()
         reasons = tuple(
             f"loop '{name}' last ran {silent_seconds:.1f} s ago, limit {limit_seconds:g} s"
             for name, limit_seconds in sorted(self._limits.copy().items())
             if (silent_seconds := now - self._beats[name]) > limit_seconds
         )
+        reasons = (*reasons, *self._deaths())
         return HealthVerdict(not reasons, reasons)
 
 
@@ -109,11 +112,12 @@ class CanaryHealth:
 
 @dataclass(frozen=True, slots=True)
 class ReadinessFacts:
-    """Everything readiness depends on."""
+    """Everything readiness depends on; ``missing`` are threads of the worker that an error ended."""
 
     clusters: Sequence[ClusterHealth]
     pairs: Sequence[PairHealth]
     draining: bool = False
+    missing: Sequence[str] = ()
     canaries: Sequence[CanaryHealth] = ()
 
 
@@ -126,6 +130,7 @@ def readiness(facts: ReadinessFacts) -> HealthVerdict:
     reasons: list[str] = []
     if facts.draining:
         reasons.append("the worker is draining")
+    reasons.extend(facts.missing)
     for cluster in facts.clusters:
         if not cluster.reachable:
             why = f": {cluster.detail}" if cluster.detail else ""

@@ -1,6 +1,8 @@
 """SIGKILL at any instant: under exactly-once nothing is lost, repeated or reordered."""
 
+import os
 import random
+import signal
 import time
 
 import pytest
@@ -53,4 +55,22 @@ def test_a_worker_replaces_a_lane_process_that_was_killed(east, west, scene):
     scene.copying(FLOW)
     assert worker.alive
     assert lost not in worker.lane_pids()
+    scene.settled()
+
+
+@pytest.mark.slow
+def test_a_lane_process_that_stands_still_is_replaced_and_fenced(east, west, scene):
+    scene.active_passive(east, west)
+    worker = scene.worker()
+    scene.writer(east, rate=1_000)
+    scene.copying(FLOW)
+    (still,) = worker.lane_pids()
+    os.kill(still, signal.SIGSTOP)
+    wait_until(
+        lambda: still not in worker.lane_pids(),
+        timeout_seconds=30,
+        describe=lambda: f"the process to be replaced: {worker.log_tail()}",
+    )
+    scene.copying(FLOW)
+    assert worker.alive
     scene.settled()

@@ -141,3 +141,34 @@ def test_after_a_refused_record_the_others_are_known_and_a_mended_topic_is_follo
     follower.begin()
     assert [one.topic for one in follower.read(admin).pauses("east->west")] == ["after"]
     assert None in heard
+
+
+def test_an_error_that_nobody_foresaw_is_told_and_does_not_end_the_follower(west, unique):
+    """Workers without the controller of a pair would follow it no more, and nobody would notice."""
+    cluster = ClusterPlan("west", tuple(west.bootstrap_servers))
+    heard = []
+
+    def on_news():
+        if not heard:
+            raise KeyError("unforeseen")
+
+    with (
+        ClusterAdmin(cluster, client_id="test") as admin,
+        LogWriter(cluster, control_topic(unique), client_id="test") as writer,
+    ):
+        ensure_compacted_topic(admin, control_topic(unique), partitions=1)
+        writer.write([paused("before").encode()])
+        followers = ControlFollowers("test")
+        follower = followers.subscribe(
+            unique, cluster, on_news=on_news, on_trouble=heard.append, reads=False
+        )
+        wait_until(lambda: heard, timeout_seconds=30, describe="the trouble")
+        assert "unforeseen" in heard[0].message
+        writer.write([paused("after").encode()])
+        wait_until(
+            lambda: len(follower.readable.pauses("east->west")) == 2,
+            timeout_seconds=30, describe="what was written afterwards",
+        )  # fmt: skip
+        assert heard[1] is None
+        follower.close()
+        followers.close()

@@ -1,5 +1,7 @@
 """Lane processes: begun when lanes need them, replaced when they die, slowly where they die at once."""
 
+import signal
+
 import pytest
 
 from replicator.dataplane.process.process_pool import LanePool
@@ -73,3 +75,43 @@ def test_processes_that_die_at_once_are_tried_again_with_patience_and_told(pools
     ]
     pool.close()
     assert runs() == 3
+
+
+SPEAKS = """import os, socket, sys
+connection = socket.socket(fileno=int(sys.argv[1]))
+connection.sendall(b'{"kind": "stats", "lanes": []}\\n')
+connection.recv(1)
+"""
+
+
+def test_a_process_that_stands_still_is_replaced_and_one_that_is_starting_is_not(
+    pools, monkeypatch
+):
+    monkeypatch.setattr("replicator.dataplane.process.process_pool.SILENT_SECONDS", 0.5)
+    pool, said, _ = pools(STAYS)
+    (starting,) = pool._processes
+    assert starting.silent_seconds == 0.0
+    pool.close()
+
+    pool, said, _ = pools(SPEAKS)
+    (first,) = pool._processes
+    wait_until(lambda: first.silent_seconds > 0, timeout_seconds=30, describe="its first word")
+    first._child.send_signal(signal.SIGSTOP)
+
+    def replaced():
+        pool.replace_silent()
+        return first.pid not in pids(pool)
+
+    wait_until(replaced, timeout_seconds=30, describe="another process")
+    assert [line.event for line in said] == ["a lane process stands still and is replaced"]
+
+
+def test_after_a_sleep_of_the_worker_itself_no_process_is_blamed(pools, monkeypatch):
+    monkeypatch.setattr("replicator.dataplane.process.process_pool.SILENT_SECONDS", 0.0)
+    pool, said, _ = pools(SPEAKS)
+    (first,) = pool._processes
+    wait_until(lambda: first.silent_seconds > 0, timeout_seconds=30, describe="its first word")
+    pool._judged_at -= 60
+    pool.replace_silent()
+    assert said == []
+    assert first.exit_code is None

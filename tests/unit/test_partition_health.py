@@ -6,9 +6,11 @@ import pytest
 
 from replicator.control.store.worker_record import MOST_FAILURES, lane_problems
 from replicator.dataplane.progress.partition_health import RETRY_MOST_SECONDS, PartitionHealth
-from replicator.errors import NotAuthorizedError, TransientBrokerError
+from replicator.dataplane.session.target_check import write_refusal
+from replicator.errors import NotAuthorizedError, NotFoundError, TransientBrokerError
 from replicator.formats.lane_stats import LaneStats, PartitionStats
 from replicator.formats.partition_failure import PartitionFailure
+from replicator.kafka.topics import TopicDescription
 from replicator.observability.health import PairHealth, ReadinessFacts, readiness
 
 NOW = 1_700_000_000_000
@@ -94,3 +96,33 @@ def test_readiness_names_partitions_that_do_not_move_and_fails_where_none_does()
     none = readiness(ReadinessFacts([], [replace(pair, failing=["a", "b"])]))
     assert not none.ok
     assert none.reasons == ("east->west: none of 2 partitions moves",)
+
+
+TOPIC = TopicDescription(
+    name="orders", topic_id="id", partitions=3, replication_factor=3, leaderless=(1,),
+    authorized_operations=frozenset({"READ", "WRITE"}), in_sync=((0, 3), (1, 0), (2, 1)),
+)  # fmt: skip
+
+
+def refusal(partition, topic=TOPIC, *, needed=2):
+    return write_refusal(("orders", partition), topic, in_sync_needed=needed)
+
+
+def test_a_target_partition_that_takes_no_writes_is_named_with_its_reason_and_remedy():
+    assert refusal(0) is None
+    assert "no leader" in refusal(1).message
+    assert "1 of its replicas are in sync on the target, 2 are needed" in refusal(2).message
+    assert refusal(2, needed=1) is None
+    few = replace(TOPIC, replication_factor=1, in_sync=((0, 1),))
+    assert refusal(0, few) is None, "a topic cannot need more replicas than it has"
+
+    read_only = replace(TOPIC, authorized_operations=frozenset({"READ", "DESCRIBE"}))
+    assert refusal(0, read_only).code == "NOT_AUTHORIZED"
+    untold = replace(TOPIC, authorized_operations=frozenset())
+    assert refusal(0, untold) is None, "not every broker says what we may do"
+    assert refusal(0, DENIED) is DENIED
+    assert refusal(0, NotFoundError("gone")).code == "NOT_FOUND"
+    assert refusal(0, None) is None
+    for found in (refusal(1), refusal(2), refusal(0, read_only), refusal(0, NotFoundError("gone"))):
+        assert found.remedy
+        assert found.subject.startswith("orders/")

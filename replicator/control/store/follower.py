@@ -7,17 +7,22 @@ from typing import Protocol
 
 import structlog
 
+from replicator.clock import SystemClock
 from replicator.control.store.read import READ_SECONDS, read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotFoundError, ReplicatorError, StoredFormatError, UnreachableError
 from replicator.identifiers import control_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.compacted_log import Entry, LogTail
+from replicator.observability.health import Liveness
 from replicator.topology.plan import ClusterPlan
 
 log = structlog.get_logger("control")
 
 LOAD_SECONDS = 30.0
+SILENT_SECONDS = 120.0
+"""A follower that did not go round for so long hangs: a load and a wait for its connections are less."""
+
 TAIL_SECONDS = 1.0
 AGAIN_SECONDS, UNREADABLE_SECONDS = 1.0, 10.0
 """When a topic that could not be read is read again: from its start where a record was refused."""
@@ -78,8 +83,16 @@ class FollowerUser(Protocol):
 class ControlFollower(threading.Thread):
     """Reads one topic to its end and goes on; an attempt that fails is made again until it is stopped."""
 
-    def __init__(self, topology: str, cluster: ClusterPlan, *, client_id: str) -> None:
+    def __init__(
+        self,
+        topology: str,
+        cluster: ClusterPlan,
+        *,
+        client_id: str,
+        liveness: Liveness | None = None,
+    ) -> None:
         super().__init__(name=f"control-{cluster.alias}", daemon=True)
+        self._liveness = liveness or Liveness(clock=SystemClock())
         self.cluster = cluster
         self.client_id = client_id
         self.topic = control_topic(topology)
@@ -161,7 +174,15 @@ class ControlFollower(threading.Thread):
 
     def run(self) -> None:
         """Follows until stopped."""
+        self._liveness.start(self.name, limit_seconds=SILENT_SECONDS)
+        try:
+            self._follow()
+        finally:
+            self._liveness.stop(self.name)
+
+    def _follow(self) -> None:
         while not self._stopping.is_set():
+            self._liveness.beat(self.name)
             self._again.clear()
             try:
                 with LogTail(
@@ -170,12 +191,21 @@ class ControlFollower(threading.Thread):
                 ) as tail:  # fmt: skip
                     self._load(tail)
                     while not (self._reload or self._stopping.is_set()):
+                        self._liveness.beat(self.name)
                         self._go_on(tail)
                 self._reload = False
             except ReplicatorError as error:
                 self._failed(error)
                 unreadable = isinstance(error, StoredFormatError)
                 self._again.wait(UNREADABLE_SECONDS if unreadable else AGAIN_SECONDS)
+            except Exception as error:  # workers without the controller have nobody else to tell
+                unforeseen = ReplicatorError(f"unexpected: {error!r}", subject=self._subject)
+                if self._logged != unforeseen.code:
+                    log.exception(
+                        "the control topic cannot be followed", cluster=self.cluster.alias
+                    )
+                self._failed(unforeseen)
+                self._again.wait(AGAIN_SECONDS)
 
     def _load(self, tail: LogTail) -> None:
         entries = list(tail.load(timeout_seconds=LOAD_SECONDS)[0].items())

@@ -14,6 +14,7 @@ from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.identifiers import worker_client_id
 from replicator.kafka.admin import ClusterAdmin
+from replicator.observability.health import Liveness
 from replicator.topology.plan import ClusterPlan
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ CLOSE_SECONDS = 2.0
 class ControlFollowers:
     """One follower per cluster: opened for its first user, closed with its last. Thread-safe."""
 
-    def __init__(self, worker_id: str) -> None:
+    def __init__(self, worker_id: str, *, liveness: Liveness | None = None) -> None:
+        """``liveness`` judges whether the followers go round."""
         self._worker_id = worker_id
+        self._liveness = liveness
         self._lock = threading.Lock()
         self._followers: dict[tuple[str, ClusterPlan], ControlFollower] = {}
         self._ending: list[ControlFollower] = []
@@ -63,7 +66,7 @@ class ControlFollowers:
             if follower is None:
                 client_id = worker_client_id(topology, self._worker_id)
                 follower = self._followers[key] = ControlFollower(
-                    topology, cluster, client_id=client_id
+                    topology, cluster, client_id=client_id, liveness=self._liveness
                 )
             subscription = ControlSubscription(
                 follower, lambda: self._leave(key, subscription), on_news, on_trouble, reads=reads

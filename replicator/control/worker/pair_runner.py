@@ -225,6 +225,9 @@ class PairRunner(threading.Thread):
         while not self._stopping.is_set():
             self._beat(f"pair {self._pair.id}")
             happened = self._drain_events()
+            if self._membership is not None:
+                self._membership.require_alive()
+            self._pool.replace_silent()
             now = self._clock.monotonic()
             if happened or now >= turn_at or self._lanes.unconfirmed:
                 turn_at = now + TURN_SECONDS

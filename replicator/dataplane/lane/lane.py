@@ -18,18 +18,26 @@ from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.connection_problems import ConnectionProblems
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.lane_throttle import LaneThrottle
-from replicator.dataplane.session.session_clients import LaneClients
+from replicator.dataplane.session.session_clients import LaneClients, lane_client_id
 from replicator.dataplane.session.session_factory import open_clients
+from replicator.dataplane.session.stuck_writes import StuckWrites
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
-from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
+from replicator.errors import (
+    FencedError,
+    RecordRefusedError,
+    ReplicatorError,
+    UnknownOutcomeError,
+)
 from replicator.formats.lane_stats import LaneState, LaneStats
+from replicator.identifiers import TopicPartition
 from replicator.kafka.client import KafkaException
 from replicator.kafka.errors import map_kafka_error
 
@@ -84,21 +92,25 @@ class Lane(threading.Thread):
         self._stop_token = 0
         self._outdated = False
         self._reopen = False
-        self._give_up_at = float("inf")
         self._counters = LaneCounters()
+        self._writes = StuckWrites(
+            target=spec.target, client_id=lane_client_id(spec), clock=clock,
+            counters=self._counters, states=self._states,
+        )  # fmt: skip
         self._context = LaneContext(
             clock=clock,
             counters=self._counters,
             throttle=LaneThrottle(spec.throttle, now=clock.monotonic()),
             quarantine=QuarantineWriter(spec, clock=clock),
             problems=ConnectionProblems(source=spec.source.alias, target=spec.target.alias),
-            give_up=lambda: clock.monotonic() > self._give_up_at,
+            give_up=self._writes.give_up,
             examine=lambda states: self._partitions_now().examine(states),
             on_failure=lambda *failed: self._partitions_now().on_failure(*failed),
             idle_wait=None
             if idle_poller is None
             else idle_poller.for_lane(self._wake, interrupted=self._has_commands),
         )
+        self._healths: dict[TopicPartition, PartitionHealth] = {}
         self._clients: LaneClients | None = None
         self._partitions: LanePartitions | None = None
         self._retry_range = RetryRange()
@@ -129,7 +141,7 @@ class Lane(threading.Thread):
     def stop(self, token: int) -> None:
         """Asks for a commit and an end; LaneStopped with the token follows."""
         self._stop_token = token
-        self._give_up_at = self._clock.monotonic() + DRAIN_SECONDS
+        self._writes.give_up_at = self._clock.monotonic() + DRAIN_SECONDS
         self._stopping = True
         self._wake.set()
 
@@ -139,32 +151,48 @@ class Lane(threading.Thread):
     # The thread.
 
     def run(self) -> None:
-        """Takes over and copies until stopped or fenced."""
+        """Takes over and copies until stopped or fenced; its end is told, whatever ends it."""
         fenced = False
+        try:
+            while not (self._stopping or fenced):
+                try:
+                    fenced = self._work()
+                except Exception as error:  # noqa: BLE001  a lane must never die in silence
+                    self._log("error", "lane failed unexpectedly", error=repr(error))
+                    self._recovering(ReplicatorError(f"unexpected: {error!r}"))
+                    self._pause(RETRY.most_seconds)
+        finally:
+            self._end(fenced=fenced)
+
+    def _work(self) -> bool:
+        """Session after session; returns whether another owner took over."""
         failures = 0
         while not self._stopping:
             began = self._clock.monotonic()
             try:
                 self._run_session()
             except FencedError:
-                fenced = True
-                break
+                return True
             except RecordRefusedError as error:
                 self._retry_record_by_record(error)
             except (ReplicatorError, KafkaException) as error:
                 if self._is_fenced(error):
-                    fenced = True
-                    break
+                    return True
                 self._counters.roll_back()
+                refused = self._writes.explanation(self._mapped(error))
+                if refused is not None:
+                    self._counters.aborts += 1
+                    self._partitions_now().set_aside(refused)
+                    self._publish()
+                    continue
                 self._recovering(error)
                 failures = 1 if self._clock.monotonic() - began > 30 else failures + 1
                 self._pause(RETRY.seconds(failures, random.random))
-            except Exception as error:  # noqa: BLE001  a lane must never die in silence
-                self._log("error", "lane failed unexpectedly", error=repr(error))
-                self._recovering(ReplicatorError(f"unexpected: {error!r}"))
-                self._pause(RETRY.most_seconds)
             finally:
                 self._close()
+        return False
+
+    def _end(self, *, fenced: bool) -> None:
         self._state = "failed" if fenced else "stopped"
         self._reason = "replaced by another owner" if fenced else "stopped"
         if self._outdated:
@@ -201,8 +229,9 @@ class Lane(threading.Thread):
         if self._bounded_copy is not None:
             self._bounded_copy.plan_start(spec, checkpoints)
         self._partitions = LanePartitions(
-            spec, clients=clients, checkpoints=checkpoints, post=self._post, clock=self._clock
-        )
+            spec, clients=clients, checkpoints=checkpoints, post=self._post, clock=self._clock,
+            healths=self._healths, refusals=self._writes.refusals,
+        )  # fmt: skip
         self._partitions.follow(spec)
         self._state, self._reason = "running", "copying"
         session = clients.session
@@ -278,22 +307,27 @@ class Lane(threading.Thread):
             return self._clients is not None and self._clients.replaced(error)
         return isinstance(error, FencedError)
 
-    def _mapped(self, error: KafkaException) -> ReplicatorError:
+    def _mapped(self, error: ReplicatorError | KafkaException) -> ReplicatorError:
+        if isinstance(error, ReplicatorError):
+            return error
         return map_kafka_error(
             error.args[0], subject=f"cluster:{self._spec.target.alias}", doing="write records"
         )
 
     def _recovering(self, error: ReplicatorError | KafkaException) -> None:
-        mapped = self._mapped(error) if isinstance(error, KafkaException) else error
+        mapped = self._mapped(error)
         if isinstance(mapped, UnknownOutcomeError):
             self._counters.unknown_outcomes += 1
         else:
             self._counters.aborts += 1
         self._state, self._reason = "recovering", mapped.message
         self._context.problems.on_failure(mapped)
+        self._publish()
+        self._log("warning", "lane recovers from its checkpoints", error=mapped.message)
+
+    def _publish(self) -> None:
         self.stats = self._collect()
         self._on_stats()
-        self._log("warning", "lane recovers from its checkpoints", error=mapped.message)
 
     def _pause(self, seconds: float) -> None:
         self._wake.clear()

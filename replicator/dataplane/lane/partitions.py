@@ -4,18 +4,18 @@ Each change commits first, so that whatever happens next starts from what is sto
 read before ``decide_start`` has said where, and none that it stopped.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Literal
 
 from replicator.clock import Clock
-from replicator.dataplane.progress.partition_health import Side
+from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.seek import read_from
 from replicator.dataplane.session.session_clients import LaneClients
 from replicator.dataplane.session.start_position import StartDecision
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
-from replicator.errors import ReplicatorError
+from replicator.errors import PartitionsRefusedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.client import ClientPartition
@@ -36,13 +36,18 @@ class LanePartitions:
         checkpoints: Mapping[TopicPartition, Checkpoint],
         post: Callable[[LostRange | LogLine], None],
         clock: Clock,
+        healths: MutableMapping[TopicPartition, PartitionHealth],
+        refusals: Callable[[list[TopicPartition]], Mapping[TopicPartition, ReplicatorError]],
     ) -> None:
+        """``healths`` outlive sessions; ``refusals`` asks which target partitions take no writes."""
         self.states: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
         self._checkpoints = dict(checkpoints)
         self._post = post
         self._clock = clock
+        self._healths = healths
+        self._refusals = refusals
 
     def follow(self, spec: LaneSpec) -> None:
         """Goes on with another list of work; only partitions that differ are touched."""
@@ -101,8 +106,23 @@ class LanePartitions:
                 )
             else:
                 start.append(state)
+        for state in start:
+            state.needs_check = not self._takes_writes(state)
+        start = [state for state in start if not state.needs_check]
         if start:
             read_from(self._clients.consumer, start)
+
+    def _takes_writes(self, state: PartitionState) -> bool:
+        """Whether to try a partition again that the target did not take; asked when it is time."""
+        failure = state.health.failure
+        if failure is None or failure.side == "source":
+            return True
+        if state.health.retry_at > self._clock.monotonic():
+            return False
+        refused = self._refusals([(state.target_topic, state.partition)])
+        for error in refused.values():
+            self.on_failure(state, "target", error)
+        return not refused
 
     def on_failure(self, state: PartitionState, side: Side, error: ReplicatorError) -> None:
         """Keeps why a partition could not be read or written; what is news is logged."""
@@ -116,6 +136,13 @@ class LanePartitions:
         if news:
             fields = {"problem": error.code, "detail": error.message, "remedy": error.remedy}
             self._log("warning", "partition does not move", state, fields)
+
+    def set_aside(self, refused: PartitionsRefusedError) -> None:
+        """The next session goes on without these partitions, and tries them again by and by."""
+        for state in self.states.values():
+            error = refused.refusals.get((state.target_topic, state.partition))
+            if error is not None:
+                self.on_failure(state, "target", error)
 
     def note_recoveries(self) -> None:
         """Ends the failures of partitions that made progress since."""
@@ -135,6 +162,7 @@ class LanePartitions:
                 provenance=self._spec.settings.provenance,
             )
             state.needs_check = True  # until its start is decided
+            state.health = self._healths.setdefault(state.key, state.health)
             self.states[state.key] = state
             fresh.add(state)
         self._publish()
@@ -147,6 +175,7 @@ class LanePartitions:
         self._unassign(self.states[key] for key in keys)
         for key in keys:
             state = self.states.pop(key)
+            self._healths.pop(key, None)
             if state.position >= 0:
                 # Should it come back (resume), it goes on from here, not from the take-over.
                 self._checkpoints[key] = state.checkpoint(at_ms=state.committed_at_ms)

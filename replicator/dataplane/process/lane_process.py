@@ -31,6 +31,9 @@ from replicator.formats.lane_stats import LaneStats
 
 STATS_SECONDS = 0.5
 
+WORD_SECONDS = 2.0
+"""A word goes to the worker at least this often: a process without one for long stands still."""
+
 
 class LaneProcess:
     """The lanes of one process by pair and number, and the socket to the worker."""
@@ -50,7 +53,11 @@ class LaneProcess:
         self._idle_poller = IdlePoller()
 
     def serve(self) -> None:
-        """Carries out commands until the worker closes the socket."""
+        """Carries out commands until the worker closes the socket.
+
+        A thread that an error ends, ends the process: the worker replaces it, and nothing stands still.
+        """
+        threading.excepthook = self._thread_failed
         threading.Thread(target=self._send_stats, name="stats", daemon=True).start()
         with self._connection.makefile("rb") as lines:
             for line in lines:
@@ -100,10 +107,15 @@ class LaneProcess:
         self._send(event)
 
     def _send_stats(self) -> None:
-        """Whenever a lane has new statistics; sends those that come close together in one message."""
+        """Whenever a lane has new statistics; sends those that come close together in one message.
+
+        Where nothing is new, a message without any says that this process is at work.
+        """
         sent: dict[Lane, LaneStats] = {}
-        while self._new_stats.wait():
-            self._clock.sleep(STATS_SECONDS)
+        self._send(Stats(()))
+        while True:
+            if self._new_stats.wait(WORD_SECONDS):
+                self._clock.sleep(STATS_SECONDS)
             self._new_stats.clear()
             with self._lock:
                 now = {lane: lane.stats for lane in self._lanes.values()}
@@ -114,8 +126,13 @@ class LaneProcess:
                 if sent.get(lane) is not stats
             )
             sent = now
-            if changes:
-                self._send(Stats(changes))
+            self._send(Stats(changes))
+
+    def _thread_failed(self, ended: threading.ExceptHookArgs) -> None:
+        name = "?" if ended.thread is None else ended.thread.name
+        fields = {"thread": name, "error": repr(ended.exc_value)}
+        self._send(LogLine("error", "a thread of a lane process ended by an error", fields))
+        os._exit(1)
 
     def _send(self, event: LaneStopped | LostRange | LogLine | Stats) -> None:
         with self._sending:

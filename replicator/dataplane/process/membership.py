@@ -8,8 +8,12 @@ lane's transactional id, so a late or repeated assignment can never copy anythin
 
 import queue
 import threading
+import time
 from collections.abc import Callable
+from typing import cast
 
+from replicator.errors import ReplicatorError
+from replicator.kafka import codes
 from replicator.kafka.client import (
     ClientPartition,
     Consumer,
@@ -26,7 +30,11 @@ SESSION_SECONDS = 6.0
 HEARTBEAT_SECONDS = 1.0
 POLL_SECONDS = 0.2
 VERIFY_SECONDS = 5.0
+HANGS_SECONDS = 60.0
+"""A member whose loop did not go round for so long hangs: to give lanes up takes a few seconds."""
+
 _OFFSET_END = -1
+_LOST_FOR_GOOD = frozenset({codes.FATAL, KafkaError.FENCED_INSTANCE_ID})
 
 Lanes = frozenset[int]
 
@@ -36,7 +44,8 @@ class Membership(threading.Thread):
 
     ``on_assigned`` and ``on_revoked`` get what was added or taken. ``on_revoked`` is called before
     the lanes are given up and should return when they are drained (it has a rebalance waiting);
-    with ``lost`` true they are another's already.
+    with ``lost`` true they are another's already. The thread ends by itself where its place is lost for
+    good, as that of a named worker is whose name another has taken; the owner then joins anew.
     """
 
     def __init__(
@@ -65,11 +74,14 @@ class Membership(threading.Thread):
             "heartbeat.interval.ms": int(HEARTBEAT_SECONDS * 1000),
             "max.poll.interval.ms": 300_000,
             "topic.metadata.refresh.interval.ms": 5_000,  # a grown topic is new lanes to share
-            "error_cb": on_problem,
+            "error_cb": self._note,
         }
         if instance_id is not None:
             config["group.instance.id"] = instance_id
+        self._lost_for_good = False
         self._consumer: Consumer = open_consumer(config)
+        self.active_at = time.monotonic()
+        """When its loop last went round."""
 
     def run(self) -> None:
         """Serves the group until stopped, then leaves it."""
@@ -80,17 +92,49 @@ class Membership(threading.Thread):
             on_lost=self._lost,
         )
         while not self._stopping.is_set():
-            try:
-                message = self._consumer.poll(POLL_SECONDS)
-            except KafkaException as error:
-                self._on_problem(error.args[0])
+            self.active_at = time.monotonic()
+            error = self._polled()
+            if error is not None:
+                self._note(error)
                 self._stopping.wait(POLL_SECONDS)
-                continue
-            if message is not None and message.error() is not None:
-                self._on_problem(message.error())
+            if self._lost_for_good:
+                break
             self._serve()
         self._consumer.close()
         self._serve()
+
+    def _note(self, error: KafkaError) -> None:
+        """What the client says beside records; called inside its ``poll`` too."""
+        self._lost_for_good = self._lost_for_good or error.fatal() or error.code() in _LOST_FOR_GOOD
+        self._on_problem(error)
+
+    def _polled(self) -> KafkaError | None:
+        try:
+            message = self._consumer.poll(POLL_SECONDS)
+        except KafkaException as error:
+            return cast("KafkaError", error.args[0])
+        return None if message is None else message.error()
+
+    def require_alive(self) -> None:
+        """Asked by the owner now and then.
+
+        Raises:
+            ReplicatorError: this member serves its group no more, or hangs: another has to join.
+        """
+        if not self.is_alive():
+            raise ReplicatorError(
+                "this worker lost its place in the worker group",
+                subject="flow",
+                remedy="It joins again by itself. If that repeats, two workers have the same "
+                "--worker-id: give each its own.",
+            )
+        silent_seconds = time.monotonic() - self.active_at
+        if silent_seconds > HANGS_SECONDS:
+            raise ReplicatorError(
+                f"the worker group was not served for {silent_seconds:.0f} s",
+                subject="flow",
+                remedy="This worker joins again by itself.",
+            )
 
     def stop(self, timeout_seconds: float) -> None:
         """Leaves the group, so that others take the lanes over at once."""

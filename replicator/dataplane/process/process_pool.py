@@ -33,6 +33,12 @@ a broken installation. Two in a row are a crash loop."""
 
 RESTART = Backoff(2.0, 30.0)
 
+SILENT_SECONDS = 10.0
+"""A lane process sends a word every two seconds; one without a word for so long stands still."""
+
+SLEPT_SECONDS = 5.0
+"""Where the worker itself was not at work for so long, the silence may be its own."""
+
 
 class LanePool:
     """Lane processes and the lanes in them; thread-safe.
@@ -52,6 +58,7 @@ class LanePool:
         """``processes``: how many there may be; those beyond the children start once lanes need them."""
         self._most = processes
         self._early_exits = 0
+        self._judged_at = time.monotonic()
         self._on_event = on_event
         self._on_stats = on_stats
         self._lock = threading.RLock()
@@ -121,6 +128,24 @@ class LanePool:
                 if stats is not None
             ]
 
+    def replace_silent(self) -> None:
+        """Kills processes that stand still; each is replaced, and its lanes are fenced by their next start.
+
+        Called about once a second.
+        """
+        now = time.monotonic()
+        with self._lock:
+            slept, self._judged_at = now - self._judged_at > SLEPT_SECONDS, now
+            for process in self._processes:
+                if slept:
+                    process.excuse()
+                elif process.silent_seconds > SILENT_SECONDS:
+                    fields = {"pid": str(process.pid), "silent": f"{process.silent_seconds:.0f} s"}
+                    self._on_event(
+                        LogLine("error", "a lane process stands still and is replaced", fields)
+                    )
+                    process.kill()
+
     def close(self) -> None:
         """Ends the processes; lanes should have been stopped before."""
         with self._lock:
@@ -132,6 +157,8 @@ class LanePool:
         self, process: "_Process", event: LaneStopped | LostRange | LogLine | Stats
     ) -> None:
         if isinstance(event, Stats):
+            if not event.lanes:
+                return
             with self._lock:
                 for change in event.lanes:
                     key = (change.stats.pair, change.stats.lane)
@@ -202,12 +229,29 @@ class _Process:
         self._sending = threading.Lock()
         self._began = time.monotonic()
         self.pid = self._child.pid
+        self._word_at: float | None = None
+        """When it last said something; None before its first word, as a start may take long."""
         threading.Thread(target=self._read, name=f"lane-process-{self.pid}", daemon=True).start()
 
     @property
     def age_seconds(self) -> float:
         """How long ago it was taken into the pool."""
         return time.monotonic() - self._began
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long ago its last word came."""
+        return 0.0 if self._word_at is None else time.monotonic() - self._word_at
+
+    def excuse(self) -> None:
+        """Its silence is counted from now on."""
+        if self._word_at is not None:
+            self._word_at = time.monotonic()
+
+    def kill(self) -> None:
+        """Ends it, also while it is stopped by a signal; the reader then reports its end."""
+        self._word_at = None
+        self._child.kill()
 
     @property
     def exit_code(self) -> int | None:
@@ -237,6 +281,7 @@ class _Process:
         try:
             with self._socket, self._socket.makefile("rb") as lines:
                 for line in lines:
+                    self._word_at = time.monotonic()
                     self._on_message(self, decode_event(line))
         except (OSError, ValueError):
             pass  # closed under the reader: the process is ended or ending

@@ -125,3 +125,20 @@ def test_while_throttled_the_critical_topic_is_done_first(lab):
 
     for topic in (critical, normal, bulk):
         assert lab.values(topic) == numbers(range(400))
+
+
+def test_a_lane_whose_clients_cannot_be_closed_says_so_and_goes_on(lab):
+    topic = lab.topic()
+    lane = lab.lane(topic)
+    lab.numbered(topic, range(10))
+    lab.caught_up(lane)
+    clients = lane.lane._clients
+    clients.consumer.close()  # under the lane: its next step fails, and so does its own close
+    del clients.consumer
+    lab.until(
+        lambda: any(line.event == "lane failed unexpectedly" for line in lane.log), "the word", lane
+    )
+    lab.numbered(topic, range(10, 20))
+    lab.caught_up(lane)
+    assert lane.ended is None
+    assert lab.values(topic) == numbers(range(20))

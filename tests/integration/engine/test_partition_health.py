@@ -91,3 +91,33 @@ def test_a_topic_that_may_not_be_read_any_more_is_named_and_the_others_go_on(gua
     lab.caught_up(lane, topic)
     lab.until(lambda: failure(lane, topic) is None, "the failure to end", lane)
     assert lab.values(topic) == [b"%d" % n for n in range(20)]
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_topic_that_may_not_be_written_is_set_aside_and_the_others_go_on(guarded, delivery):
+    lab = guarded
+    topic, other = lab.topic(), lab.topic()
+    lane = lab.lane(topic, other, delivery=delivery)
+    lab.numbered(topic, range(10))
+    lab.caught_up(lane)
+
+    lab.target.deny("replicator", ["WRITE"], name=topic)
+    denied_at = time.monotonic()
+    lab.numbered(topic, range(10, 20))
+    found = lab.until(lambda: failure(lane, topic), "the failure", lane)
+    assert time.monotonic() - denied_at < NAMED_SECONDS
+    assert (found.code, found.side) == ("NOT_AUTHORIZED", "target")
+    assert topic in found.detail
+    assert "ACL" in found.remedy
+    lab.numbered(other, range(10))
+    lab.caught_up(lane, other)
+    assert time.monotonic() - denied_at < 2 * NAMED_SECONDS
+    if delivery == "exactly-once":
+        assert lane.stats.aborts == 1, "the shared transaction is aborted once"
+    assert failure(lane, topic).since_ms == found.since_ms
+
+    give_back(lab.target)
+    lab.caught_up(lane, topic)
+    lab.until(lambda: failure(lane, topic) is None, "the failure to end", lane)
+    assert lab.values(topic) == [b"%d" % n for n in range(20)]
+    assert lab.values(other) == [b"%d" % n for n in range(10)]

@@ -1,3 +1,5 @@
+import threading
+
 from replicator.observability.health import (
     CanaryHealth,
     ClusterHealth,
@@ -7,6 +9,7 @@ from replicator.observability.health import (
     readiness,
 )
 from replicator.testing.kit.manual_clock import ManualClock
+from replicator.thread_deaths import ThreadDeaths
 
 EAST = ClusterHealth("east", reachable=True)
 PAIR = PairHealth("east->west", joined=True, lanes_assigned=2, lanes_running=2)
@@ -96,3 +99,29 @@ def test_canaries_are_told_and_decide_nothing():
         "east->west slow: canary last came 90.0 s ago after 29.500 s, 60 lost",
         "east->west new: canary none came yet, 0 lost",
     )
+
+
+def test_a_thread_that_an_error_ended_is_missed_until_another_has_its_place():
+    deaths = ThreadDeaths()
+    liveness = Liveness(clock=ManualClock(), deaths=deaths.standing)
+
+    def dies():
+        raise ValueError("no such thing")
+
+    before, threading.excepthook = threading.excepthook, deaths.note
+    try:
+        ended = threading.Thread(target=dies, name="roles")
+        ended.start()
+        ended.join()
+    finally:
+        threading.excepthook = before
+    words = "thread 'roles' ended by an error: ValueError('no such thing')"
+    assert liveness.verdict().reasons == (words,)
+    assert readiness(ReadinessFacts([], [], missing=deaths.standing())).reasons == (words,)
+
+    done = threading.Event()
+    successor = threading.Thread(target=done.wait, name="roles")
+    successor.start()
+    assert liveness.verdict().ok
+    done.set()
+    successor.join()

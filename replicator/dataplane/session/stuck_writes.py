@@ -1,0 +1,97 @@
+"""Notices that a unit of progress cannot be stored, and finds the target partitions that hold it up."""
+
+from collections.abc import Callable, Iterable
+
+from replicator.clock import Clock
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.target_check import unwritable_partitions
+from replicator.errors import (
+    AuthenticationFailedError,
+    PartitionsRefusedError,
+    ReplicatorError,
+    UnreachableError,
+)
+from replicator.identifiers import TopicPartition
+from replicator.kafka.admin import ClusterAdmin
+from replicator.topology.plan import ClusterPlan
+
+PATIENCE_SECONDS = 1.5
+"""How long a wait lasts before the target is asked; leaders move in less."""
+
+AGAIN_SECONDS = 3.0
+_ASK_SECONDS = 3.0
+
+
+class StuckWrites:
+    """Of one lane, across its sessions; for the lane's thread.
+
+    Attributes:
+        give_up_at: monotonic seconds after which the lane does not wait for the target any longer.
+    """
+
+    def __init__(
+        self,
+        *,
+        target: ClusterPlan,
+        client_id: str,
+        clock: Clock,
+        counters: LaneCounters,
+        states: Callable[[], Iterable[PartitionState]],
+    ) -> None:
+        self._target = target
+        self._client_id = client_id
+        self._clock = clock
+        self._counters = counters
+        self._states = states
+        self.give_up_at = float("inf")
+        self._commits = -1
+        self._ask_at = 0.0
+
+    def give_up(self) -> bool:
+        """Whether to wait no longer; asked again and again while the target does not take a unit.
+
+        Raises:
+            PartitionsRefusedError: some of the unit's partitions take no writes now.
+        """
+        now = self._clock.monotonic()
+        if now > self.give_up_at:
+            return True
+        if self._commits != self._counters.commits:  # another unit than the last that waited
+            self._commits, self._ask_at = self._counters.commits, now + PATIENCE_SECONDS
+        elif now >= self._ask_at:
+            self._ask_at = now + AGAIN_SECONDS
+            refusals = self.refusals_of_unit()
+            if refusals:
+                raise PartitionsRefusedError(refusals)
+        return False
+
+    def explanation(self, error: ReplicatorError) -> PartitionsRefusedError | None:
+        """The partitions that made a session fail; None where it was something else."""
+        if isinstance(error, PartitionsRefusedError):
+            return error
+        if isinstance(error, UnreachableError | AuthenticationFailedError):
+            return None
+        refusals = self.refusals_of_unit()
+        return PartitionsRefusedError(refusals) if refusals else None
+
+    def refusals_of_unit(self) -> dict[TopicPartition, ReplicatorError]:
+        """The target partitions of what is not committed that take no writes, and why."""
+        return self.refusals(
+            (state.target_topic, state.partition)
+            for state in self._states()
+            if state.position > state.committed >= 0
+        )
+
+    def refusals(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, ReplicatorError]:
+        """Asks the target; a cluster that does not answer blames no partition."""
+        asked = list(places)
+        if not asked:
+            return {}
+        try:
+            with ClusterAdmin(
+                self._target, client_id=self._client_id, timeout_seconds=_ASK_SECONDS
+            ) as admin:
+                return unwritable_partitions(admin, asked)
+        except ReplicatorError:
+            return {}
