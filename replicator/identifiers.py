@@ -139,6 +139,16 @@ def restore_transactional_id(topology: str, restore: str, topic: str, partition:
     return f"{RESERVED_PREFIX}{topology}.restore.{restore}.{topic}.{partition}"
 
 
+def sinks_topic(topology: str) -> str:
+    """Compacted topic with what Spark's sinks have written; on each cluster they write to."""
+    return f"{RESERVED_PREFIX}{topology}.sinks"
+
+
+def sink_transactional_id(topology: str, query: str, task: int) -> str:
+    """Transactional id of one task of a Spark query that writes; fences an earlier attempt of it."""
+    return f"{RESERVED_PREFIX}{topology}.sink.{query}.{task}"
+
+
 def audit_topic(topology: str, source: ClusterAlias) -> str:
     """Compacted topic on the target with the books of audits."""
     return f"{RESERVED_PREFIX}{topology}.{source}.audit"

@@ -161,14 +161,19 @@ class TransactionWriter:
         timeout_seconds: float = 15.0,
         compression: str = "none",
         max_message_bytes: int = 1_048_588,
+        partitioner: str | None = None,
     ) -> None:
-        """``timeout_seconds``: for opening, for room in the queue, for a commit, and for the broker."""
+        """``timeout_seconds``: for opening, for room in the queue, for a commit, and for the broker.
+
+        With a ``partitioner`` (one of the client library's) records may be added to partition -1.
+        """
         self._cluster = cluster
         self._transactional_id = transactional_id
         self._client_id = client_id
         self._timeout_seconds = timeout_seconds
         self._compression = compression
         self._max_message_bytes = max_message_bytes
+        self._partitioner = partitioner
         self._subject = f"cluster:{cluster.alias}"
         self._watch = ProducerWatch(self._subject)
         self._producer: Producer | None = None
@@ -203,6 +208,8 @@ class TransactionWriter:
             only_failed_deliveries=True,
             on_error=self._watch.trouble,
         )
+        if self._partitioner is not None:
+            config["partitioner"] = self._partitioner
         config["topic.metadata.propagation.max.ms"] = round(self._timeout_seconds * 200)
         # Not looked up before: the library takes over in 30 ms when this is its first question,
         # and often waits for half a second when it is the second.

@@ -30,6 +30,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from replicator.errors import InputError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.spark.base.failures import task_errors
@@ -39,6 +40,8 @@ from replicator.spark.base.ranges import (
     offsets_json,
     ranges_between,
 )
+from replicator.spark.sink.options import read_sink_options
+from replicator.spark.sink.writers import KafkaStreamWriter, KafkaWriter
 from replicator.spark.source.filters import EVERYTHING, Comparison, narrowed
 from replicator.spark.source.options import SourceOptions, read_options
 from replicator.spark.source.planning import (
@@ -98,6 +101,20 @@ class KafkaDataSource(DataSource):
         """A reader of micro-batches."""
         with task_errors():
             return KafkaStreamReader(read_options(_plain(self.options)))
+
+    def writer(self, schema: StructType, overwrite: bool) -> KafkaWriter:
+        """A writer of one ``save``; topics are appended to, never overwritten."""
+        with task_errors():
+            if overwrite:
+                raise InputError(
+                    "a topic cannot be overwritten", remedy="Write with mode('append')."
+                )
+            return KafkaWriter(read_sink_options(_plain(self.options), schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaStreamWriter:  # noqa: ARG002, N802
+        """A writer of micro-batches, in output mode append or update."""
+        with task_errors():
+            return KafkaStreamWriter(read_sink_options(_plain(self.options), schema))
 
 
 class FilteringKafkaDataSource(KafkaDataSource):

@@ -7,14 +7,14 @@ task resolves for itself; or by bootstrap servers, which is for clusters that ne
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from replicator.errors import InputError
-from replicator.identifiers import ClusterAlias, TopicPartition
+from replicator.identifiers import TopicPartition
 from replicator.kafka.settings import Isolation
-from replicator.spark.source.client_options import PREFIX, client_settings
+from replicator.spark.base.client_options import PREFIX, READER, client_settings
+from replicator.spark.base.cluster_option import read_cluster
 from replicator.spark.source.positions import Position, read_position
-from replicator.topology.load import require_plan, topology_path
 from replicator.topology.plan import ClusterPlan
 
 KNOWN = (
@@ -84,7 +84,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
             wrong.append(f"'{name}' cannot be set: {_WITHOUT_COUNTERPART[name]}")
         elif name not in known and not name.startswith(PREFIX):
             wrong.append(f"unknown option '{name}'")
-    settings = client_settings(options, wrong)
+    settings = client_settings(options, READER, wrong)
     chosen = [name for name in ("subscribe", "subscribepattern", "assign") if options.get(name)]
     if len(chosen) != 1:
         wrong.append("give exactly one of subscribe, subscribePattern and assign")
@@ -108,14 +108,14 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
     least_tasks = _number(options, "minPartitions", wrong)
     lost_is_error = _flag(options, "failOnDataLoss", wrong)
     with_headers = _flag(options, "includeHeaders", wrong)
-    cluster = _cluster(options, wrong)
-    if wrong or cluster is None or level is None:
+    place = read_cluster(options, wrong)
+    if wrong or place is None or level is None:
         raise InputError(
             f"format replicator-kafka: {'; '.join(wrong)}",
             remedy="See docs/spark.md for its options.",
         )
     return SourceOptions(
-        cluster=replace(cluster, kafka=(*cluster.kafka, *settings)),
+        cluster=place.with_settings(settings),
         topics=tuple(name.strip() for name in options.get("subscribe", "").split(",") if name.strip()),
         pattern=pattern,
         partitions=partitions,
@@ -129,28 +129,6 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         with_headers=with_headers,
         absent_time_is_error=strategy == "error",
     )  # fmt: skip
-
-
-def _cluster(options: Mapping[str, str], wrong: list[str]) -> ClusterPlan | None:
-    servers = options.get("bootstrapservers") or options.get("kafka.bootstrap.servers")
-    alias = options.get("cluster")
-    if servers and alias:
-        wrong.append("give cluster or bootstrapServers, not both")
-    elif servers:
-        return ClusterPlan(
-            alias=ClusterAlias("bootstrap"),
-            bootstrap_servers=tuple(server.strip() for server in servers.split(",")),
-        )
-    elif not alias:
-        wrong.append("name a cluster of the topology with cluster, or give bootstrapServers")
-    else:
-        plan = require_plan(topology_path(options.get("topology")))
-        try:
-            return plan.cluster(alias)
-        except KeyError:
-            there = ", ".join(str(each.alias) for each in plan.clusters)
-            wrong.append(f"the topology has no cluster '{alias}' (there are {there})")
-    return None
 
 
 def _assigned(text: str, wrong: list[str]) -> tuple[TopicPartition, ...]:
