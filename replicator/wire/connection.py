@@ -45,7 +45,7 @@ class BrokerConnection:
         deadline: float,
     ) -> None:
         self._subject = f"cluster:{cluster.alias}"
-        self._where = f"{address[0]}:{address[1]}"
+        self.where = f"{address[0]}:{address[1]}"
         self._client_id = client_id
         self._protocol = KafkaProtocol(client_id=client_id)
         # Held for as long as the connection: tokens are renewed for those who hold their login.
@@ -116,7 +116,7 @@ class BrokerConnection:
             size = int.from_bytes(self._receive(4, deadline), "big")
             return self._receive(size, deadline)[4:]
         except OSError as error:
-            raise socket_error(error, subject=self._subject, where=self._where) from error
+            raise socket_error(error, subject=self._subject, where=self.where) from error
 
     def _fitting(self, request: ApiMessage, newest: int) -> int:
         oldest_there, newest_there = self.versions.get(request.API_KEY, (0, -1))
@@ -137,6 +137,10 @@ class BrokerConnection:
             size -= len(data)
         return b"".join(parts)
 
+    def into_socket(self) -> socket.socket:
+        """Gives the socket away, connected and logged in; the connection is of no use any more."""
+        return self._socket
+
     def close(self) -> None:
         """Hangs up."""
         self._socket.close()
@@ -153,7 +157,7 @@ class BrokerConnection:
         try:
             plain = socket.create_connection(address, timeout=_left(deadline))
         except OSError as error:
-            raise socket_error(error, subject=self._subject, where=self._where) from error
+            raise socket_error(error, subject=self._subject, where=self.where) from error
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if context is None:
@@ -162,7 +166,7 @@ class BrokerConnection:
             return context.wrap_socket(plain, server_hostname=address[0])
         except OSError as error:
             plain.close()
-            raise socket_error(error, subject=self._subject, where=self._where) from error
+            raise socket_error(error, subject=self._subject, where=self.where) from error
 
     def _exchange(self, request: ApiMessage, deadline: float) -> Any:  # noqa: ANN401
         self._protocol.send_request(request)
@@ -178,10 +182,10 @@ class BrokerConnection:
                 if responses:
                     return responses[0][1]
         except OSError as error:
-            raise socket_error(error, subject=self._subject, where=self._where) from error
+            raise socket_error(error, subject=self._subject, where=self.where) from error
         except ProtocolError as error:
             raise UnreachableError(
-                f"{self._where} does not answer as a Kafka broker: {error}",
+                f"{self.where} does not answer as a Kafka broker: {error}",
                 subject=self._subject,
                 remedy="Check bootstrapServers and security.protocol.",
             ) from error
@@ -213,7 +217,7 @@ class BrokerConnection:
 
     def _hung_up(self) -> ReplicatorError:
         return UnreachableError(
-            f"{self._where} hangs up on us",
+            f"{self.where} hangs up on us",
             subject=self._subject,
             remedy="Check security.protocol: this looks like a listener of another kind.",
         )

@@ -97,6 +97,11 @@ class ProgressUnit:
         if self.deferred_since is None:
             self.deferred_since = self._clock.monotonic()
 
+    def forget_index(self, state: PartitionState) -> None:
+        """The source log of a partition is another one from here on."""
+        if self.reports.index is not None:
+            self.reports.index.restart(state)
+
     def wait_for_room(self) -> None:
         """The producer's queue is full: serve deliveries for a moment, or raise.
 

@@ -21,11 +21,13 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
+from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.connection_problems import ConnectionProblems
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.lane_throttle import LaneThrottle
-from replicator.dataplane.session.session_clients import LaneClients, lane_client_id
+from replicator.dataplane.session.session import Session
+from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.session.session_factory import open_clients
 from replicator.dataplane.session.stuck_writes import StuckWrites
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
@@ -111,7 +113,7 @@ class Lane(threading.Thread):
             else idle_poller.for_lane(self._wake, interrupted=self._has_commands),
         )
         self._healths: dict[TopicPartition, PartitionHealth] = {}
-        self._clients: LaneClients | None = None
+        self._clients: SessionClients | None = None
         self._partitions: LanePartitions | None = None
         self._retry_range = RetryRange()
         self._state: LaneState = "starting"
@@ -213,12 +215,7 @@ class Lane(threading.Thread):
         self._state, self._reason = "starting", "taking over"
         self._reopen = False
         spec = self._spec
-        clients = self._clients = open_clients(
-            spec,
-            self._context,
-            record_by_record=bool(self._retry_range),
-            bounded_copy=self._bounded_copy,
-        )
+        clients = self._clients = self._open(spec)
         if not clients.fence_last_owner(lambda: self._stopping):
             return
         if not self._may_start(spec):
@@ -245,12 +242,29 @@ class Lane(threading.Thread):
                 session.unit.commit()
                 self._retry_range.clear()
                 return  # the next session runs at full speed
-            if self._bounded_copy is not None and self._bounded_copy.over(self._states()):
-                self._bounded_copy.finish(session, self._states())
+            bounded = self._bounded_copy
+            if (
+                bounded is not None
+                and isinstance(session, Session)
+                and bounded.over(self._states())
+            ):
+                bounded.finish(session, self._states())
                 self._stopping = True
                 return
             self._publish_when_due(clients)
         session.unit.commit()
+
+    def _open(self, spec: LaneSpec) -> SessionClients:
+        """Whole batches where the flow has them, unless records have to be looked at one by one."""
+        one_by_one = bool(self._retry_range)
+        if spec.settings.engine == "batches" and not one_by_one and self._bounded_copy is None:
+            # Here, because the protocol's codec takes half a second to import.
+            from replicator.dataplane.session.batch_clients import BatchClients
+
+            return BatchClients(spec, self._context)
+        return open_clients(
+            spec, self._context, record_by_record=one_by_one, bounded_copy=self._bounded_copy
+        )
 
     def _apply(self, spec: LaneSpec) -> None:
         outdated = handed_over(self._spec, spec)
@@ -269,7 +283,7 @@ class Lane(threading.Thread):
     def _states(self) -> list[PartitionState]:
         return [] if self._partitions is None else list(self._partitions.states.values())
 
-    def _publish_when_due(self, clients: LaneClients) -> None:
+    def _publish_when_due(self, clients: SessionClients) -> None:
         now = self.active_at = self._clock.monotonic()
         outcome, problems = self._counters.outcome, self._context.problems
         # Canaries do not count: a lane that copies nothing else is idle.

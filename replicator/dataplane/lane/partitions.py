@@ -10,15 +10,13 @@ from typing import Literal
 from replicator.clock import Clock
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
-from replicator.dataplane.session.seek import read_from
-from replicator.dataplane.session.session_clients import LaneClients
+from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.start_position import StartDecision
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.errors import PartitionsRefusedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
-from replicator.kafka.client import ClientPartition
 
 
 class LanePartitions:
@@ -32,7 +30,7 @@ class LanePartitions:
         self,
         spec: LaneSpec,
         *,
-        clients: LaneClients,
+        clients: SessionClients,
         checkpoints: Mapping[TopicPartition, Checkpoint],
         post: Callable[[LostRange | LogLine], None],
         clock: Clock,
@@ -95,9 +93,8 @@ class LanePartitions:
             self._report(state, decision)
             if decision.store:
                 session.unit.store_soon(state)
-            index = session.unit.reports.index
-            if decision.lost is not None and index is not None:
-                index.restart(state)
+            if decision.lost is not None:
+                session.unit.forget_index(state)
             if decision.problem:
                 continue
             if session.events.reads_another_topic(state):
@@ -110,7 +107,7 @@ class LanePartitions:
             state.needs_check = not self._takes_writes(state)
         start = [state for state in start if not state.needs_check]
         if start:
-            read_from(self._clients.consumer, start)
+            self._clients.read_from(start)
 
     def _takes_writes(self, state: PartitionState) -> bool:
         """Whether to try a partition again that the target did not take; asked when it is time."""
@@ -189,12 +186,12 @@ class LanePartitions:
 
     def _unassign(self, states: Iterable[PartitionState]) -> None:
         reading = [
-            ClientPartition(state.topic, state.partition)
+            state
             for state in states
             if not state.problem and not state.needs_check and state.position >= 0
         ]
         if reading:
-            self._clients.consumer.incremental_unassign(reading)
+            self._clients.stop_reading(reading)
 
     def _publish(self) -> None:
         """The engine looks partitions up in the session's table, which stays the same object."""

@@ -1,14 +1,28 @@
 """A lane's share of its flow's budget: the bucket, and who is served first while it is short."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from replicator.dataplane.progress.pacing import held_back
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.kafka.client import ClientPartition, Consumer
+from replicator.kafka.client import ClientPartition
 from replicator.policy.throttling import TokenBucket
 from replicator.policy.values import Priority, Throttle
 
 _FIRST_BATCH_RECORDS = 10
+_FIRST_RECORD_BYTES = 100
+
+
+class Pausable(Protocol):
+    """What reads partitions and can hold them back: the client's consumer, or the batches session."""
+
+    def pause(self, partitions: list[ClientPartition], /) -> None:
+        """Reads nothing of them."""
+        ...
+
+    def resume(self, partitions: list[ClientPartition], /) -> None:
+        """Reads them again."""
+        ...
 
 
 class LaneThrottle:
@@ -58,7 +72,18 @@ class LaneThrottle:
             most = min(most, int(fitting))
         return max(1, most)
 
-    def hold(self, consumer: Consumer, states: Sequence[PartitionState]) -> None:
+    def batch_bytes(self, most: int) -> int:
+        """As ``batch_records``, for a reader that asks for bytes; a source gives one batch at least."""
+        size = self._throttle.bytes_per_second
+        if size is not None:
+            most = min(most, size // 10)
+        records = self._throttle.records_per_second
+        if records is not None:
+            mean = self._mean_bytes or _FIRST_RECORD_BYTES
+            most = min(most, int(records / 10 * mean))
+        return max(1, most)
+
+    def hold(self, consumer: Pausable, states: Sequence[PartitionState]) -> None:
         """While short, pauses partitions of lower priority as long as higher ones have a backlog."""
         running = [state for state in states if not state.problem and not state.needs_check]
         priorities: dict[tuple[str, int], Priority] = {
@@ -80,7 +105,7 @@ class LaneThrottle:
         self._held = held
 
     def release_all(
-        self, consumer: Consumer, states: Callable[[], Iterable[PartitionState]]
+        self, consumer: Pausable, states: Callable[[], Iterable[PartitionState]]
     ) -> None:
         """Lets every held partition run again, once there is no shortage."""
         if not self._held:

@@ -1,10 +1,11 @@
 """The clients of one session of a lane: taking over with them, and closing them as one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from replicator.clock import Clock
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.seek import read_from
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.start_position import StartDecision
 from replicator.dataplane.session.takeover import decide_starts, read_lane_records
@@ -14,6 +15,7 @@ from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import (
+    ClientPartition,
     Consumer,
     KafkaException,
     Producer,
@@ -105,6 +107,14 @@ class LaneClients:
                     self.consumer.list_topics(topic, timeout=10.0)
         except KafkaException:
             return  # only a matter of speed: the client asks again by itself
+
+    def read_from(self, states: Iterable[PartitionState]) -> None:
+        """Reads on at each partition's position."""
+        read_from(self.consumer, states)
+
+    def stop_reading(self, states: Iterable[PartitionState]) -> None:
+        """Reads these partitions no longer."""
+        self.consumer.incremental_unassign([ClientPartition(*state.key) for state in states])
 
     def replaced(self, error: Exception) -> bool:
         """Whether another owner took over, asked after a transaction was refused.

@@ -5,6 +5,7 @@ in these types depends on a client library. References to secrets travel, secret
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from replicator.identifiers import FlowId, flow_id
 from replicator.policy.provenance import Arrivals
@@ -58,6 +59,7 @@ class LaneSettings:
     arrivals: Arrivals = Arrivals()  # noqa: RUF009  frozen, so one instance is safe
     cyclic: bool = False
     """Whether records of this flow can come back: then no record may lose its hop header."""
+    engine: Literal["records", "batches"] = "records"
 
 
 @dataclass(frozen=True, slots=True)

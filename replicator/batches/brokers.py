@@ -1,0 +1,199 @@
+"""The connections to one cluster's brokers: dialled in threads, used on one selector, lost and made again."""
+
+import selectors
+import threading
+import time
+from collections.abc import Callable
+
+from replicator.backoff import Backoff
+from replicator.batches.buffers import BufferPool
+from replicator.batches.channel import Channel, Frame
+from replicator.batches.leaders import Leaders
+from replicator.errors import ReplicatorError
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.connection import BrokerConnection
+from replicator.wire.errors import socket_error
+
+_DIAL_SECONDS = 10.0
+_RETRY = Backoff(0.05, 2.0)
+
+Versions = dict[int, tuple[int, int]]
+
+
+class _Dial:
+    """One attempt; its thread ends by itself."""
+
+    def __init__(self, cluster: ClusterPlan, address: tuple[str, int], client_id: str) -> None:
+        self.answer: BrokerConnection | ReplicatorError | None = None
+        self._given_up = False
+        self._lock = threading.Lock()
+
+        def dial() -> None:
+            try:
+                made: BrokerConnection | ReplicatorError = BrokerConnection(
+                    cluster,
+                    address,
+                    client_id=client_id,
+                    deadline=time.monotonic() + _DIAL_SECONDS,
+                )
+            except ReplicatorError as error:
+                made = error
+            with self._lock:
+                if not self._given_up:
+                    self.answer = made
+                    return
+            if isinstance(made, BrokerConnection):
+                made.close()
+
+        threading.Thread(target=dial, name="dial", daemon=True).start()
+
+    def give_up(self) -> None:
+        """Nobody waits for it any more."""
+        with self._lock:
+            self._given_up = True
+            answer, self.answer = self.answer, None
+        if isinstance(answer, BrokerConnection):
+            answer.close()
+
+
+class Brokers:
+    """One cluster's channels by broker id; for one thread.
+
+    Attributes:
+        leaders: who leads what, and where brokers are.
+        versions: by broker id, which versions of which requests it knows.
+        failure: why a broker could not be reached just now; None once one answered.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        *,
+        client_id: str,
+        selector: selectors.BaseSelector,
+        pool: BufferPool,
+        on_frame: Callable[[int, Frame], None],
+        on_lost: Callable[[int], None],
+    ) -> None:
+        """``on_frame`` takes a broker's response, ``on_lost`` hears that its connection is gone."""
+        self.cluster = cluster
+        self.leaders = Leaders(cluster, client_id=client_id)
+        self.versions: dict[int, Versions] = {}
+        self.failure: ReplicatorError | None = None
+        self._client_id = client_id
+        self._selector = selector
+        self._pool = pool
+        self._on_frame = on_frame
+        self._on_lost = on_lost
+        self._channels: dict[int, Channel] = {}
+        self._dials: dict[int, _Dial] = {}
+        self._failures: dict[int, tuple[int, float]] = {}
+
+    def channel(self, node: int, now: float) -> Channel | None:
+        """The connection to a broker; None while it is being made, or may not be tried again yet."""
+        open_channel = self._channels.get(node)
+        if open_channel is None and node not in self._dials:
+            address = self.leaders.seen.addresses.get(node)
+            if address is None:
+                self.leaders.refresh()
+            elif now >= self._failures.get(node, (0, 0.0))[1]:
+                self._dials[node] = _Dial(self.cluster, address, self._client_id)
+        return open_channel
+
+    @property
+    def dialling(self) -> bool:
+        """Whether a connection or an answer about leaders is being waited for outside the selector."""
+        return bool(self._dials) or not self.leaders.seen.addresses
+
+    def look(self, now: float) -> None:
+        """Takes in connections that were made, and news of leaders."""
+        failed = self.leaders.look(now)
+        if failed is not None:
+            self.failure = failed
+        for node, dial in list(self._dials.items()):
+            if dial.answer is None:
+                continue
+            del self._dials[node]
+            if isinstance(dial.answer, ReplicatorError):
+                self._failed(node, dial.answer, now)
+                continue
+            self.versions[node] = dial.answer.versions
+            where = dial.answer.where
+            channel = Channel(dial.answer.into_socket(), pool=self._pool, where=where)
+            self._channels[node] = channel
+            self._selector.register(channel.socket, selectors.EVENT_READ, (self, node))
+
+    def send(self, node: int, channel: Channel, pieces: list[bytes | memoryview]) -> None:
+        """Sends a request; a connection that fails is reported as lost later, like any other."""
+        try:
+            channel.send(pieces)
+        except (OSError, ReplicatorError) as error:
+            self.lose(node, error)
+            return
+        self._watch(channel, node)
+
+    def serve(self, node: int, events: int, now: float) -> None:
+        """The selector says that a broker's socket may be read or written.
+
+        Raises:
+            ReplicatorError: what a response says ends the session.
+        """
+        channel = self._channels.get(node)
+        if channel is None:
+            return
+        frames: list[Frame] = []
+        failure: Exception | None = None
+        try:
+            if events & selectors.EVENT_WRITE:
+                channel.flush()
+            if events & selectors.EVENT_READ:
+                frames = channel.receive()
+        except (OSError, ReplicatorError) as error:
+            failure = error
+        for frame in frames:
+            self.failure = None
+            self._failures.pop(node, None)
+            self._on_frame(node, frame)
+        if failure is not None:
+            self.lose(node, failure, now)
+        else:
+            self._watch(channel, node)
+
+    def lose(self, node: int, error: Exception, now: float | None = None) -> None:
+        """Closes a connection that is of no use any more."""
+        channel = self._channels.pop(node, None)
+        if channel is None:
+            return
+        self._selector.unregister(channel.socket)
+        channel.close()
+        self._failed(node, error, time.monotonic() if now is None else now, channel.where)
+        self._on_lost(node)
+
+    def close(self) -> None:
+        """Hangs up on all of them."""
+        for dial in self._dials.values():
+            dial.give_up()
+        self._dials.clear()
+        for channel in self._channels.values():
+            self._selector.unregister(channel.socket)
+            channel.close()
+        self._channels.clear()
+
+    def _watch(self, channel: Channel, node: int) -> None:
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if channel.wants_to_write else 0)
+        if (
+            self._channels.get(node) is channel
+            and self._selector.get_key(channel.socket).events != wanted
+        ):
+            self._selector.modify(channel.socket, wanted, (self, node))
+
+    def _failed(self, node: int, error: Exception, now: float, where: str = "") -> None:
+        count = self._failures.get(node, (0, 0.0))[0] + 1
+        self._failures[node] = (count, now + _RETRY.seconds(count, lambda: 1.0))
+        subject = f"cluster:{self.cluster.alias}"
+        if isinstance(error, ReplicatorError):
+            error.subject = error.subject or subject
+            self.failure = error
+        elif isinstance(error, OSError):
+            self.failure = socket_error(error, subject=subject, where=where)
+        self.leaders.refresh()

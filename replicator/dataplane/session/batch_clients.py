@@ -1,0 +1,173 @@
+"""What one session of a lane with the batches engine works with: opened, wired together, closed as one."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from replicator.batches.io_loop import IoLoop
+from replicator.batches.source_reader import SourceReader
+from replicator.batches.target_writer import TargetWriter
+from replicator.batches.transactions import Transactions
+from replicator.dataplane.progress.index_notes import OpenIndex
+from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
+from replicator.dataplane.session.batch_session import BatchSession
+from replicator.dataplane.session.batch_unit import TRANSACTION_SECONDS, BatchUnit
+from replicator.dataplane.session.lane_context import LaneContext
+from replicator.dataplane.session.session_clients import CONNECTED_SECONDS, lane_client_id
+from replicator.dataplane.session.source_events import SourceEvents
+from replicator.dataplane.session.start_position import StartDecision
+from replicator.dataplane.session.takeover import decide_starts, read_lane_records
+from replicator.dataplane.transport.spec import LaneSpec
+from replicator.errors import ReplicatorError, UnreachableError
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
+from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
+from replicator.kafka.admin import ClusterAdmin
+
+_ATTEMPT_SECONDS = 5.0
+_JOIN_SECONDS = 10.0
+_PAUSE_SECONDS = 0.1
+
+
+class BatchClients:
+    """Connections to the source and the target, and the session between them."""
+
+    record_by_record = False
+
+    def __init__(self, spec: LaneSpec, context: LaneContext) -> None:
+        """Nothing is sent to a broker before ``fence_last_owner``."""
+        self.spec = spec
+        self._context = context
+        self._transactional = spec.settings.delivery == "exactly-once"
+        client_id = lane_client_id(spec)
+        writer_id = lane_transactional_id(
+            spec.topology, spec.source.alias, spec.target.alias, spec.lane
+        )
+        self._transactions = Transactions(
+            spec.target,
+            client_id=client_id,
+            transactional_id=writer_id if self._transactional else None,
+            timeout_seconds=TRANSACTION_SECONDS,
+        )
+        self._source_admin = ClusterAdmin(spec.source, client_id=client_id)
+        self._loop = IoLoop(context.clock)
+        self._reader = SourceReader(
+            spec.source,
+            self._loop,
+            client_id=client_id,
+            rack=dict(spec.source.kafka).get("client.rack", ""),
+        )
+        self._writer = TargetWriter(
+            spec.target,
+            self._loop,
+            client_id=client_id,
+            transactional_id=writer_id if self._transactional else None,
+            join=lambda partitions: self._transactions.join(partitions, _JOIN_SECONDS),
+        )
+        table: PartitionTable = {}
+        events = SourceEvents(
+            table,
+            on_problem=context.problems.note,
+            on_failure=lambda state, error: context.on_failure(state, "source", error),
+        )
+        unit = BatchUnit(
+            writer=self._writer,
+            transactions=self._transactions,
+            transactional=self._transactional,
+            checkpoints=(checkpoints_topic(spec.topology, spec.source.alias), spec.lane),
+            turn=self._loop.turn,
+            counters=context.counters,
+            clock=context.clock,
+            give_up=context.give_up,
+        )
+        self.session = BatchSession(
+            loop=self._loop,
+            reader=self._reader,
+            writer=self._writer,
+            table=table,
+            events=events,
+            unit=unit,
+            context=context,
+            settings=spec.settings,
+        )
+
+    def serves(self, _spec: LaneSpec) -> bool:
+        """Whether other work fits this session: any does, a batch that is too large is split."""
+        return True
+
+    def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
+        """Makes this the only writer of the lane; False when the lane had to stop meanwhile.
+
+        Raises:
+            ReplicatorError: the target refuses, or did not answer for CONNECTED_SECONDS.
+        """
+        began = self._context.clock.monotonic()
+        while not stopping():
+            try:
+                self._transactions.take_over(_ATTEMPT_SECONDS)
+            except ReplicatorError as error:
+                waited = self._context.clock.monotonic() - began
+                if not error.retriable:
+                    raise
+                if waited >= CONNECTED_SECONDS:
+                    raise UnreachableError(
+                        f"no transaction coordinator of the target answers: {error.message}",
+                        subject=f"cluster:{self.spec.target.alias}",
+                        remedy="Check that the target's brokers are up and reachable.",
+                    ) from error
+                self._context.problems.on_failure(error)
+                self._context.clock.sleep(_PAUSE_SECONDS)
+            else:
+                self._writer.begin(
+                    self._transactions.identity, joins_by_itself=self._transactions.second
+                )
+                return True
+        return False
+
+    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[TopicPartition, Checkpoint]:
+        """What the last owner stored; to be read only after it was fenced."""
+        records = read_lane_records(self.spec, client_id=lane_client_id(self.spec))
+        if open_index is not None:
+            self.session.unit.index = open_index(records)
+        return decode_checkpoints(records)
+
+    def learn_leaders(self, topics: set[str]) -> None:
+        """Asks who leads them, beside everything else."""
+        self._reader.brokers.leaders.follow(topics)
+
+    def read_from(self, states: Iterable[PartitionState]) -> None:
+        """Reads on at each partition's position; the source is told the epoch of the record before."""
+        for state in states:
+            self._reader.read_from(state.key, state.position, state.position_epoch)
+
+    def stop_reading(self, states: Iterable[PartitionState]) -> None:
+        """Reads these partitions no longer."""
+        self._reader.stop([state.key for state in states])
+
+    def replaced(self, _error: Exception) -> bool:
+        """Whether another owner took over: here every answer that says so is a FencedError already."""
+        return False
+
+    def answers(self, side: str) -> bool:
+        """Whether the cluster on that ``side`` answers now."""
+        if side == "source":
+            return self._reader.reached
+        return self._writer.brokers.failure is None and self._writer.problem is None
+
+    def decide(
+        self,
+        spec: LaneSpec,
+        states: set[PartitionState],
+        stored: Mapping[tuple[str, int], Checkpoint],
+        *,
+        on_failure: Callable[[PartitionState, ReplicatorError], None],
+    ) -> dict[PartitionState, StartDecision]:
+        """Asks the source about each partition; those it cannot answer for are left out, and reported."""
+        try:
+            return decide_starts(spec, states, stored, self._source_admin, on_failure=on_failure)
+        finally:
+            self._source_admin.close()
+
+    def close(self) -> None:
+        """Closes without waiting for anything: what is not committed is not done."""
+        self._loop.close()
+        self._writer.release_all()
+        self._transactions.close()
+        self._source_admin.close()

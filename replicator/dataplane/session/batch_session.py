@@ -1,0 +1,285 @@
+"""One session of a lane with the batches engine: from a finished take-over to the next stop or failure.
+
+As with the records engine a session never repairs itself: what goes wrong with the target is raised, and
+the lane takes over again from the stored checkpoints. One partition of the source that cannot be read
+stands aside, and the others go on.
+"""
+
+from replicator.batches.found_batches import DamagedBatchError, FoundBatch, found_batches
+from replicator.batches.io_loop import IoLoop
+from replicator.batches.leaders import topic_id_text
+from replicator.batches.repack import packed_anew
+from replicator.batches.source_reader import GONE, MOVED, Arrived, SourceReader
+from replicator.batches.target_writer import Outgoing, TargetWriter
+from replicator.dataplane.copy.engine_protocol import Run
+from replicator.dataplane.progress.pacing import IDLE_POLL_SECONDS, CommitSchedule, commit_schedule
+from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
+from replicator.dataplane.session.batch_unit import BatchUnit
+from replicator.dataplane.session.lane_context import LaneContext
+from replicator.dataplane.session.source_events import SourceEvents
+from replicator.dataplane.transport.spec import LaneSettings
+from replicator.errors import ReplicatorError
+from replicator.kafka.client import ClientPartition
+from replicator.wire.errors import code_error
+
+FETCH_BYTES = 8 * 1024 * 1024
+PARTITION_BYTES = 2 * 1024 * 1024
+OUTSTANDING_BYTES = 24 * 1024 * 1024
+"""What a lane may hold between the source's answer and the target's: then it asks for no more."""
+
+
+class BatchSession:
+    """Copies step by step.
+
+    Attributes:
+        table: the partitions of the lane; always the same object.
+        events: which partitions need a look at their source log.
+        unit: what was sent since the last commit.
+    """
+
+    def __init__(
+        self,
+        *,
+        loop: IoLoop,
+        reader: SourceReader,
+        writer: TargetWriter,
+        table: PartitionTable,
+        events: SourceEvents,
+        unit: BatchUnit,
+        context: LaneContext,
+        settings: LaneSettings,
+    ) -> None:
+        self.table = table
+        self.events = events
+        self.unit = unit
+        self._loop = loop
+        self._reader = reader
+        self._writer = writer
+        self._context = context
+        self._clock = context.clock
+        self._throttle = context.throttle
+        self._commit_interval = settings.commit_interval_seconds
+        self._transactional = settings.delivery == "exactly-once"
+        self._read_at = self._clock.monotonic()
+        self._ids_of: object = None
+
+    def states(self) -> list[PartitionState]:
+        """Every partition of the lane."""
+        return [state for by_partition in self.table.values() for state in by_partition.values()]
+
+    def read_source_ends(self) -> None:
+        """Nothing to do: every answer of the source says where its partitions end."""
+
+    def pause(self, partitions: list[ClientPartition]) -> None:
+        """Holds partitions back while the lane is over its budget."""
+        self._reader.pause([(each.topic, each.partition) for each in partitions], paused=True)
+
+    def resume(self, partitions: list[ClientPartition]) -> None:
+        """Lets them go on."""
+        self._reader.pause([(each.topic, each.partition) for each in partitions], paused=False)
+
+    def step(self) -> None:
+        """Reads what is there, sends it on, and commits when it is time.
+
+        Raises:
+            ReplicatorError: the session is over.
+        """
+        now = self._clock.monotonic()
+        wait_seconds = self._throttle.wait_seconds(now)
+        if wait_seconds > 0:
+            self._wait_for_budget(wait_seconds)
+            return
+        self._ask_for_more(now)
+        self._loop.turn(0.0 if self._reader.waiting else self._patience(now))
+        now = self._clock.monotonic()
+        arrived = self._reader.take_arrived(now)
+        if arrived:
+            self._take_in(arrived, now)
+        self._writer.pump(now)
+        self._look(now)
+        self._commit_when_due(now, busy=bool(arrived))
+
+    def _ask_for_more(self, now: float) -> None:
+        if self._writer.outstanding_bytes < OUTSTANDING_BYTES:
+            most = self._throttle.batch_bytes(FETCH_BYTES)
+            self._reader.pump(now, fetch_bytes=most, partition_bytes=min(most, PARTITION_BYTES))
+
+    def _patience(self, now: float) -> float:
+        """How long nothing has to be done unless something comes."""
+        if self._writer.stuck_since() is not None:
+            return 0.02
+        due = self._due(now)
+        if due.commit:
+            return 0.0
+        if self.unit.opened_at is not None and not self._writer.idle:
+            return max(0.0, self.unit.opened_at + self._commit_interval - now)
+        return min(due.wait_seconds, IDLE_POLL_SECONDS)
+
+    def _due(self, now: float) -> CommitSchedule:
+        return commit_schedule(
+            now=now,
+            opened_at=self.unit.opened_at,
+            last_commit_at=self.unit.last_commit_at,
+            commit_interval_seconds=self._commit_interval,
+            deferred_since=self.unit.deferred_since,
+            transactional=self._transactional,
+            read_at=self._read_at,
+        )
+
+    def _commit_when_due(self, now: float, *, busy: bool) -> None:
+        opened_at = self.unit.opened_at
+        if opened_at is not None and now - opened_at >= self._commit_interval:
+            self.unit.commit()
+        elif not busy and self._writer.idle:
+            if not self._transactional and self._context.counters.pending_runs:
+                self._context.counters.delivered(now=self._clock.now())
+            self._throttle.release_all(self, self.states)
+            if self._due(now).commit:
+                self.unit.commit()
+
+    def _take_in(self, arrived: list[Arrived], now: float) -> None:
+        outcome = self._context.counters.outcome
+        copied, size = outcome.copied, outcome.bytes
+        for each in arrived:
+            try:
+                self._take_in_one(each, now)
+            finally:
+                each.buffer.release()
+        if outcome.copied != copied:
+            self._throttle.spent(outcome.copied - copied, outcome.bytes - size, now)
+
+    def _take_in_one(self, arrived: Arrived, now: float) -> None:
+        topic, partition = arrived.reading.key
+        state = self.table.get(topic, {}).get(partition)
+        if state is None or state.problem or state.needs_check:
+            return
+        part = arrived.part
+        if part.error:
+            self._failed(state, arrived, now)
+        elif part.diverging is not None:
+            state.diverged = True
+            self.events.require_check(state)
+        elif part.preferred_replica >= 0:
+            self._reader.prefer(arrived.reading, part.preferred_replica, now)
+        else:
+            try:
+                self._copy(state, arrived)
+            except DamagedBatchError as error:
+                self._set_aside(state, error)
+            arrived.reading.offset = state.position
+            arrived.reading.last_epoch = state.position_epoch
+
+    def _copy(self, state: PartitionState, arrived: Arrived) -> None:
+        """Queues what may go, and moves the position behind everything that was looked at."""
+        part = arrived.part
+        before, records, size, oldest = state.position, 0, 0, -1
+        place = f"{state.topic}/{state.partition}"
+        try:
+            for found in found_batches(
+                part.records or memoryview(b""),
+                position=state.position,
+                aborted=part.aborted,
+                place=place,
+            ):
+                if 0 <= found.leader_epoch < state.leader_epoch:
+                    self.events.require_check(state)  # epochs never go back in one life of a topic
+                    return
+                state.leader_epoch = max(state.leader_epoch, found.leader_epoch)
+                if not found.skip:
+                    if oldest < 0:
+                        oldest = found.base_timestamp
+                        self.unit.begin()
+                    records += self._send(state, found, arrived, place)
+                    size += len(found.data)
+                    state.timestamp_ms = max(found.max_timestamp, found.base_timestamp)
+                state.position = found.last_offset + 1
+                state.position_epoch = found.leader_epoch
+        finally:
+            state.source_end = max(part.high_watermark, state.position)
+            if state.position >= part.last_stable_offset:
+                state.health.at_end()
+            self._account(state, before, records, size, oldest)
+
+    def _account(
+        self, state: PartitionState, before: int, records: int, size: int, oldest: int
+    ) -> None:
+        read = state.position - before
+        if not read:
+            return
+        if not records:
+            self.unit.store_soon(state)
+            return
+        self._read_at = self._clock.monotonic()
+        if not state.counted:
+            records = size = 0
+        state.records += records
+        state.bytes += size
+        self.unit.copied(Run(state, read, records, size, oldest))
+
+    def _send(self, state: PartitionState, found: FoundBatch, arrived: Arrived, place: str) -> int:
+        """Queues one batch, as it is or packed anew; returns the number of its records."""
+        key = (state.target_topic, state.partition)
+        most = state.work.max_message_bytes
+        if not found.repack and (len(found.data) <= most or found.count == 1):
+            arrived.buffer.hold()
+            on_written = self.unit.note_for(state, found.base_offset)
+            self._writer.write(
+                key,
+                Outgoing(found.data, found.count, buffer=arrived.buffer, on_written=on_written),
+            )
+            return found.count
+        count = 0
+        for packed in packed_anew(found, position=state.position, most_bytes=most, place=place):
+            on_written = self.unit.note_for(state, packed.first_offset)
+            self._writer.write(key, Outgoing(packed.data, packed.count, on_written=on_written))
+            count += packed.count
+        return count
+
+    def _failed(self, state: PartitionState, arrived: Arrived, now: float) -> None:
+        part, leaders = arrived.part, self._reader.brokers.leaders
+        if part.error in MOVED:
+            told = part.leader is not None and leaders.learn(*state.key, part.leader)
+            if not told:
+                self._reader.retry_later(arrived.reading, now)
+        elif part.error in GONE:
+            self.events.require_check(state)
+        else:
+            place = f"{state.topic}/{state.partition}"
+            self._set_aside(state, code_error(part.error, subject=place, doing=f"read {place}"))
+
+    def _set_aside(self, state: PartitionState, error: ReplicatorError) -> None:
+        """The partition is tried again later, by itself; the others go on."""
+        self._context.on_failure(state, "source", error)
+        state.needs_check = True
+        self._reader.stop([state.key])
+
+    def _look(self, now: float) -> None:
+        """What nobody answers, what stands still, and what has to be examined."""
+        self._reader.look(now)
+        self._writer.look(now)
+        self.unit.check()
+        for failure in (
+            self._reader.brokers.failure,
+            self._writer.brokers.failure or self._writer.problem,
+        ):
+            if failure is not None:
+                self._context.problems.on_failure(failure)
+        ids = self._reader.brokers.leaders.seen.topic_ids
+        if ids is not self._ids_of:
+            self._ids_of = ids
+            for topic, topic_id in ids.items():
+                self.events.on_topic_id(topic, topic_id_text(topic_id))
+        to_check = self.events.take_to_check()
+        if to_check:
+            self._reader.stop([state.key for state in to_check])
+            self.unit.commit()
+            self._context.examine(to_check)
+
+    def _wait_for_budget(self, wait_seconds: float) -> None:
+        """Over budget: commit what there is, then wait without reading."""
+        if self.unit.opened_at is not None:
+            self.unit.commit()
+        wait_seconds = min(wait_seconds, 0.1)
+        self._context.counters.throttle_wait_seconds += wait_seconds
+        self._throttle.hold(self, self.states())
+        self._clock.sleep(wait_seconds)

@@ -1,0 +1,190 @@
+"""A unit of progress of the batches engine: what was sent since the last commit, stored as one.
+
+Invariant: a stored checkpoint never says more than what the target has acknowledged. Under exactly-once
+it stands in the transaction of its records; under at-least-once it is written behind their
+acknowledgements.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from replicator.batches.target_writer import Outgoing, TargetWriter
+from replicator.batches.transactions import Transactions
+from replicator.clock import Clock
+from replicator.dataplane.copy.engine_protocol import Run
+from replicator.dataplane.progress.index_notes import Index, Stored
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.errors import TransientBrokerError, UnknownOutcomeError
+from replicator.wire.record_batch import RawRecord, encode_batch
+
+TRANSACTION_SECONDS = 60.0
+"""After so long without an end the coordinator aborts a transaction by itself."""
+
+STUCK_SECONDS = 40.0
+"""How long a partition of the target may take nothing before the session gives its transaction up."""
+
+_COMMIT_SECONDS = 10.0
+_TURN_SECONDS = 0.1
+_RECORDS_AT_ONCE = 500
+
+
+class BatchUnit:
+    """The open unit of one session, one after the other; used by the lane's thread only.
+
+    Attributes:
+        opened_at: monotonic seconds since when something waits to be committed; None when nothing does.
+        deferred_since: monotonic seconds since when progress without records waits to be stored.
+        last_commit_at: monotonic seconds when the last commit began.
+        index: the sparse offset index; None where none is kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        writer: TargetWriter,
+        transactions: Transactions,
+        transactional: bool,
+        checkpoints: tuple[str, int],
+        turn: Callable[[float], None],
+        counters: LaneCounters,
+        clock: Clock,
+        give_up: Callable[[], bool],
+    ) -> None:
+        """``checkpoints`` is the lane's partition; ``turn`` reads and writes what can be, without copying."""
+        self.opened_at: float | None = None
+        self.deferred_since: float | None = None
+        self.last_commit_at = 0.0
+        self.index: Index | None = None
+        self._writer = writer
+        self._transactions = transactions
+        self._transactional = transactional
+        self._checkpoints = checkpoints
+        self._turn = turn
+        self._counters = counters
+        self._clock = clock
+        self._give_up = give_up
+        self._uncommitted: set[PartitionState] = set()
+        self._deferred: set[PartitionState] = set()
+        self._written: list[tuple[PartitionState, int, int]] = []
+        self._notes: list[Stored] = []
+
+    def begin(self) -> None:
+        """Opens the unit for the batches about to be written, unless it is open."""
+        if self.opened_at is None:
+            self.opened_at = self._clock.monotonic()
+            self._counters.open_unit()
+
+    def copied(self, run: Run) -> None:
+        """Takes in batches of one partition that were queued."""
+        outcome = self._counters.outcome
+        outcome.read += run.read
+        if run.copied:
+            outcome.copied += run.copied
+            outcome.bytes += run.size
+            self._counters.run(run.timestamp_ms, run.copied)
+        self._uncommitted.add(run.state)
+
+    def store_soon(self, state: PartitionState) -> None:
+        """Has progress without records (a first position, a stop, markers) stored with the next commit."""
+        self._deferred.add(state)
+        if self.deferred_since is None:
+            self.deferred_since = self._clock.monotonic()
+
+    def note_for(self, state: PartitionState, source: int) -> Callable[[int], None] | None:
+        """Takes the target offset of a batch that starts at this source offset, where it is worth an entry."""
+        index, now = self.index, self._clock.monotonic()
+        if index is None or not index.due(state.topic, state.partition, source, now):
+            return None
+
+        def written(target: int) -> None:
+            if target >= 0:
+                self._written.append((state, source, target))
+
+        return written
+
+    def forget_index(self, state: PartitionState) -> None:
+        """The source log of a partition is another one from here on."""
+        if self.index is not None:
+            self._written = [each for each in self._written if each[0] is not state]
+            self._notes.extend(self.index.restart(state.topic, state.partition))
+
+    def commit(self) -> None:
+        """Makes everything read so far durable.
+
+        Raises:
+            UnknownOutcomeError: no answer whether it took effect, or none before the lane had to stop.
+            ReplicatorError: the session is over; nothing of the unit is committed.
+        """
+        stored = self._uncommitted | self._deferred
+        if not stored and self.opened_at is None:
+            return
+        started = self._clock.monotonic()
+        self._settle()
+        at_ms = round(self._clock.now() * 1000)
+        records = [_stored(state, at_ms) for state in stored] + self._take_notes(at_ms)
+        for batch in _batches(records, at_ms):
+            self._writer.write(self._checkpoints, batch)
+        self._settle()
+        if self._transactional:
+            self._transactions.end(_COMMIT_SECONDS)
+            self._writer.begin(
+                self._transactions.identity, joins_by_itself=self._transactions.second
+            )
+        for state in stored:
+            state.committed, state.committed_at_ms = state.position, at_ms
+        self._uncommitted.clear()
+        self._deferred.clear()
+        self.opened_at = self.deferred_since = None
+        self.last_commit_at = started
+        seconds = self._clock.monotonic() - started
+        self._counters.committed(now=self._clock.now(), seconds=seconds)
+
+    def check(self) -> None:
+        """Gives up a transaction that the target lets run out.
+
+        Raises:
+            TransientBrokerError: a partition has taken nothing for STUCK_SECONDS.
+        """
+        since = self._writer.stuck_since()
+        if since is not None and self._clock.monotonic() - since > STUCK_SECONDS:
+            raise self._writer.problem or TransientBrokerError(
+                "a partition of the target takes nothing",
+                remedy="Check that it has a leader and enough replicas in sync.",
+            )
+
+    def _settle(self) -> None:
+        """Waits until everything is acknowledged."""
+        while not self._writer.idle:
+            self._writer.pump(self._clock.monotonic())
+            self._turn(_TURN_SECONDS)
+            self.check()
+            if self._give_up():
+                raise UnknownOutcomeError(
+                    "the target did not acknowledge before the lane had to stop",
+                    remedy="The next owner goes on from the last checkpoint.",
+                )
+
+    def _take_notes(self, at_ms: int) -> list[Stored]:
+        notes, self._notes = self._notes, []
+        written, self._written = self._written, []
+        now = self._clock.monotonic()
+        if self.index is not None:
+            for state, source, target in written:
+                notes += self.index.note(
+                    state.topic, state.partition, source, target, now=now, at_ms=at_ms
+                )
+        return notes
+
+
+def _stored(state: PartitionState, at_ms: int) -> Stored:
+    checkpoint = state.checkpoint(at_ms=at_ms)
+    return checkpoint.key(), checkpoint.value()
+
+
+def _batches(records: Sequence[Stored], at_ms: int) -> Iterator[Outgoing]:
+    for start in range(0, len(records), _RECORDS_AT_ONCE):
+        part = records[start : start + _RECORDS_AT_ONCE]
+        packed = encode_batch(
+            [RawRecord(at, at_ms, "CreateTime", key, value) for at, (key, value) in enumerate(part)]
+        )
+        yield Outgoing(memoryview(bytearray(packed)), len(part))

@@ -1,0 +1,114 @@
+"""What a lane asks of a session and its clients, whichever engine copies."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from replicator.dataplane.progress.index_notes import OpenIndex
+from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
+from replicator.dataplane.session.source_events import SourceEvents
+from replicator.dataplane.session.start_position import StartDecision
+from replicator.dataplane.transport.spec import LaneSpec
+from replicator.errors import ReplicatorError
+from replicator.formats.checkpoint import Checkpoint
+from replicator.identifiers import TopicPartition
+
+
+class SessionUnit(Protocol):
+    """What was copied since the last commit."""
+
+    def commit(self) -> None:
+        """Makes everything read so far durable, or raises."""
+        ...
+
+    def store_soon(self, state: PartitionState) -> None:
+        """Has progress without records stored with the next commit."""
+        ...
+
+    def forget_index(self, state: PartitionState) -> None:
+        """The source log of a partition is another one from here on."""
+        ...
+
+
+class LaneSession(Protocol):
+    """From a finished take-over to the next stop or failure."""
+
+    @property
+    def table(self) -> PartitionTable:
+        """The partitions of the lane; always the same object."""
+        ...
+
+    @property
+    def events(self) -> SourceEvents:
+        """Which partitions need a look at their source log."""
+        ...
+
+    @property
+    def unit(self) -> SessionUnit:
+        """The open unit."""
+        ...
+
+    def step(self) -> None:
+        """Reads what is there, copies it, and commits when it is time."""
+        ...
+
+    def read_source_ends(self) -> None:
+        """Brings what is known of the source's ends into the states."""
+        ...
+
+
+class SessionClients(Protocol):
+    """The connections of one session; see ``LaneClients`` and ``BatchClients``."""
+
+    record_by_record: bool
+
+    @property
+    def session(self) -> LaneSession:
+        """The session that works with them."""
+        ...
+
+    def serves(self, spec: LaneSpec, /) -> bool:
+        """Whether other work fits this session."""
+        ...
+
+    def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
+        """Makes this the only writer of the lane; False when the lane had to stop meanwhile."""
+        ...
+
+    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[TopicPartition, Checkpoint]:
+        """What the last owner stored."""
+        ...
+
+    def learn_leaders(self, topics: set[str]) -> None:
+        """Finds out who leads the topics' partitions."""
+        ...
+
+    def read_from(self, states: Iterable[PartitionState]) -> None:
+        """Reads on at each partition's position."""
+        ...
+
+    def stop_reading(self, states: Iterable[PartitionState]) -> None:
+        """Reads these partitions no longer."""
+        ...
+
+    def replaced(self, error: Exception, /) -> bool:
+        """Whether another owner took over."""
+        ...
+
+    def answers(self, side: str) -> bool:
+        """Whether the cluster on that ``side`` answers now."""
+        ...
+
+    def decide(
+        self,
+        spec: LaneSpec,
+        states: set[PartitionState],
+        stored: Mapping[tuple[str, int], Checkpoint],
+        *,
+        on_failure: Callable[[PartitionState, ReplicatorError], None],
+    ) -> dict[PartitionState, StartDecision]:
+        """Asks the source about each partition."""
+        ...
+
+    def close(self) -> None:
+        """Closes without waiting for anything."""
+        ...

@@ -1,0 +1,233 @@
+"""Lanes that carry whole batches: what arrives is what was written, once, compression included."""
+
+import os
+import random
+import threading
+
+import pytest
+from confluent_kafka import Producer
+from lane_lab import LaneLab
+
+from replicator.policy.values import Throttle
+from replicator.wire.fetch_one import fetch_record
+from replicator.wire.leader import leader_of
+from replicator.wire.produce_one import produce_record
+from replicator.wire.protocol import FetchRequest
+from replicator.wire.record_batch import RawRecord, read_header, split_batches
+
+BATCHES = {"engine": "batches", "provenance": "path"}
+DELIVERIES = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+PLACE = FetchRequest.FetchTopic.FetchPartition
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def batches(lab, cluster, alias: str, topic: str) -> list:
+    """The headers of every batch of records in partition 0, as a fetch gives them."""
+    import time
+
+    deadline = time.monotonic() + 20
+    plan = lab.plan(cluster, alias)
+    with leader_of(plan, topic, 0, client_id="lab", deadline=deadline) as leader:
+        place = PLACE(
+            partition=0, current_leader_epoch=-1, fetch_offset=0, log_start_offset=-1,
+            partition_max_bytes=50_000_000,
+        )  # fmt: skip
+        request = FetchRequest(
+            replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=50_000_000, isolation_level=0,
+            session_id=0, session_epoch=-1, forgotten_topics_data=[], rack_id="",
+            topics=[FetchRequest.FetchTopic(topic=topic, partitions=[place])],
+        )  # fmt: skip
+        answer = leader.call(request, newest=11, deadline=deadline)
+    data = bytes(answer.responses[0].partitions[0].records or b"")
+    return [header for header, _ in split_batches(data) if not header.is_control]
+
+
+@DELIVERIES
+def test_every_codec_arrives_as_it_was_written_batch_by_batch(lab, delivery):
+    topic = lab.topic()
+    for codec in CODECS:
+        lab.produce(
+            topic,
+            *({"value": b"%s-%d" % (codec.encode(), n) * 20, "key": b"%d" % n} for n in range(300)),
+            **{"compression.type": codec},
+        )
+
+    running = lab.copied(topic, delivery=delivery, **BATCHES)
+
+    before, after = lab.on_source(topic), lab.on_target(topic)
+    assert len(before) == 1500
+    assert [seen.content for seen in after] == [seen.content for seen in before]
+    written, copied = (
+        batches(lab, cluster, alias, topic)
+        for cluster, alias in ((lab.source, "east"), (lab.target, "west"))
+    )
+    assert [(b.codec, b.count, b.size) for b in copied] == [
+        (b.codec, b.count, b.size) for b in written
+    ]
+    assert {b.codec for b in copied} == set(CODECS)
+    assert all(b.is_transactional == (delivery == "exactly-once") for b in copied)
+    assert (running.stats.records, running.stats.quarantined) == (1500, 0)
+
+
+def test_what_the_client_library_cannot_carry_arrives_unchanged(lab):
+    topic = lab.topic()
+    odd = (
+        RawRecord(0, 0, "CreateTime", b"create time zero", b"v"),
+        RawRecord(0, 5, "CreateTime", None, b"not text", ((b"\xff\xfe", b"x"), (b"", None))),
+        RawRecord(0, 6, "CreateTime", b"", b"nul in a name", ((b"a\x00b", b"\x00"),)),
+        RawRecord(0, -1, "CreateTime", b"no time", None),
+    )
+    east, west = lab.plan(lab.source, "east"), lab.plan(lab.target, "west")
+    for record in odd:
+        produce_record(east, topic, 0, record)
+
+    running = lab.copied(topic, **BATCHES)
+
+    assert running.stats.quarantined == 0
+    ends = [header.base_offset for header in batches(lab, lab.target, "west", topic)]
+    copied = [fetch_record(west, topic, 0, offset) for offset in ends]
+    assert [(r.timestamp, r.key, r.value, r.headers) for r in copied] == [
+        (r.timestamp, r.key, r.value, r.headers) for r in odd
+    ]
+
+
+def test_append_times_stay_the_records_times(lab):
+    topic = lab.topic(source={"message.timestamp.type": "LogAppendTime"})
+    lab.numbered(topic, range(100))
+
+    lab.copied(topic, **BATCHES)
+
+    before, after = lab.on_source(topic), lab.on_target(topic)
+    assert [seen.content for seen in after] == [seen.content for seen in before]
+
+
+def test_aborted_transactions_of_the_source_never_arrive(lab):
+    topic = lab.topic()
+    producer = Producer({**lab.source.client_settings(), "transactional.id": lab.name})
+    producer.init_transactions(30)
+    for number in range(6):
+        producer.begin_transaction()
+        for each in range(50):
+            producer.produce(topic, b"%d-%d" % (number, each), partition=0)
+        producer.flush(30)
+        (producer.abort_transaction if number % 2 else producer.commit_transaction)(30)
+
+    lab.copied(topic, **BATCHES)
+
+    assert lab.values(topic) == [b"%d-%d" % (n, each) for n in (0, 2, 4) for each in range(50)]
+
+
+@DELIVERIES
+def test_a_lane_goes_on_where_another_engine_stopped(lab, delivery):
+    topic = lab.topic(partitions=2)
+    for round_, engine in enumerate(("records", "batches", "batches", "records", "batches")):
+        for partition in (0, 1):
+            lab.numbered(topic, range(round_ * 400, round_ * 400 + 400), partition=partition)
+        lab.copied(topic, delivery=delivery, engine=engine, provenance="path")
+
+    after = lab.on_target(topic)
+    for partition in (0, 1):
+        assert [s.value for s in after if s.partition == partition] == numbers(2000)
+
+
+def test_a_batch_larger_than_the_target_takes_is_split(lab):
+    topic = lab.topic(target={"max.message.bytes": "20000"})
+    lab.produce(topic, *({"value": os.urandom(900)} for _ in range(200)), **{"linger.ms": 50})
+    work = lab.work(topic, max_message_bytes=20_000)
+
+    running = lab.lane(work=work, **BATCHES)
+    lab.caught_up(running)
+    running.stop()
+
+    before, after = lab.on_source(topic), lab.on_target(topic)
+    assert [seen.content for seen in after] == [seen.content for seen in before]
+    assert running.stats.aborts == 0
+
+
+def test_a_record_the_target_never_takes_goes_to_quarantine_and_the_lane_goes_on(lab):
+    topic = lab.topic(target={"max.message.bytes": "20000"})
+    lab.numbered(topic, range(100))
+    lab.produce(topic, {"value": os.urandom(50_000), "key": b"large"})
+    lab.numbered(topic, range(100, 300))
+
+    running = lab.lane(work=lab.work(topic, max_message_bytes=20_000), **BATCHES)
+    lab.caught_up(running)
+    lab.numbered(topic, range(300, 400))
+    lab.caught_up(running)
+    running.stop()
+
+    assert lab.values(topic) == numbers(400)
+    assert [seen.value and len(seen.value) for seen, _ in lab.quarantined()] == [50_000]
+
+
+def test_the_older_of_two_owners_is_fenced_and_writes_nothing_more(lab):
+    topic = lab.topic()
+    lab.numbered(topic, range(2000))
+    older = lab.lane(topic, **BATCHES)
+    lab.caught_up(older)
+    newer = lab.lane(topic, **BATCHES)
+    lab.caught_up(newer)
+    lab.numbered(topic, range(2000, 4000))
+    lab.caught_up(newer)
+
+    lab.until(lambda: older.ended is not None, "the older one to end", older)
+    assert older.ended.fenced
+    newer.stop()
+    assert lab.values(topic) == numbers(4000)
+
+
+def test_commits_cut_off_at_any_instant_lose_nothing_and_repeat_nothing(lab, clusters, unique):
+    (west,) = clusters("west", proxied=True)
+    cut = LaneLab(lab.source, west, name=unique)
+    topic = cut.topic()
+    cut.prepare()
+    lane = cut.lane(topic, commit_interval_seconds=0.05, **BATCHES)
+    draw = random.Random(7)
+    pause = threading.Event()
+    written = 0
+    for _ in range(12):
+        cut.numbered(topic, range(written, written + 500))
+        written += 500
+        pause.wait(draw.random() * 0.3)  # any instant is as good as another
+        west.proxy.cut()
+        pause.wait(draw.random() * 0.2)
+        west.proxy.heal()
+    try:
+        cut.caught_up(lane)
+        assert cut.values(topic) == numbers(written)
+    finally:
+        cut.close()
+
+
+def test_a_budget_in_bytes_is_kept(lab):
+    topic = lab.topic()
+    lab.produce(topic, *({"value": os.urandom(1000)} for _ in range(600)), **{"batch.size": 20_000})
+    lane = lab.lane(topic, throttle=Throttle(200_000, None), **BATCHES)
+
+    lab.caught_up(lane)
+    lane.stop()
+
+    assert len(lab.values(topic)) == 600
+    assert lane.stats.throttle_wait_seconds > 0.5
+
+
+def test_the_index_notes_where_batches_stand_on_the_target(lab):
+    from replicator.dataplane.session.takeover import read_lane_records
+    from replicator.offsets.index import decode_index
+
+    topic = lab.topic()
+    lab.numbered(topic, range(500))
+    running = lab.copied(topic, **BATCHES)
+    lab.numbered(topic, range(500, 700))
+    running = lab.copied(topic, **BATCHES)
+
+    entries = decode_index(read_lane_records(running.spec, client_id="lab"))[topic, 0]
+    source = {seen.offset: seen.value for seen in lab.on_source(topic)}
+    target = {seen.offset: seen.value for seen in lab.on_target(topic)}
+    assert len({entry.number for entry in entries}) >= 2
+    for entry in entries:
+        assert source[entry.pair.source] == target[entry.pair.target]
