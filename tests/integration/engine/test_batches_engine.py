@@ -13,7 +13,7 @@ from replicator.wire.fetch_one import fetch_record
 from replicator.wire.leader import leader_of
 from replicator.wire.produce_one import produce_record
 from replicator.wire.protocol import FetchRequest
-from replicator.wire.record_batch import RawRecord, read_header, split_batches
+from replicator.wire.record_batch import RawRecord, split_batches
 
 BATCHES = {"engine": "batches", "provenance": "path"}
 DELIVERIES = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
