@@ -102,15 +102,17 @@ class Denial(Part):
 
 
 class FenceRecord(_OfSide):
-    """Writers are kept off one cluster of a link; a tombstone lets them on again.
+    """Which rules fence the writers of one cluster of a link; a tombstone says that they were removed.
 
-    ``transition`` is the one that put it up; empty in records of before it was noted.
+    It says what to remove later, never that writers are fenced: that is read from the cluster.
+    ``transition`` put the fence up in ``epoch``; empty and -1 in records of before they were noted.
     """
 
     KIND = "fence"
     method: Literal["acl", "command", "manual"]
     state: Literal["intent", "held"]
     transition: str = ""
+    epoch: int = -1
     denials: tuple[Denial, ...] = ()
 
 

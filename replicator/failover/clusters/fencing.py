@@ -1,7 +1,8 @@
 """Fences the writers of one cluster of a link, and removes the fence again.
 
-The rules to add are recorded before they are added, so that a crash in between leaves nothing behind:
-only what the record names is ever removed, and rights that were there before are never touched.
+Each time the cluster itself is asked what is there; a record never stands for a fence. The rules to add
+are recorded before they are added, so that a crash in between leaves nothing behind: only what the
+record names is ever removed, and rights that were there before are never touched.
 ``lag.find_bypass`` checks whether the fence holds, whatever the method.
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from replicator.clock import Clock
 from replicator.control.store.role_records import Denial, FenceRecord
 from replicator.errors import (
     AuthorizerMissingError,
@@ -26,15 +28,20 @@ from replicator.topology.secrets import read_secret
 from replicator.wire.topic_acls import topic_acls
 
 COMMAND_SECONDS = 120.0
+LISTED_SECONDS = 10.0
+"""How long added rules may take until the cluster lists them."""
+
 EVERYBODY = "User:*"
 
 
 @dataclass(frozen=True, slots=True)
 class FencePlan:
-    """How a cluster is fenced: what the record says, and what the method needs."""
+    """How a cluster is fenced: every rule that is ours to remove later, and those that it lacks now."""
 
     fencing: Fencing
     record: FenceRecord
+    wanted: tuple[Denial, ...] = ()
+    missing: tuple[Denial, ...] = ()
 
 
 def method_in_force(fencing: Fencing | None, *, stated: bool) -> Fencing | None:
@@ -96,34 +103,43 @@ def plan_fence(
     fencing: Fencing,
     *,
     topics: Iterable[str],
+    held: FenceRecord | None,
     at_ms: int,
     by: str,
 ) -> FencePlan:
     """The rules that ``apply_fence`` will add, to be recorded first.
 
+    ``held`` is what was recorded before: rules of it that are still there, or are added again, stay ours.
+
     Raises:
         ReplicatorError: the rights that are there cannot be read.
     """
-    denials: tuple[Denial, ...] = ()
+    wanted: tuple[Denial, ...] = ()
+    missing: tuple[Denial, ...] = ()
+    ours: tuple[Denial, ...] = ()
     if fencing.method == "acl":
-        wanted = [
+        wanted = tuple(
             Denial(pattern="LITERAL", name=topic, principal=principal)
             for topic in sorted(topics)
             for principal in fencing.principals or (EVERYBODY,)
-        ]
+        )
         there = topic_acls(cluster)
-        denials = tuple(one for one in wanted if _binding(one) not in there)
+        missing = tuple(one for one in wanted if _binding(one) not in there)
+        before = held.denials if held is not None else ()
+        ours = tuple(one for one in before if _binding(one) in there)
     record = FenceRecord(
         link=clusters.link.name, cluster=cluster.alias, method=fencing.method,
-        state="intent", at_ms=at_ms, by=by, denials=denials,
+        state="intent", at_ms=at_ms, by=by, denials=tuple(dict.fromkeys((*ours, *missing))),
     )  # fmt: skip
-    return FencePlan(fencing, record)
+    return FencePlan(fencing, record, wanted, missing)
 
 
 def apply_fence(
-    clusters: LinkClusters, cluster: ClusterPlan, plan: FencePlan
+    clusters: LinkClusters, cluster: ClusterPlan, plan: FencePlan, *, clock: Clock
 ) -> ProgramCall | None:
     """Fences writers; doing it twice equals doing it once. Returns the call of a fencing command.
+
+    Rules count once the cluster itself lists them.
 
     Raises:
         RefusedError: it cannot be done, or would fence the replicator itself.
@@ -133,15 +149,31 @@ def apply_fence(
         return _command(plan.fencing.fence, clusters, cluster, "fence")
     if plan.fencing.method == "manual":
         return None
-    answers = clusters.admin(cluster).create_acls(_binding(one) for one in plan.record.denials)
+    answers = clusters.admin(cluster).create_acls(_binding(one) for one in plan.missing)
     for binding, refused in answers.items():
         if refused is not None:
             raise RefusedError(
                 f"the DENY on topic {binding.name} was not added: {refused.message}",
                 subject=f"cluster:{cluster.alias}", remedy=refused.remedy,
             )  # fmt: skip
+    _wait_until_listed(cluster, plan, clock=clock)
     _refuse_if_we_are_fenced(clusters, cluster, plan)
     return None
+
+
+def _wait_until_listed(cluster: ClusterPlan, plan: FencePlan, *, clock: Clock) -> None:
+    """Returns when every rule of the fence is in force, by the cluster's own list."""
+    if not plan.missing:
+        return
+    deadline = clock.monotonic() + LISTED_SECONDS
+    while not {_binding(one) for one in plan.wanted} <= topic_acls(cluster):
+        if clock.monotonic() >= deadline:
+            raise RefusedError(
+                f"the DENY rules were accepted, and {cluster.alias} does not list them",
+                subject=f"cluster:{cluster.alias}",
+                remedy="Look at its ACLs: something else changes them.",
+            )
+        clock.sleep(0.1)
 
 
 def remove_fence(
@@ -167,7 +199,7 @@ def _refuse_if_we_are_fenced(clusters: LinkClusters, cluster: ClusterPlan, plan:
     """A DENY beats every ALLOW: with one for everybody only a super user could still write copies."""
     if plan.fencing.principals:
         return
-    topics = {one.name for one in plan.record.denials}
+    topics = {one.name for one in plan.missing}
     for name, topic in clusters.admin(cluster).describe_topics(topics).items():
         if "WRITE" not in topic.authorized_operations:
             raise RefusedError(

@@ -5,40 +5,48 @@ able to let writers in again when the other cluster, with the journal, is lost f
 """
 
 from replicator.control.store.role_records import FenceRecord
-from replicator.failover.clusters.fencing import FencePlan, apply_fence, plan_fence, remove_fence
+from replicator.failover.clusters.fencing import apply_fence, plan_fence, remove_fence
 from replicator.failover.clusters.lag import link_keys
 from replicator.failover.steps.journal import TakenOverError
 from replicator.failover.steps.transition_context import TransitionContext
 from replicator.policy.procedure import Fencing
 from replicator.topology.plan import ClusterPlan
+from replicator.topology.roles import Role
 
 
 def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> str:
     """Fences writers of a cluster, recorded before and after; returns a command's output.
 
+    Whatever is on record, the cluster is asked, and what is missing there is added. A record of another
+    transition stays that one's while the cluster is passive because of it: a rollback must not open it.
+
     Raises:
         ReplicatorError: it could not be done, or not be recorded.
     """
-    clusters = run.clusters
-    held = run.fence_record(cluster)
-    if held is not None and held.state == "held":
-        return ""  # fenced already: before a crash, or because the cluster is passive
+    clusters, header = run.clusters, run.journal.header
+    held, role = run.fence_record(cluster), run.role()
     topics = {topic for topic, _ in link_keys(clusters, cluster)}
     plan = plan_fence(
-        clusters, cluster, fencing, topics=topics, at_ms=run.journal.now_ms(),
-        by=run.journal.header.by,
+        clusters, cluster, fencing, topics=topics, held=held, at_ms=run.journal.now_ms(),
+        by=header.by,
     )  # fmt: skip
-    update: dict[str, object] = {"transition": run.journal.header.id}
-    if held is not None:
-        # Rules of an earlier attempt are still ours to remove.
-        update["denials"] = tuple(dict.fromkeys((*held.denials, *plan.record.denials)))
-    record = plan.record.model_copy(update=update)
+    owner: dict[str, object] = {"transition": header.id, "epoch": role.epoch}
+    passive_before = role.epoch == header.base_epoch and cluster.alias != role.active
+    if (
+        held is not None
+        and held.transition != header.id
+        and passive_before
+        and in_force(held, role)
+    ):
+        owner = {"transition": held.transition, "epoch": held.epoch}
+        owner |= {"by": held.by, "at_ms": held.at_ms}
+    record = plan.record.model_copy(update=owner)
     run.journal.write([record])
     if cluster != run.journal_cluster:
         error = run.journal.write_to(cluster, [record])
         if error is not None:
             raise error
-    ran = apply_fence(clusters, cluster, FencePlan(fencing, record))
+    ran = apply_fence(clusters, cluster, plan, clock=run.clock)
     try:
         run.journal.write([record.model_copy(update={"state": "held"})])
     except TakenOverError:
@@ -48,6 +56,24 @@ def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing
             remove_fence(clusters, cluster, fencing, record)
         raise
     return ran.output.strip() if ran is not None else ""
+
+
+def assert_fence(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> None:
+    """Adds again what somebody removed of a fence of ACLs since it was put up.
+
+    Raises:
+        ReplicatorError: it could not be done.
+    """
+    if fencing.method == "acl":
+        fence_writers(run, cluster, fencing)
+
+
+def in_force(held: FenceRecord, role: Role) -> bool:
+    """Whether a fence belongs to the change that made its cluster passive. Pure.
+
+    It was put up in the epoch before that change or in the one that it began; -1 is not known.
+    """
+    return held.state == "held" and held.epoch in {-1, role.epoch, role.epoch - 1}
 
 
 def unfence_writers(run: TransitionContext, cluster: ClusterPlan) -> bool:
@@ -66,7 +92,9 @@ def unfence_writers(run: TransitionContext, cluster: ClusterPlan) -> bool:
 
 
 def remove_fences(run: TransitionContext) -> list[str]:
-    """Removes the fences that this transition added, and no others; returns what was done, in words.
+    """Removes the fences that this transition added, and any on the cluster that stays active.
+
+    Returns what was done, in words.
 
     Raises:
         ReplicatorError: it could not be done; try again.
@@ -74,7 +102,9 @@ def remove_fences(run: TransitionContext) -> list[str]:
     done: list[str] = []
     for cluster in (run.clusters.old, run.clusters.new):
         record = run.fence_record(cluster)
-        if record is not None and _ours(run, record) and unfence_writers(run, cluster):
+        if record is None or not (cluster == run.clusters.old or _ours(run, record)):
+            continue
+        if unfence_writers(run, cluster):
             done.append(f"writers may write to {cluster.alias} again")
     return done
 

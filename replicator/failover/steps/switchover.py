@@ -18,7 +18,7 @@ from replicator.failover.clusters.reverse_flow import (
     prepare_reverse_flow,
 )
 from replicator.failover.rules.machine import Step, TransitionFacts
-from replicator.failover.steps.fence_steps import fence_writers, unfence_writers
+from replicator.failover.steps.fence_steps import assert_fence, fence_writers, unfence_writers
 from replicator.failover.steps.journal import TakenOverError
 from replicator.failover.steps.transition_context import RollBackError, TransitionContext
 from replicator.identifiers import TopicPartition
@@ -167,6 +167,8 @@ class SwitchoverSteps:
     def promote(self) -> Done:
         """Fences the old epoch's lanes: none of them can commit any more."""
         run, clusters = self._run, self._run.clusters
+        if run.fencing is not None:
+            assert_fence(run, clusters.old, run.fencing)
         lanes = fence_lanes(clusters, clusters.old, clock=run.clock)
         fenced = by_key(run.journal.evidence(Step.FENCE).get("ends"))
         bypass, now = find_bypass(clusters, fenced, clock=run.clock)

@@ -132,12 +132,22 @@ class TransitionContext:
     # Fences on record.
 
     def fence_record(self, cluster: ClusterPlan) -> FenceRecord | None:
-        """The fence of a cluster, on whichever cluster it is recorded."""
+        """The fence of a cluster as it was recorded last, with the rules that any record names.
+
+        The two clusters may hold records of different transitions: the one could not be reached
+        when the other's was removed.
+        """
         name = self.clusters.link.name
-        held = self.journal.state.fence(name, cluster.alias)
-        if held is None and self.clusters.answers(self.other_cluster):
-            held = self.clusters.control(self.other_cluster).fence(name, cluster.alias)
-        return held
+        states = [self.journal.state]
+        if self.clusters.answers(self.other_cluster):
+            states.append(self.clusters.control(self.other_cluster))
+        found = [held for one in states if (held := one.fence(name, cluster.alias)) is not None]
+        if not found:
+            return None
+        # Of the same moment the one that says more: a copy on the fenced cluster stays an intent.
+        newest = max(found, key=lambda one: (one.at_ms, one.state == "held"))
+        rules = tuple(dict.fromkeys(rule for one in found for rule in one.denials))
+        return newest.model_copy(update={"denials": rules})
 
     def forget_fence(self, record: FenceRecord) -> None:
         """Deletes the record of a fence that was removed, on both clusters."""

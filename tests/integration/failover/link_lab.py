@@ -1,0 +1,96 @@
+"""A link for tests of role changes: applied on real clusters, with records and no worker."""
+
+import json
+import time
+
+from confluent_kafka import Producer
+from topology_files import active_passive, write_topology
+
+from replicator.clock import SystemClock
+from replicator.control.store.read import read_control
+from replicator.control.store.role_records import RoleRecord
+from replicator.failover.clusters.link_clusters import LinkClusters
+from replicator.failover.clusters.reverse_flow import place_starts, prepare_reverse_flow
+from replicator.failover.rules.request import TransitionRequest
+from replicator.failover.run.runner import run_transition
+from replicator.identifiers import control_topic
+from replicator.topology.load import require_plan
+
+
+class Link:
+    """The link ``dr`` from east to west over one topic; positions are placed by hand."""
+
+    def __init__(self, directory, name, east, west, **fields):
+        self.east, self.west, self.name = east, west, name
+        self.topic = f"{name}.orders"
+        self.directory = directory
+        self.file = directory / "topology.yaml"
+        link = active_passive([f"{name}.*"], **fields)
+        write_topology(self.file, name, (east, west), [link], defaults={"discoveryInterval": "1s"})
+        self.plan = require_plan(self.file)
+        self.asked, self.events = [], []
+
+    def apply(self, copied=None, *, partitions=2, records=0):
+        """The topic on east with records, the flow applied, and progress at ``copied`` by partition."""
+        self.east.create_topic(self.topic, partitions=partitions)
+        for number in range(partitions):
+            self.write(self.east, records, partition=number)
+        with self.clusters() as clusters:
+            wrong = prepare_reverse_flow(clusters, clusters.old, clock=SystemClock())
+            assert not wrong, wrong
+            starts = {(self.topic, number): offset for number, offset in (copied or {}).items()}
+            place_starts(clusters, clusters.old, starts, clock=SystemClock(), check=lambda: None)
+
+    def clusters(self, old="east", new="west"):
+        link = self.plan.link("dr")
+        return LinkClusters(self.plan, link, self.plan.cluster(old), self.plan.cluster(new))
+
+    def write(self, cluster, count, *, partition=0, **settings):
+        producer = Producer({**cluster.client_settings(), **settings})
+        for number in range(count):
+            producer.produce(self.topic, f"v-{number}".encode(), partition=partition)
+        assert producer.flush(30) == 0
+
+    def store(self, cluster, *records):
+        """Puts records into a cluster's control topic."""
+        producer = Producer(cluster.client_settings())
+        for record in records:
+            key, value = record.encode()
+            producer.produce(control_topic(self.name), value, key, 0)
+        assert producer.flush(30) == 0
+
+    def role(self, active, state, epoch, *, at_ms=None):
+        """A role on record on both clusters."""
+        now = round(time.time() * 1000) if at_ms is None else at_ms
+        record = RoleRecord(
+            link="dr", epoch=epoch, active=active, state=state, since=now, by="test"
+        )  # fmt: skip
+        self.store(self.east, record)
+        self.store(self.west, record)
+
+    def control(self, cluster):
+        plan = self.plan.cluster(cluster.name)
+        return read_control(self.name, plan, client_id="test", past_open_transactions=True)
+
+    def run(self, kind, *, yes=True, **fields):
+        """One transition, as an operator runs it."""
+
+        def answer(question):
+            self.asked.append(question)
+            return yes
+
+        fields.setdefault("unreachable_after_seconds", 20.0)
+        request = TransitionRequest(kind=kind, link="dr", by="ann", **fields)
+        return run_transition(
+            self.plan, request, clock=SystemClock(), on_step=self.events.append, answer=answer
+        )
+
+
+def failed(report):
+    """Checks that refused a transition, by name."""
+    return {check.check: check for check in report.checks if not check.ok}
+
+
+def evidence(report, step):
+    """What a step left."""
+    return json.loads(json.dumps(next(one.evidence for one in report.steps if one.step == step)))
