@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from replicator.failover.rules.report import Loss, TransitionReport
+    from replicator.failover.rules.report import TransitionReport
     from replicator.failover.rules.request import Question, StepEvent, TransitionRequest
 
 REFUSED = 3
@@ -82,13 +82,6 @@ def _answer(question: "Question", *, yes: bool) -> bool:
     return confirm(question.text, yes=yes)
 
 
-def _loss(loss: "Loss") -> str:
-    if not loss.known:
-        return "not known: the old cluster was never in contact"
-    stated = "exactly" if loss.exact else "at most"
-    return f"{stated} {loss.records} records, {loss.seconds:.1f} s"
-
-
 def _outcome(report: "TransitionReport") -> str:
     if not report.dry_run:
         return report.outcome
@@ -120,7 +113,7 @@ def _text(report: "TransitionReport") -> "RenderableType":
         for name, state, detail, remedy in rows:
             table.add_row(name, state, f"{detail}. {remedy}" if remedy else detail)
         parts.append(table)
-    parts.append(Text(f"loss {_loss(report.loss)}"))
+    parts.append(Text(f"loss {report.loss.words()}"))
     if report.rto_seconds is not None:
         parts.append(Text(f"epoch {report.epoch}, RTO {report.rto_seconds:.1f} s"))
     if report.outcome == "done" and not report.dry_run:

@@ -26,13 +26,13 @@ from replicator.control.tasks.last_contact import contact
 from replicator.errors import RefusedError
 from replicator.failover.clusters.fencing import remove_fence
 from replicator.failover.clusters.hooks import run_hooks
-from replicator.failover.clusters.lag import lag_of
 from replicator.failover.clusters.link_clusters import LinkClusters, by_key, by_topic
 from replicator.failover.clusters.programs import call_webhook, run_command
 from replicator.failover.clusters.tail import TailRecord, export_tail
 from replicator.failover.clusters.witness_client import witness_reaches
+from replicator.failover.rules.backlog import Backlog, lag_of
 from replicator.failover.rules.client_properties import client_properties
-from replicator.failover.rules.loss import loss_by_contact, loss_by_ends, unknown_loss
+from replicator.failover.rules.loss import loss_by_backlog, loss_by_contact, unknown_loss
 from replicator.failover.rules.report import Loss, TransitionReport
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.procedure import Automatic, Fencing, Hook, Procedure
@@ -91,7 +91,9 @@ def test_lag_counts_all_of_a_partition_that_was_never_copied():
 
 
 def test_a_loss_that_can_be_asked_for_is_exact_and_by_topic():
-    loss = loss_by_ends({("orders", 0): 2, ("orders", 1): 3, ("logs", 0): 0}, {"orders": 1.5})
+    loss = loss_by_backlog(
+        Backlog({("orders", 0): 2, ("orders", 1): 3, ("logs", 0): 0}), {"orders": 1.5}
+    )
     assert (loss.records, loss.seconds, loss.exact) == (5, 1.5, True)
     assert [topic.topic for topic in loss.topics] == ["logs", "orders"]
 
@@ -112,7 +114,9 @@ def test_an_estimate_is_never_below_what_a_writer_of_that_pace_can_have_lost(
         source="east", link="dr", at_ms=0,
         topics=(TopicContact(topic="orders", ends=(at_contact,), records_per_second=float(pace)),),
     )  # fmt: skip
-    loss = loss_by_contact(record, {("orders", 0): copied}, now_ms=round(silent * 1000) + 1)
+    loss = loss_by_contact(
+        record, {("orders", 0): Checkpoint("orders", 0, copied)}, now_ms=round(silent * 1000) + 1
+    )
     assert loss.records >= written - copied
     assert not loss.exact
 
@@ -122,12 +126,17 @@ def test_a_source_that_was_written_to_never_counts_as_copied_to_the_last_record(
         source="east", link="dr", at_ms=0,
         topics=(TopicContact(topic="orders", ends=(100,), records_per_second=40.0),),
     )  # fmt: skip
-    loss = loss_by_contact(record, {("orders", 0): 500}, now_ms=2_000)  # faster than its pace
+    loss = loss_by_contact(
+        record, {("orders", 0): Checkpoint("orders", 0, 500)}, now_ms=2_000
+    )  # faster than its pace
     assert loss.records == 40
 
 
 def test_a_loss_that_was_stated_is_the_same_for_whoever_goes_on():
-    for loss in (loss_by_ends({("orders", 0): 2}, {"orders": 1.5}), unknown_loss(["orders"])):
+    for loss in (
+        loss_by_backlog(Backlog({("orders", 0): 2}), {"orders": 1.5}),
+        unknown_loss(["orders"]),
+    ):
         assert Loss.from_json(loss.as_json()) == loss
 
 

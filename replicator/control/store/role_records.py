@@ -133,7 +133,10 @@ class SightingRecord(Record):
 
 
 class TopicContact(Part):
-    """Ends of one source topic by partition when the source last answered, and its pace."""
+    """Ends of one source topic by partition when the source last answered, and its pace.
+
+    -1 where a partition was not answered for.
+    """
 
     topic: str
     ends: tuple[int, ...]

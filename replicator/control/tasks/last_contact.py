@@ -76,6 +76,7 @@ class LastContactTask:
             at_ms = round(context.clock.now() * 1000)
             if len(ends) < len(keys):
                 quiet = False
+            if not ends:
                 continue
             before = self._last.get(flow.link)
             record = contact(flow, sizes, ends, before, at_ms=at_ms)
@@ -112,10 +113,14 @@ def contact(
     seconds = (at_ms - before.at_ms) / 1000 if before is not None else 0.0
     topics: list[TopicContact] = []
     for topic, count in sorted(sizes.items()):
-        now = tuple(ends[topic, number] for number in range(count))
+        now = tuple(ends.get((topic, number), -1) for number in range(count))
         pace = 0.0
         if topic in held and seconds > 0:
-            grown = sum(now) - sum(held[topic].ends)
+            grown = sum(
+                end - before
+                for end, before in zip(now, held[topic].ends, strict=False)
+                if min(end, before) >= 0
+            )
             # The faster of this stretch and the one before: a short lull must not hide a pace.
             pace = max(0.0, grown / seconds, held[topic].records_per_second / 2)
         pace = 0.0 if pace < LEAST_PACE else round(pace, 3)

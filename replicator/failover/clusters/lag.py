@@ -1,12 +1,13 @@
 """How far the old cluster is copied, and whether records are still written past the fence."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from replicator.clock import Clock
 from replicator.control.reconcile.topic_selection import selected_topics
-from replicator.errors import ReplicatorError
+from replicator.errors import NotFoundError, ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
+from replicator.failover.rules.backlog import Backlog, SourceLook, backlog_of
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.checkpoint_log import read_checkpoints
@@ -62,35 +63,92 @@ def stored_checkpoints(
     return read_checkpoints(clusters.topology, clusters.pair(source), client_id=CLIENT_ID)
 
 
-def lag_of(
-    ends: Mapping[TopicPartition, int],
-    starts: Mapping[TopicPartition, int],
-    checkpoints: Mapping[TopicPartition, Checkpoint],
-) -> dict[TopicPartition, int]:
-    """Records still to copy by partition; a partition never copied lacks all it has. Pure."""
-    lag: dict[TopicPartition, int] = {}
-    for key, end in ends.items():
-        checkpoint = checkpoints.get(key)
-        start = starts.get(key, 0)
-        position = start if checkpoint is None else max(start, checkpoint.offset)
-        lag[key] = max(0, end - position)
-    return lag
+def recorded_topics(clusters: LinkClusters, source: ClusterPlan) -> dict[str, int]:
+    """Partitions of the topics that the flow out of a cluster copies or refuses, by its own records.
+
+    Without canaries and what the file selects no more.
+
+    Raises:
+        ReplicatorError: the other cluster does not answer.
+    """
+    control = clusters.control(clusters.other(source))
+    sizes = {
+        record.topic: record.partitions
+        for record in control.topics(source.alias, clusters.link.name)
+        if record.state != "gone" and not is_canary_topic(record.topic)
+    }
+    aliases = [str(each.alias) for each in clusters.plan.clusters]
+    return {
+        one.topic: sizes[one.topic]
+        for one in selected_topics(clusters.pair(source), sizes, aliases)
+    }
 
 
-def measure_lag(
+def measure_backlog(
     clusters: LinkClusters, source: ClusterPlan, ends: Mapping[TopicPartition, int] | None = None
-) -> dict[TopicPartition, int]:
+) -> Backlog:
     """What the flow out of a cluster still has to copy, up to its ends or the given ones.
 
     Ends are those of the log, open transactions included: what may still be committed is not copied.
+    Topics are asked for by name before nothing is said to be left.
 
     Raises:
-        ReplicatorError: a cluster does not answer.
+        ReplicatorError: a cluster does not answer at all.
     """
-    keys = tuple(ends) if ends is not None else link_keys(clusters, source)
-    upto = ends or log_ends(clusters, source)
-    starts = clusters.offsets(source, keys, "earliest", isolation="read_uncommitted")
-    return lag_of(upto, starts, stored_checkpoints(clusters, source))
+    recorded = recorded_topics(clusters, source)
+    checkpoints = stored_checkpoints(clusters, source)
+    look = look_at(clusters, source, recorded)
+    found = backlog_of(look, checkpoints, recorded, ends)
+    if found.known == 0:
+        look = _by_name(clusters, source, look, recorded)
+        found = backlog_of(look, checkpoints, recorded, ends)
+    return found
+
+
+def look_at(
+    clusters: LinkClusters,
+    cluster: ClusterPlan,
+    recorded: Mapping[str, int],
+    *,
+    by_name: bool = False,
+) -> SourceLook:
+    """What a cluster says of its logs; topics that it does not list, or all, are asked for by name.
+
+    Raises:
+        ReplicatorError: it does not answer at all.
+    """
+    admin = clusters.admin(cluster)
+    keys = link_keys(clusters, cluster)
+    latest = admin.offsets(keys, "latest", "read_uncommitted")
+    refused = {key: one.message for key, one in latest.items() if isinstance(one, ReplicatorError)}
+    there = {key: one for key, one in latest.items() if isinstance(one, int)}
+    look = SourceLook(
+        ends=there,
+        starts=admin.known_offsets(there, "earliest", "read_uncommitted"),
+        stable=admin.known_offsets(there, "latest"),
+        refused=refused,
+    )
+    listed = {topic for topic, _ in there}
+    names = recorded if by_name else [topic for topic in recorded if topic not in listed]
+    return _by_name(clusters, cluster, look, names)
+
+
+def _by_name(
+    clusters: LinkClusters, cluster: ClusterPlan, look: SourceLook, names: Collection[str]
+) -> SourceLook:
+    """Adds ids of topics, and why some are not described: a listing leaves out what is hidden."""
+    if not names:
+        return look
+    ids: dict[str, str] = {}
+    absent: dict[str, str] = {}
+    for topic, one in clusters.admin(cluster).describe_each_topic(names).items():
+        if isinstance(one, NotFoundError):
+            absent[topic] = f"{cluster.alias} has no such topic any more"
+        elif isinstance(one, ReplicatorError):
+            absent[topic] = one.message
+        else:
+            ids[topic] = one.topic_id
+    return replace(look, topic_ids=ids, absent=absent)
 
 
 def oldest_missing_seconds(

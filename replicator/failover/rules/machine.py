@@ -101,6 +101,7 @@ class TransitionFacts:
 
     Attributes:
         lag_records: what the running flow still has to copy, up to the fenced ends once there are any.
+        unknown: of which partitions it cannot be said, and why; then ``lag_records`` is None.
         fence_holds: whether nobody wrote on the old cluster since the fence; True before there is one.
         groups_ready: whether no group on the old cluster will commit anything more that matters.
         waited_seconds: since the step began.
@@ -108,6 +109,7 @@ class TransitionFacts:
     """
 
     lag_records: int | None = None
+    unknown: str = ""
     fence_holds: bool | None = None
     groups_ready: bool | None = None
     waited_seconds: float = 0.0
@@ -161,8 +163,8 @@ def _under_fence(step: Step, facts: TransitionFacts) -> Action:
         return Action("roll-back", "a record was written to the old cluster past the fence")
     if facts.fence_holds is None or facts.lag_records is None:
         if facts.late:
-            return Action("roll-back", "the copying position could not be read in time")
-        return Action("wait", "a cluster does not answer")
+            return Action("roll-back", _not_known(facts))
+        return Action("wait", facts.unknown or "a cluster does not answer")
     if facts.lag_records > 0:
         if facts.late:
             return Action("roll-back", f"{facts.lag_records} records were not copied in time")
@@ -172,11 +174,17 @@ def _under_fence(step: Step, facts: TransitionFacts) -> Action:
     return Action("run", "nothing is left to copy and the fence holds", step)
 
 
+def _not_known(facts: TransitionFacts) -> str:
+    if facts.unknown:
+        return f"it is not known whether everything was copied: {facts.unknown}"
+    return "the copying position could not be read in time"
+
+
 def _catching_up(step: Step, facts: TransitionFacts) -> Action:
     if facts.lag_records == 0:
         return Action("run", "nothing is left to copy", step)
     if facts.late:
         return Action("stop", "the reversed flow has not caught up in time; resume later")
     if facts.lag_records is None:
-        return Action("wait", "a cluster does not answer")
+        return Action("wait", facts.unknown or "a cluster does not answer")
     return Action("wait", f"{facts.lag_records} records to copy")

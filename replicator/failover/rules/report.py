@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from replicator.failover.rules.backlog import WHOLE_TOPIC, Unknown, unknown_words
 from replicator.identifiers import JsonObject
 
 Outcome = Literal["done", "refused", "rolled-back"]
@@ -55,12 +56,14 @@ class TopicLoss:
 class Loss:
     """What is missing on the new cluster.
 
-    ``exact`` when the old cluster could be read; not ``known`` when there was never a contact with it.
+    ``exact`` when the old cluster could be read; not ``known`` where a part of it is not known, for the
+    reasons in ``unknown``: the records are those of the rest then.
     """
 
     topics: tuple[TopicLoss, ...] = ()
     exact: bool = True
     known: bool = True
+    unknown: tuple[Unknown, ...] = ()
 
     @property
     def records(self) -> int:
@@ -78,7 +81,23 @@ class Loss:
         topics = tuple(
             TopicLoss(one["topic"], one["records"], one["seconds"]) for one in told["topics"]
         )
-        return cls(topics, exact=bool(told["exact"]), known=bool(told["known"]))
+        unknown = tuple(
+            Unknown(
+                one["topic"], one["reason"],
+                WHOLE_TOPIC if one["partition"] is None else one["partition"],
+            )
+            for one in told.get("unknown", ())
+        )  # fmt: skip
+        return cls(topics, bool(told["exact"]), bool(told["known"]), unknown)
+
+    def words(self) -> str:
+        """In one line, for people: a bound is called one, and what is not known comes first."""
+        by = "exactly" if self.exact else "at most"
+        stated = f"{by} {self.records} records, {self.seconds:.1f} s"
+        if self.known:
+            return stated
+        reasons = unknown_words(self.unknown) or "the old cluster was never in contact"
+        return f"not known ({reasons})" + (f"; of the rest {stated}" if self.records else "")
 
     def as_json(self) -> JsonObject:
         """The object of the contract."""
@@ -87,6 +106,7 @@ class Loss:
             "seconds": round(self.seconds, 3),
             "exact": self.exact,
             "known": self.known,
+            "unknown": [one.as_json() for one in self.unknown],
             "topics": [
                 {"topic": one.topic, "records": one.records, "seconds": round(one.seconds, 3)}
                 for one in self.topics

@@ -32,6 +32,7 @@ class TransitionRequest:
         to_parquet: writes an exported tail once more, as Parquet; returns the file, None where it cannot.
         and_switch: failback: ends with a switchover; else with reversed mirroring.
         unreachable_after_seconds: how long the old cluster may take to answer before it counts as down.
+        contact_seconds: how old the last contact with a silent cluster may be to bound the loss.
         drain_seconds: how long a switchover waits for lag 0 before it rolls back.
         groups_seconds: how long it waits for groups on the old cluster to reach the end.
     """
@@ -53,6 +54,7 @@ class TransitionRequest:
     to_parquet: Callable[[Path], Path | None] = field(default=lambda _: None, repr=False)
     and_switch: bool = True
     unreachable_after_seconds: float = 5.0
+    contact_seconds: float = 60.0
     drain_seconds: float = 60.0
     groups_seconds: float = 10.0
 

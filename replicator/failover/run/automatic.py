@@ -118,7 +118,7 @@ class AutomaticFailover(threading.Thread):
         log.warning("promoting automatically", link=self._link.name, to=to, reason=reason)
         request = TransitionRequest(
             kind="failover", link=self._link.name, to=to, by=f"witness@{self._worker}",
-            accept_loss=True,
+            accept_loss=True, contact_seconds=60.0 + 2 * self._automatic.after_seconds,
         )  # fmt: skip
         report = run_transition(
             self._plan, request, clock=self._clock, on_step=self._on_step, answer=self._allowed

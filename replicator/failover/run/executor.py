@@ -257,8 +257,13 @@ class TransitionExecutor:
         return report
 
     def _final_loss(self) -> Loss:
-        """The loss as it was stated; for a failback the tail as it was counted."""
+        """As it was measured after the fence, else as it was stated; for a failback the counted tail."""
         journal = self._run.journal
+        measured = journal.evidence(Step.PROMOTE)
+        if self._draft.kind == "failover" and measured.get("measured"):
+            stored = measured.get("loss")
+            if isinstance(stored, Mapping):
+                return Loss.from_json(stored)
         for step, name in ((Step.SALVAGE, "loss"), (Step.DECLARE, "loss")):
             stored = journal.evidence(step).get(name) if step in self._steps else None
             if isinstance(stored, Mapping):

@@ -264,10 +264,9 @@ def _draft(
 def _question(header: TransitionRecord, loss: Loss, *, old_side_answers: bool) -> Question:
     stated = "Nothing will be lost."
     if header.kind == "failover":
-        by = "exactly" if loss.exact else "at most (by the last contact)"
-        stated = f"The loss will be {by} {loss.records} records, {loss.seconds:.1f} s."
+        stated = f"The loss will be {loss.words()}."
         if not loss.known:
-            stated = "How much will be lost is not known: the old cluster was never in contact."
+            stated = f"How much will be lost is {loss.words()}."
         stated += "".join(
             f"\n  {one.topic}: {one.records} records, {one.seconds:.1f} s" for one in loss.topics
         )

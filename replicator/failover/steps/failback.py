@@ -8,10 +8,9 @@ from pathlib import Path
 from replicator.control.store.role_records import SalvageRecord
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.lag import (
-    lag_of,
     link_keys,
     log_ends,
-    measure_lag,
+    measure_backlog,
     stored_checkpoints,
     wait_for_stable_ends,
 )
@@ -19,6 +18,7 @@ from replicator.failover.clusters.link_clusters import by_key, by_topic
 from replicator.failover.clusters.reverse_flow import place_starts, prepare_reverse_flow
 from replicator.failover.clusters.tail import export_tail, read_tail
 from replicator.failover.clusters.tail_writer import TailWriter
+from replicator.failover.rules.backlog import lag_of, unknown_words
 from replicator.failover.rules.machine import Step, TransitionFacts
 from replicator.failover.rules.report import Loss, TopicLoss
 from replicator.failover.steps.fence_steps import fence_writers
@@ -40,14 +40,19 @@ class FailbackSteps:
         patience = CATCH_UP_SECONDS
         clusters = self._run.clusters
         lag: int | None = None
+        unknown = ""
         if step is Step.CATCH_UP:
             goal = by_key(self._run.journal.evidence(Step.REALIGN).get("goal"))
             try:
-                lag = sum(measure_lag(clusters, clusters.old, goal).values()) if goal else 0
+                backlog = measure_backlog(clusters, clusters.old, goal)
+                lag, unknown = backlog.known, unknown_words(backlog.unknown)
             except ReplicatorError as error:
                 self._run.notify(step, error.message)
         return TransitionFacts(
-            lag_records=lag, waited_seconds=waited_seconds, patience_seconds=patience
+            lag_records=lag,
+            unknown=unknown,
+            waited_seconds=waited_seconds,
+            patience_seconds=patience,
         )
 
     def rejoin(self) -> Done:

@@ -8,6 +8,7 @@ from replicator.failover.clusters.link_clusters import by_topic
 from replicator.failover.clusters.reverse_flow import fence_lanes
 from replicator.failover.rules.machine import Step
 from replicator.failover.steps.fence_steps import fence_writers
+from replicator.failover.steps.journal import TakenOverError
 from replicator.failover.steps.preflight import Preflight
 from replicator.failover.steps.switchover import Done
 from replicator.failover.steps.transition_context import TransitionContext
@@ -30,8 +31,10 @@ class FailoverSteps:
         )
 
     def promote(self) -> Done:
-        """Fences the old epoch's lanes: none of them can commit any more."""
+        """Fences writers of an old cluster that answers, then the old epoch's lanes; measures the loss."""
         run, clusters = self._run, self._run.clusters
+        # Writers first: what is measured then is the loss, and nothing is added to it later.
+        fenced = self._fence_old()
         lanes = fence_lanes(clusters, clusters.old, clock=run.clock)
         final = Preflight(clusters, run.request, run.role(), run.clock).loss()
         stated = run.journal.evidence(Step.DECLARE).get("loss")
@@ -48,14 +51,14 @@ class FailoverSteps:
                 "lanes": lanes,
                 "loss": final.as_json(),
                 "stated": stated,
+                "measured": clusters.answers(clusters.old),
+                "oldSideFenced": fenced,
             },
         )
 
     def complete(self) -> Done:
         """Completes group positions from what can be read."""
-        clusters = self._run.clusters
-        fenced = self._fence_old() if clusters.answers(clusters.old) else "it does not answer"
-        return self._groups(Step.COMPLETE, {"oldSideFenced": fenced})
+        return self._groups(Step.COMPLETE, {"oldSideFenced": self._fence_old()})
 
     def move_groups(self) -> Done:
         """On a link without an active cluster: syncs group positions once more, exactly."""
@@ -105,11 +108,15 @@ class FailoverSteps:
     def _fence_old(self) -> str:
         """Fences writers of an old cluster that still answers, where a method allows it."""
         run, clusters = self._run, self._run.clusters
+        if not clusters.answers(clusters.old):
+            return "it does not answer"
         fencing = clusters.link.procedure.fencing
         if fencing is None or fencing.method == "manual":
             return "no method"
         try:
             fence_writers(run, clusters.old, fencing)
+        except TakenOverError:
+            raise
         except ReplicatorError as error:
             return f"not fenced: {error.message}"
         return fencing.method

@@ -9,16 +9,18 @@ from replicator.failover.clusters.fencing import check_fencing
 from replicator.failover.clusters.groups_move import GroupMove
 from replicator.failover.clusters.lag import (
     log_ends,
-    measure_lag,
+    measure_backlog,
     oldest_missing_seconds,
+    recorded_topics,
     stored_checkpoints,
 )
 from replicator.failover.clusters.link_clusters import LinkClusters
+from replicator.failover.rules.backlog import unknown_words
 from replicator.failover.rules.directions import UNFINISHED
-from replicator.failover.rules.loss import loss_by_contact, loss_by_ends, unknown_loss
+from replicator.failover.rules.loss import loss_by_backlog, loss_by_contact, unknown_loss
 from replicator.failover.rules.report import Check, Loss
 from replicator.failover.rules.request import TransitionRequest
-from replicator.identifiers import is_canary_topic, membership_group
+from replicator.identifiers import membership_group
 from replicator.topology.plan import ClusterPlan
 from replicator.topology.roles import Role
 
@@ -99,6 +101,14 @@ class Preflight:
             remedy=f"Wait for it, or let lanes continue: replicator bulk-sync --flow '{flow.id}' --release"
             if unfinished else "",
         )  # fmt: skip
+        backlog = measure_backlog(clusters, clusters.old)
+        self._add(
+            "partitions", ok=not backlog.unknown,
+            detail=f"not known what is left to copy: {unknown_words(backlog.unknown)}"
+            if backlog.unknown else "every partition is known",
+            remedy="Correct that first: 'replicator status' shows what stopped." if backlog.unknown
+            else "",
+        )  # fmt: skip
         paused = [one for one in control.pauses(flow.id) if one.link in {None, clusters.link.name}]
         group = clusters.admin(clusters.new).describe_group(
             membership_group(clusters.topology, clusters.old.alias)
@@ -111,7 +121,7 @@ class Preflight:
                 remedy=f"replicator {'resume' if paused else 'run'} --flow '{flow.id}'",
             )  # fmt: skip
             return
-        first = sum(measure_lag(clusters, clusters.old).values())
+        first = backlog.total
         moves = first == 0 or self._lag_moves()
         self._add(
             "copying", ok=moves,
@@ -129,7 +139,7 @@ class Preflight:
             now = {
                 k: c.offset for k, c in stored_checkpoints(self.clusters, self.clusters.old).items()
             }
-            if now != before or sum(measure_lag(self.clusters, self.clusters.old).values()) == 0:
+            if now != before or measure_backlog(self.clusters, self.clusters.old).known == 0:
                 return True
         return False
 
@@ -169,12 +179,9 @@ class Preflight:
             detail="yes: a switchover would lose nothing" if silent is None else silent.message,
         )  # fmt: skip
         loss = self.loss()
-        stated = f"{loss.records} records, {loss.seconds:.1f} s"
-        if not loss.exact:
-            stated = f"about {stated} at most, by the last contact" if loss.known else "not known"
         needed = loss.records > 0 or not loss.known
         self._add(
-            "loss", ok=self.request.accept_loss or not needed, detail=stated,
+            "loss", ok=self.request.accept_loss or not needed, detail=loss.words(),
             remedy="" if self.request.accept_loss or not needed else
             "Give --accept-loss to proceed without them.",
         )  # fmt: skip
@@ -190,19 +197,23 @@ class Preflight:
         if clusters.answers(clusters.old):
             try:
                 ends = log_ends(clusters, clusters.old)
-                lag = measure_lag(clusters, clusters.old, ends)
-                ages = oldest_missing_seconds(clusters, lag, ends, clock=self.clock)
-                return loss_by_ends(lag, ages)
+                backlog = measure_backlog(clusters, clusters.old, ends)
+                ages = oldest_missing_seconds(clusters, backlog.records, ends, clock=self.clock)
+                return loss_by_backlog(backlog, ages)
             except ReplicatorError as error:
                 clusters.silent[str(clusters.old.alias)] = error
         control = clusters.control(clusters.new)
         checkpoints = stored_checkpoints(clusters, clusters.old)
         contact = control.contact(clusters.old.alias, clusters.link.name)
+        topics = recorded_topics(clusters, clusters.old)
         if contact is None:
-            topics = control.topics(clusters.old.alias, clusters.link.name)
-            return unknown_loss([one.topic for one in topics if not is_canary_topic(one.topic)])
-        positions = {key: checkpoint.offset for key, checkpoint in checkpoints.items()}
-        return loss_by_contact(contact, positions, now_ms=round(self.clock.now() * 1000))
+            return unknown_loss(topics)
+        # This transition's own promotion does not make the contact one of another time.
+        began_ms = self.role.since_ms if self.role.active == clusters.old.alias else 0
+        return loss_by_contact(
+            contact, checkpoints, now_ms=round(self.clock.now() * 1000), since_ms=began_ms,
+            old_seconds=self.request.contact_seconds, topics=topics,
+        )  # fmt: skip
 
     def leaving(self) -> Loss:
         """On a link without an active cluster: groups move, and the loss is stated."""

@@ -8,7 +8,7 @@ from replicator.failover.clusters.groups_move import GroupMove, GroupsSeen
 from replicator.failover.clusters.lag import (
     find_bypass,
     link_keys,
-    measure_lag,
+    measure_backlog,
     wait_for_stable_ends,
 )
 from replicator.failover.clusters.link_clusters import by_key, by_topic
@@ -17,6 +17,7 @@ from replicator.failover.clusters.reverse_flow import (
     place_starts,
     prepare_reverse_flow,
 )
+from replicator.failover.rules.backlog import unknown_words
 from replicator.failover.rules.machine import Step, TransitionFacts
 from replicator.failover.steps.fence_steps import assert_fence, fence_writers, unfence_writers
 from replicator.failover.steps.journal import TakenOverError
@@ -66,7 +67,8 @@ class SwitchoverSteps:
                 self._bypass = bypass.words()
                 return TransitionFacts(fence_holds=False, waited_seconds=waited_seconds)
             self._ends = now
-            lag = sum(measure_lag(clusters, clusters.old, now).values())
+            backlog = measure_backlog(clusters, clusters.old, now)
+            lag = backlog.known
             ready: bool | None = None
             if step is Step.VERIFY and lag == 0:
                 self._seen = self._group_move().round(commit=True)
@@ -76,6 +78,7 @@ class SwitchoverSteps:
             return unknown
         return TransitionFacts(
             lag_records=lag,
+            unknown=unknown_words(backlog.unknown),
             fence_holds=True,
             groups_ready=ready,
             waited_seconds=waited_seconds,
@@ -174,9 +177,10 @@ class SwitchoverSteps:
         bypass, now = find_bypass(clusters, fenced, clock=run.clock)
         if bypass is not None:
             raise RollBackError(bypass.words(), subject=f"cluster:{clusters.old.alias}")
-        left = sum(measure_lag(clusters, clusters.old, now).values())
-        if left:
-            raise RollBackError(f"{left} records were not copied", subject=clusters.link.name)
+        left = measure_backlog(clusters, clusters.old, now)
+        if left.known != 0:
+            missing = unknown_words(left.unknown) or f"{left.total} records were not copied"
+            raise RollBackError(missing, subject=clusters.link.name)
         starts = clusters.offsets(clusters.new, link_keys(clusters, clusters.new))
         return Done(
             f"{clusters.new.alias} is active in epoch {run.role().epoch}, {lanes} lanes fenced",

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 from confluent_kafka import Producer
 from topology_files import active_passive, write_topology
@@ -14,6 +15,7 @@ from replicator.failover.clusters.reverse_flow import place_starts, prepare_reve
 from replicator.failover.rules.request import TransitionRequest
 from replicator.failover.run.runner import run_transition
 from replicator.identifiers import control_topic
+from replicator.testing.kit.ports import free_ports
 from replicator.topology.load import require_plan
 
 
@@ -29,6 +31,7 @@ class Link:
         write_topology(self.file, name, (east, west), [link], defaults={"discoveryInterval": "1s"})
         self.plan = require_plan(self.file)
         self.asked, self.events = [], []
+        self.before_answer = lambda: None
 
     def apply(self, copied=None, *, partitions=2, records=0):
         """The topic on east with records, the flow applied, and progress at ``copied`` by partition."""
@@ -72,11 +75,21 @@ class Link:
         plan = self.plan.cluster(cluster.name)
         return read_control(self.name, plan, client_id="test", past_open_transactions=True)
 
+    def without(self, alias):
+        """The plan with an address for one cluster at which nobody answers."""
+        gone = [
+            replace(one, bootstrap_servers=(f"127.0.0.1:{free_ports(1)[0]}",))
+            if one.alias == alias else one
+            for one in self.plan.clusters
+        ]  # fmt: skip
+        return replace(self.plan, clusters=tuple(gone))
+
     def run(self, kind, *, yes=True, **fields):
         """One transition, as an operator runs it."""
 
         def answer(question):
             self.asked.append(question)
+            self.before_answer()
             return yes
 
         fields.setdefault("unreachable_after_seconds", 20.0)
