@@ -14,6 +14,7 @@ import structlog
 from replicator.clock import Clock, SystemClock
 from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.roles.figures import link_metrics
+from replicator.control.roles.link_facts import link_facts
 from replicator.control.roles.watch import RoleWatch
 from replicator.control.store.followers import ControlFollowers
 from replicator.control.store.gap_journal import GapJournal
@@ -39,6 +40,7 @@ from replicator.topology.roles import orient
 
 if TYPE_CHECKING:
     from replicator.failover.run.automatic import AutomaticFailover
+    from replicator.failover.run.return_watch import ReturnWatch
 
 log = structlog.get_logger("worker")
 
@@ -104,6 +106,7 @@ class Worker:
         self._followers = ControlFollowers(self._identity.id, liveness=self.liveness)
         self._roles = self._role_watch()
         self._witnesses: tuple[AutomaticFailover, ...] = ()
+        self._returns: tuple[ReturnWatch, ...] = ()
 
     @property
     def worker_id(self) -> str:
@@ -130,6 +133,7 @@ class Worker:
         self._started = True
         self._adopt(self._file_plan)
         self._watch_witnesses()
+        self._watch_returns()
         if self.options.watch:
             self._watch.start()
 
@@ -170,6 +174,30 @@ class Worker:
         self._adopt(new)
         log.info("topology reloaded", plan=new.hash[:12], before=old.hash[:12])
         self._watch_witnesses()
+        for returns in self._returns:
+            returns.stop()
+        self._returns = ()
+        self._watch_returns()
+
+    def _watch_returns(self) -> None:
+        """Watches the clusters that failovers left; before there was one it costs nothing."""
+        promoted = any(role.state == "promoted" for role in self._roles.roles().values())
+        if self._returns or not promoted:
+            return
+        from replicator.failover.run.return_watch import return_watches  # slow to import
+
+        self._returns = return_watches(
+            self._file_plan,
+            self._serves,
+            lambda link: self._roles.roles()[link],
+            self.known_states,
+            clock=self.clock,
+        )
+        for watch in self._returns:
+            watch.start()
+
+    def _serves(self, alias: str) -> bool:
+        return not self.options.clusters or alias in self.options.clusters
 
     def _watch_witnesses(self) -> None:
         """Watches the links of the plan that may be promoted by themselves; usually there are none."""
@@ -182,7 +210,7 @@ class Worker:
 
         self._witnesses = witnessed(
             self._file_plan,
-            lambda alias: not self.options.clusters or alias in self.options.clusters,
+            self._serves,
             lambda link: self._roles.roles()[link],
             worker=self.worker_id,
             clock=self.clock,
@@ -205,6 +233,7 @@ class Worker:
             },
         )
         self._adopt(self._file_plan)
+        self._watch_returns()
 
     def _adopt(self, plan: Plan) -> None:
         """Goes on with the plan as roles have it: starts, changes and ends runners of pairs."""
@@ -237,6 +266,8 @@ class Worker:
         self._roles.stop()
         for watch in self._witnesses:
             watch.stop()
+        for returns in self._returns:
+            returns.stop()
         deadline = self.clock.monotonic() + self.options.grace_seconds
         runners = [*self._runners.values(), *self._leaving.values()]
         for runner in runners:
@@ -251,10 +282,14 @@ class Worker:
 
     def links(self) -> tuple[LinkMetrics, ...]:
         """The role of every link that has one, and what its last change took."""
-        return tuple(
-            link_metrics(self.plan.link(name), role, self._roles.last_change(name))
-            for name, role in self._roles.roles().items()
-        )
+        now_ms, states = round(self.clock.now() * 1000), self._roles.states()
+        found = []
+        for name, role in self._roles.roles().items():
+            link = self.plan.link(name)
+            facts = link_facts(states, link, role)
+            last = self._roles.last_change(name)
+            found.append(link_metrics(link, role, last, facts, now_ms=now_ms))
+        return tuple(found)
 
     def known_states(self) -> dict[str, ControlState]:
         """What the control topics say that this worker follows now, by cluster."""

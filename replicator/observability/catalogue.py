@@ -231,6 +231,27 @@ CATALOGUE: tuple[Metric, ...] = (
         "1 at the cluster's role in the link.",
         values=(("role", LINK_ROLES),),
     ),
+    Metric(
+        "link_problems",
+        "gauge",
+        "",
+        ("link", "code"),
+        "Problems of the link itself, by problem code of `status`.",
+    ),
+    Metric(
+        "link_fenced",
+        "gauge",
+        "",
+        ("link", "cluster", "method"),
+        "1 while writers of the link are fenced on the cluster, by the method on record.",
+    ),
+    Metric(
+        "link_transition_open_seconds",
+        "gauge",
+        "seconds",
+        ("link", "kind"),
+        "Age of the role change that is under way; nothing without one.",
+    ),
     Metric("link_epoch", "gauge", "epoch", ("link",), "Epoch of the link's role record."),
     Metric(
         "failover_duration_seconds", "gauge", "seconds", ("link",), "How long the last change took."

@@ -4,7 +4,7 @@ One pass over the partitions feeds every family that looks at them: with 100 lan
 a scrape must stay cheap.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from replicator.formats.lane_stats import LaneStats
@@ -23,6 +23,7 @@ from replicator.observability.catalogue import (
     Metric,
 )
 from replicator.observability.snapshot import (
+    LinkMetrics,
     MetricsSnapshot,
     TaskMetrics,
     lag_records,
@@ -37,9 +38,29 @@ _OF_FLOWS = frozenset(
         "canary_roundtrip_seconds", "canary_lost_total",
     }
 )  # fmt: skip
-_OF_LINKS = frozenset(
-    {"link_role", "link_epoch", "failover_duration_seconds", "failover_lost_records"}
-)
+_LINK_SAMPLES: dict[str, Callable[[LinkMetrics], list[tuple[tuple[str, ...], float]]]] = {
+    "link_epoch": lambda one: [((), one.epoch)],
+    "link_role": lambda one: [
+        ((cluster, role), int(role == held))
+        for cluster, held in one.roles.items()
+        for role in LINK_ROLES
+    ],
+    "link_problems": lambda one: [
+        ((code,), one.problem_codes.count(code)) for code in sorted(set(one.problem_codes))
+    ],
+    "link_fenced": lambda one: [(fence, 1) for fence in one.fences],
+    "link_transition_open_seconds": lambda one: (
+        [] if one.open_seconds is None else [((one.open_kind,), one.open_seconds)]
+    ),
+    "failover_duration_seconds": lambda one: (
+        [] if one.duration_seconds is None else [((), one.duration_seconds)]
+    ),
+    "failover_lost_records": lambda one: (
+        [] if one.lost_records is None else [((), one.lost_records)]
+    ),
+}
+"""Label values after the link, and the value, of each metric of links."""
+
 _DRIFT_OF_CODE = {"CONFIG_DRIFT": "config", "TARGET_FEWER_PARTITIONS": "partitions"}
 
 
@@ -133,7 +154,7 @@ class Families:
             yield from self._by_partition[name].values()
         elif name in {"plan_info", "build_info"}:
             yield Sample(self._identity(name), 1)
-        elif name in _OF_LINKS:
+        elif name in _LINK_SAMPLES:
             yield from self._of_links(name)
         elif name in _OF_FLOWS:
             yield from self._of_flows(name)
@@ -158,17 +179,8 @@ class Families:
 
     def _of_links(self, name: str) -> Iterator[Sample]:
         for entry in self._snapshot.links:
-            if name == "link_epoch":
-                yield Sample((entry.link,), entry.epoch)
-            elif name == "link_role":
-                for cluster, held in entry.roles.items():
-                    for role in LINK_ROLES:
-                        yield Sample((entry.link, cluster, role), int(role == held))
-            elif name == "failover_duration_seconds":
-                if entry.duration_seconds is not None:
-                    yield Sample((entry.link,), entry.duration_seconds)
-            elif entry.lost_records is not None:
-                yield Sample((entry.link,), entry.lost_records)
+            for labels, value in _LINK_SAMPLES[name](entry):
+                yield Sample((entry.link, *labels), value)
 
     def _of_flows(self, name: str) -> Iterator[Sample]:
         for entry in self._snapshot.flows:

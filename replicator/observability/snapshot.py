@@ -44,7 +44,8 @@ class FlowMetrics:
 class LinkMetrics:
     """One link with roles: the role of each of its clusters, and what its last change took.
 
-    ``duration_seconds`` and ``lost_records`` are None where no change is on record.
+    ``duration_seconds`` and ``lost_records`` are None where no change is on record; ``open_seconds`` is
+    the age of the change under way, None without one. ``fences`` are pairs of cluster and method.
     """
 
     link: str
@@ -52,6 +53,10 @@ class LinkMetrics:
     roles: Mapping[str, str]
     duration_seconds: float | None = None
     lost_records: int | None = None
+    open_kind: str = ""
+    open_seconds: float | None = None
+    fences: Sequence[tuple[str, str]] = ()
+    problem_codes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

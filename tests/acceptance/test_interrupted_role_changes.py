@@ -9,9 +9,9 @@ import itertools
 import pytest
 from role_changes import LINK, Killed, Operator
 
+from replicator.control.roles.open_transitions import open_transition
 from replicator.control.roles.read import read_roles
 from replicator.errors import RefusedError
-from replicator.failover.rules.locks import open_transition
 from replicator.failover.steps.journal import Journal
 from replicator.testing import wait_until
 

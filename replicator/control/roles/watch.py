@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from replicator.control.store.followers import ControlFollowers, ControlSubscription
 from replicator.control.store.role_records import TransitionRecord
+from replicator.control.store.state import ControlState
 from replicator.topology.plan import ClusterPlan, Plan
 from replicator.topology.roles import Role, has_roles, role_in_force
 
@@ -73,6 +74,10 @@ class RoleWatch(threading.Thread):
             for link in self._plan.links
             if has_roles(link)
         }
+
+    def states(self) -> tuple[ControlState, ...]:
+        """What the control topics of links with roles said a moment ago."""
+        return tuple(followed.readable for followed in self._followed.values())
 
     def last_change(self, link: str) -> TransitionRecord | None:
         """The last role change of a link that was done."""

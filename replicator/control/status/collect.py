@@ -56,7 +56,9 @@ def collect_status(
     read = replace(read, states={**(followed or {}), **read.states})
     facts = collect_facts(oriented, flow=flow, clock=clock or SystemClock(), read=read)
     now_ms = round((clock or SystemClock()).now() * 1000)
-    return status_report(oriented, facts, now_ms=now_ms, flow=flow, roles=read.roles())
+    return status_report(
+        oriented, facts, now_ms=now_ms, flow=flow, roles=read.roles(), states=read.states
+    )
 
 
 def collect_facts(

@@ -4,11 +4,11 @@ Works with no worker running: everything comes from clusters, control topics and
 the workers' group.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from replicator.control.status.facts import PairFacts
+from replicator.control.status.links import link_report, moment
 from replicator.control.status.partition import PartitionStatus, partition_status
 from replicator.control.store.records import (
     Block,
@@ -17,11 +17,12 @@ from replicator.control.store.records import (
     TopicRecord,
     WorkerRecord,
 )
+from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import JsonObject, is_canary_topic
 from replicator.problem import Problem
-from replicator.topology.plan import FlowPlan, LinkPlan, PairPlan, Plan
-from replicator.topology.roles import Role, first_role
+from replicator.topology.plan import FlowPlan, PairPlan, Plan
+from replicator.topology.roles import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ def status_report(
     now_ms: int,
     flow: str | None = None,
     roles: Mapping[str, Role] | None = None,
+    states: Mapping[str, ControlState] | None = None,
 ) -> JsonObject:
     """The whole object.
 
@@ -46,6 +48,7 @@ def status_report(
         now_ms: the time it speaks of.
         flow: only this flow, when given.
         roles: of links, by name; the file's word for those that are not there.
+        states: control topics by cluster.
     """
     known = roles or {}
     flows = [
@@ -57,9 +60,12 @@ def status_report(
     return {
         "topology": plan.topology,
         "planHash": plan.hash,
-        "at": _moment(now_ms),
+        "at": moment(now_ms),
         "flows": flows,
-        "links": [_link(link, known.get(link.name), facts.values()) for link in plan.links],
+        "links": [
+            link_report(link, known.get(link.name), facts.values(), states or {})
+            for link in plan.links
+        ],
     }
 
 
@@ -305,37 +311,3 @@ def _workers(
         for worker_id, lanes in sorted(told.items())
         if lanes
     ]
-
-
-def _link(link: LinkPlan, role: Role | None, facts: Iterable[PairFacts]) -> JsonObject:
-    role = role or first_role(link)
-    return {
-        "link": link.name,
-        "shape": link.shape,
-        "clusters": list(link.clusters),
-        "active": role.active if link.active is not None else None,
-        "epoch": role.epoch,
-        "state": role.state,
-        "since": _moment(role.since_ms) if role.since_ms else None,
-        "by": role.by,
-        "reason": role.reason,
-        "drained": sorted({alias for one in facts for alias in one.control.drained(link.name)}),
-        "problems": _role_problems(link, role),
-    }
-
-
-def _role_problems(link: LinkPlan, role: Role) -> list[JsonObject]:
-    if role.state != "conflict":
-        return []
-    return [
-        {
-            "code": "ROLE_CONFLICT",
-            "subject": link.name,
-            "detail": f"epoch {role.epoch} is claimed by {role.active} and {role.reason}",
-            "remedy": f"Decide which side is active: replicator failover --link {link.name} --to ...",
-        }
-    ]
-
-
-def _moment(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")

@@ -20,6 +20,7 @@ from replicator.control.store.role_records import (
     ContactRecord,
     DrainedRecord,
     FenceRecord,
+    ReturnRecord,
     RoleRecord,
     SalvageRecord,
     SightingRecord,
@@ -278,6 +279,7 @@ KINDS: dict[str, type[Record]] = {
         Binding, Layout, TopicRecord, Pause, AcceptedGap, WorkerRecord, Share, ProblemRecord,
         QuarantineOutcome, GapTaken, BackfillRecord, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
         ContactRecord, SalvageRecord, SightingRecord, DrainedRecord, DrillRecord,
+        ReturnRecord,
     )
 }  # fmt: skip
 

@@ -116,6 +116,34 @@ class FenceRecord(_OfSide):
     denials: tuple[Denial, ...] = ()
 
 
+class ReturnProblem(Part):
+    """A problem found on a cluster that returned, as it is stored and shown."""
+
+    code: str
+    subject: str
+    detail: str
+    remedy: str
+
+
+class ReturnRecord(Record):
+    """A cluster answers again after a failover; ``ends`` by topic and partition when it was first seen.
+
+    It speaks of one epoch and means nothing in another. ``tail`` counts what it has beyond what was
+    copied from it; ``fence`` says how its writers are fenced, or why they are not.
+    """
+
+    KIND = "return"
+    KEY = ("link", "cluster")
+    link: str
+    cluster: str
+    epoch: int
+    at_ms: int
+    ends: dict[str, list[int]] = {}  # noqa: RUF012  pydantic copies it
+    tail: int = 0
+    fence: str = ""
+    problems: tuple[ReturnProblem, ...] = ()
+
+
 class DrainedRecord(_OfSide):
     """On a link without an active side, nobody should use this cluster now; a tombstone ends it."""
 

@@ -31,6 +31,7 @@ from replicator.control.store.role_records import (
     ContactRecord,
     DrainedRecord,
     FenceRecord,
+    ReturnRecord,
     RoleRecord,
     SalvageRecord,
     SightingRecord,
@@ -44,7 +45,7 @@ _NEWS = frozenset(
         for kind in (
             WorkerRecord, ProblemRecord, QuarantineOutcome,
             TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord, SightingRecord,
-            DrainedRecord, DrillRecord,
+            DrainedRecord, DrillRecord, ReturnRecord,
         )
     }
 )  # fmt: skip
@@ -253,6 +254,10 @@ class ControlState:
     def fence(self, link: str, cluster: str) -> FenceRecord | None:
         """Whether writers of a link are fenced off a cluster."""
         return self._get(FenceRecord, link, cluster)
+
+    def returned(self, link: str, cluster: str) -> ReturnRecord | None:
+        """What was found on a cluster that came back after a failover."""
+        return self._get(ReturnRecord, link, cluster)
 
     def transitions(self, link: str | None = None) -> tuple[TransitionRecord, ...]:
         """Role changes, of one link if asked, oldest first."""

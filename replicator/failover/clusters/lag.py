@@ -224,15 +224,16 @@ def find_bypass(
     grown = {key: fenced.get(key, 0) for key, end in now.items() if end > fenced.get(key, 0)}
     if grown:
         with PartitionProbe(clusters.old, client_id=CLIENT_ID, clock=clock) as probe:
-            found = _first_record(probe, grown.items())
+            found = first_record(probe, grown.items())
         if found is not None:
             return found, now
     return None, now
 
 
-def _first_record(
+def first_record(
     probe: PartitionProbe, places: Iterable[tuple[TopicPartition, int]]
 ) -> Bypass | None:
+    """The first record at or behind one of the places; transaction markers are none."""
     for (topic, number), offset in places:
         message = probe.record(topic, number, offset, or_next=True)
         if message is not None:

@@ -15,6 +15,7 @@ from replicator.failover.clusters.lag import (
     wait_for_stable_ends,
 )
 from replicator.failover.clusters.link_clusters import by_key, by_topic
+from replicator.failover.clusters.returned import SHORT_REMEDY, lost_by_returning
 from replicator.failover.clusters.reverse_flow import place_starts, prepare_reverse_flow
 from replicator.failover.clusters.tail import export_tail, read_tail
 from replicator.failover.clusters.tail_writer import TailWriter
@@ -72,6 +73,13 @@ class FailbackSteps:
                 subject=clusters.link.name,
                 remedy="Stop them or move them to the active cluster, then resume.",
             )
+        short = lost_by_returning(clusters)
+        if short:
+            raise RefusedError(
+                f"RETURNED_SHORT: {clusters.new.alias} lost records that it had given: "
+                f"{unknown_words(short)}",
+                subject=clusters.link.name, remedy=SHORT_REMEDY,
+            )  # fmt: skip
         return Done(
             f"{clusters.new.alias} is passive, writers fenced: {method}", {"ends": by_topic(ends)}
         )

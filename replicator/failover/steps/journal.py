@@ -9,12 +9,13 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from replicator.clock import Clock
+from replicator.control.roles.open_transitions import open_transition
 from replicator.control.store.base import Record
 from replicator.control.store.role_records import RoleRecord, StepRecord, TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, RefusedError, ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
-from replicator.failover.rules.locks import Lock, open_transition
+from replicator.failover.rules.locks import Lock
 from replicator.failover.rules.machine import Step, TransitionProgress
 from replicator.identifiers import control_topic, transition_transactional_id
 from replicator.kafka.compacted_topic import ensure_compacted_topic

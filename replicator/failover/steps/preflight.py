@@ -15,6 +15,7 @@ from replicator.failover.clusters.lag import (
     stored_checkpoints,
 )
 from replicator.failover.clusters.link_clusters import LinkClusters
+from replicator.failover.clusters.returned import SHORT_REMEDY, lost_by_returning
 from replicator.failover.rules.backlog import unknown_words
 from replicator.failover.rules.directions import UNFINISHED
 from replicator.failover.rules.loss import loss_by_backlog, loss_by_contact, unknown_loss
@@ -237,6 +238,18 @@ class Preflight:
             remedy="" if ok else f"The link was not failed over; to reverse it: replicator switchover "
             f"--link {self.clusters.link.name} --to {self.clusters.new.alias}",
         )  # fmt: skip
+        try:
+            short = lost_by_returning(self.clusters)
+        except ReplicatorError as error:
+            self._add("returning data", ok=False, detail=error.message, remedy=error.remedy)
+        else:
+            self._add(
+                "returning data", ok=not short,
+                detail=f"{self.clusters.new.alias} lost records that it had given: "
+                f"{unknown_words(short)}" if short else
+                f"{self.clusters.new.alias} has everything that was copied from it",
+                remedy=SHORT_REMEDY if short else "",
+            )  # fmt: skip
         if self.request.and_switch:
             try:
                 self.checks.append(

@@ -62,14 +62,18 @@ class Link:
             producer.produce(control_topic(self.name), value, key, 0)
         assert producer.flush(30) == 0
 
-    def role(self, active, state, epoch, *, at_ms=None):
+    def role(self, active, state, epoch):
         """A role on record on both clusters."""
-        now = round(time.time() * 1000) if at_ms is None else at_ms
+        for cluster in (self.east, self.west):
+            self.role_on(cluster, active, state, epoch)
+
+    def role_on(self, cluster, active, state, epoch):
+        """A role on record on one cluster."""
+        now = round(time.time() * 1000)
         record = RoleRecord(
             link="dr", epoch=epoch, active=active, state=state, since=now, by="test"
-        )  # fmt: skip
-        self.store(self.east, record)
-        self.store(self.west, record)
+        )
+        self.store(cluster, record)
 
     def control(self, cluster):
         plan = self.plan.cluster(cluster.name)
