@@ -17,7 +17,8 @@ from replicator.topology.roles import facing
 
 CLIENT_ID = "replicator-failover"
 CALL_SECONDS = 10.0
-CONTROL_SECONDS = 15.0
+CONTROL_SECONDS = 30.0
+"""Twice what the broker gives a transaction of ours whose owner died."""
 
 
 @dataclass(slots=True)
@@ -93,12 +94,19 @@ class LinkClusters:
     def control(self, cluster: ClusterPlan) -> ControlState:
         """The control topic of a cluster, read to its end; empty where it was never applied.
 
+        Waits for transactions that are open there: a lock that was committed behind one would be
+        hidden, and two operators would pass.
+
         Raises:
             ClusterError: it does not answer.
         """
         try:
             return read_control(
-                self.topology, cluster, client_id=CLIENT_ID, timeout_seconds=CONTROL_SECONDS
+                self.topology,
+                cluster,
+                client_id=CLIENT_ID,
+                timeout_seconds=CONTROL_SECONDS,
+                past_open_transactions=True,
             )
         except NotFoundError:
             return EMPTY

@@ -28,7 +28,7 @@ from replicator.offsets.probe import PartitionProbe
 from replicator.policy.procedure import Fencing
 from replicator.topology.roles import Role
 
-SHORT_REMEDY = "Do not fail back to it: re-seed it first, see the runbook failback-to-a-cluster-that-lost-data."
+SHORT_REMEDY = "Do not fail back to it as it is: re-seed it (runbook ReplicatorReturnedShort)."
 
 
 def short_problem(cluster: str, words: str) -> ReturnProblem:
