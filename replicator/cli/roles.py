@@ -10,6 +10,15 @@ from replicator.cli.options import FileOption, Output, OutputOption, YesOption
 from replicator.cli.pause import operator
 from replicator.cli.role_change import carry_out
 
+
+class OpenTransactionsChoice(StrEnum):
+    """What happens to open transactions."""
+
+    WAIT = "wait"
+    FENCE = "fence"
+    REFUSE = "refuse"
+
+
 LinkOption = Annotated[str, typer.Option("--link", metavar="LINK", help="The link.")]
 ToOption = Annotated[
     str | None,
@@ -52,6 +61,14 @@ ManualFenceOption = Annotated[
     bool,
     typer.Option(
         "--manual-fence", help="Confirm that no application writes to the old active cluster."
+    ),
+]
+OpenTransactionsOption = Annotated[
+    OpenTransactionsChoice,
+    typer.Option(
+        "--open-transactions",
+        help="Transactions that applications left open on the cluster that is left: wait for "
+        "them, abort them and fence their producers, or refuse.",
     ),
 ]
 DrainOption = Annotated[
@@ -104,6 +121,7 @@ def switchover(
             "--live-groups", help="Proceed although groups have members on the new cluster."
         ),
     ] = False,
+    open_transactions: OpenTransactionsOption = OpenTransactionsChoice.WAIT,
     drain_timeout: DrainOption = 60.0,
     groups_timeout: GroupsOption = 10.0,
     unreachable_after: UnreachableOption = 5.0,
@@ -124,7 +142,7 @@ def switchover(
     request = TransitionRequest(
         kind="switchover", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
         manual_fence=manual_fence, live_groups=live_groups, resume=resume, roll_back=rollback,
-        drain_seconds=drain_timeout, groups_seconds=groups_timeout,
+        open_transactions=open_transactions.value, drain_seconds=drain_timeout, groups_seconds=groups_timeout,
         unreachable_after_seconds=unreachable_after,
     )  # fmt: skip
     carry_out(request, file=file, output=output, yes=yes)
@@ -185,6 +203,7 @@ def failback(
     ] = False,
     switch: Annotated[bool, typer.Option("--switch", hidden=True)] = False,
     manual_fence: ManualFenceOption = False,
+    open_transactions: OpenTransactionsOption = OpenTransactionsChoice.WAIT,
     drain_timeout: DrainOption = 60.0,
     groups_timeout: GroupsOption = 10.0,
     unreachable_after: UnreachableOption = 5.0,
@@ -203,7 +222,7 @@ def failback(
         kind="failback", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
         manual_fence=manual_fence, tail="inject" if tail is TailChoice.INJECT else "keep",
         export=export, to_parquet=tail_to_parquet, and_switch=switch or not no_switch, resume=resume, roll_back=rollback,
-        drain_seconds=drain_timeout, groups_seconds=groups_timeout,
+        open_transactions=open_transactions.value, drain_seconds=drain_timeout, groups_seconds=groups_timeout,
         unreachable_after_seconds=unreachable_after,
     )  # fmt: skip
     carry_out(request, file=file, output=output, yes=yes)

@@ -60,6 +60,10 @@ class ClusterAdmin:
         """Id, brokers, controller and our rights."""
         return cluster.describe_cluster(self._session)
 
+    def broker_settings(self, broker: int) -> dict[str, str | None]:
+        """All settings of a broker; None where it keeps the value to itself."""
+        return cluster.broker_settings(self._session, broker)
+
     def topic_partitions(self) -> dict[str, int]:
         """All topics with the number of their partitions; one cheap request."""
         return topics.topic_partitions(self._session)

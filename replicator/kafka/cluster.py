@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from confluent_kafka.admin import ConfigResource
+
 from replicator.kafka.session import AdminSession
 
 
@@ -40,3 +42,11 @@ def describe_cluster(session: AdminSession) -> ClusterDescription:
         controller=None if answer.controller is None else answer.controller.id,
         authorized_operations=frozenset(each.name for each in answer.authorized_operations or ()),
     )
+
+
+def broker_settings(session: AdminSession, broker: int) -> dict[str, str | None]:
+    """All settings of a broker; None where it keeps the value to itself, as it does of an authorizer's."""
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
+    futures = session.client.describe_configs([resource], request_timeout=session.timeout_seconds)
+    answer = session.result(futures[resource], f"read the settings of broker {broker}")
+    return {name: entry.value for name, entry in answer.items()}

@@ -5,7 +5,7 @@ WRITE and turns ALLOW ALL into READ; these rules go further on the same way: not
 topic is ever carried over, and patterns are carried over so that they grant nothing but copies.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -159,3 +159,15 @@ def _may_match(pattern: str, prefix: str) -> bool:
         return pattern.startswith(prefix)
     head = pattern[: min(pattern.find(sign) for sign in "*?" if sign in pattern)]
     return head.startswith(prefix) or prefix.startswith(head)
+
+
+def without_rules(topics: Iterable[str], existing: Collection[AclBinding]) -> tuple[str, ...]:
+    """Topics that no rule speaks of, by name, prefix or wildcard: a first one changes who is let in."""
+    about = [one for one in existing if one.resource == TOPIC]
+    literal = {one.name for one in about if one.pattern == "LITERAL"}
+    if EVERYTHING in literal:
+        return ()
+    prefixes = tuple({one.name for one in about if one.pattern == "PREFIXED"})
+    return tuple(
+        one for one in sorted(topics) if one not in literal and not one.startswith(prefixes)
+    )

@@ -28,6 +28,7 @@ with warnings.catch_warnings():
         DescribeLogDirsRequest,
         ListGroupsRequest,
     )
+    from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
     from kafka.protocol.metadata import (
@@ -91,6 +92,7 @@ __all__ = [
     "DescribeConfigsRequest",
     "DescribeConfigsResponse",
     "DescribeLogDirsRequest",
+    "DescribeProducersRequest",
     "EndTxnRequest",
     "FetchRequest",
     "FindCoordinatorRequest",
@@ -99,6 +101,7 @@ __all__ = [
     "ListGroupsRequest",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
+    "ListTransactionsRequest",
     "MemoryRecords",
     "MetadataRequest",
     "ProduceRequest",

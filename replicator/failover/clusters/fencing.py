@@ -18,10 +18,11 @@ from replicator.errors import (
     RefusedError,
     ReplicatorError,
 )
+from replicator.failover.clusters.lag import link_keys
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.clusters.programs import ProgramCall, run_command
 from replicator.failover.rules.report import Check
-from replicator.policy.acl_rules import TOPIC, AclBinding
+from replicator.policy.acl_rules import TOPIC, AclBinding, without_rules
 from replicator.policy.procedure import Fencing
 from replicator.topology.plan import ClusterPlan
 from replicator.topology.secrets import read_secret
@@ -32,6 +33,7 @@ LISTED_SECONDS = 10.0
 """How long added rules may take until the cluster lists them."""
 
 EVERYBODY = "User:*"
+LETS_IN = "allow.everyone.if.no.acl.found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def check_fencing(
             remedy="Remove it from the list: copies could not be written any more.",
         )  # fmt: skip
     try:
-        topic_acls(cluster)
+        there = topic_acls(cluster)
+        bare = without_rules({topic for topic, _ in link_keys(clusters, cluster)}, there)
     except AuthorizerMissingError:
         return Check(
             name, ok=False, detail=f"{cluster.alias} has no authorizer, so ACLs fence nobody",
@@ -93,8 +96,26 @@ def check_fencing(
             name, ok=False, detail=f"the replicator may not change ACLs on {cluster.alias}",
             remedy="Grant it ALTER on the cluster resource.",
         )  # fmt: skip
+    if bare and _may_let_everybody_in(clusters, cluster):
+        names = ", ".join(bare[:3]) + (f" and {len(bare) - 3} more" if len(bare) > 3 else "")
+        return Check(
+            name, ok=False,
+            detail=f"no ACL speaks of {names}, and {cluster.alias} may let everybody in there "
+            f"({LETS_IN}): a DENY on them would shut readers out too",
+            remedy="Add ALLOW rules for those who read and copy these topics, or use method: command.",
+        )  # fmt: skip
     whom = ", ".join(method.principals) or "everybody"
     return Check(name, ok=True, detail=f"by DENY ACLs for {whom}")
+
+
+def _may_let_everybody_in(clusters: LinkClusters, cluster: ClusterPlan) -> bool:
+    """Whether a topic without rules is open to all: brokers name that setting but not its value."""
+    admin = clusters.admin(cluster)
+    try:
+        settings = admin.broker_settings(admin.describe_cluster().brokers[0].id)
+    except ReplicatorError:
+        return True  # not known
+    return LETS_IN in settings and settings[LETS_IN] != "false"
 
 
 def plan_fence(

@@ -115,7 +115,9 @@ def _messages(
                     return
                 yield message
             elif error.code() == codes.PARTITION_EOF:
-                return
+                # The end of what is stable: before the range's end a transaction is still open.
+                if (message.offset() or 0) >= end:
+                    return
             else:
                 failure = map_kafka_error(error, subject=subject, doing=f"read {topic}")
                 if not may_pass(failure):

@@ -102,6 +102,7 @@ class TransitionFacts:
     Attributes:
         lag_records: what the running flow still has to copy, up to the fenced ends once there are any.
         unknown: of which partitions it cannot be said, and why; then ``lag_records`` is None.
+        open_transactions: which of them hold records back; empty where none does.
         fence_holds: whether nobody wrote on the old cluster since the fence; True before there is one.
         groups_ready: whether no group on the old cluster will commit anything more that matters.
         waited_seconds: since the step began.
@@ -110,6 +111,7 @@ class TransitionFacts:
 
     lag_records: int | None = None
     unknown: str = ""
+    open_transactions: str = ""
     fence_holds: bool | None = None
     groups_ready: bool | None = None
     waited_seconds: float = 0.0
@@ -166,9 +168,12 @@ def _under_fence(step: Step, facts: TransitionFacts) -> Action:
             return Action("roll-back", _not_known(facts))
         return Action("wait", facts.unknown or "a cluster does not answer")
     if facts.lag_records > 0:
+        behind = f" ({facts.open_transactions})" if facts.open_transactions else ""
         if facts.late:
-            return Action("roll-back", f"{facts.lag_records} records were not copied in time")
-        return Action("wait", f"{facts.lag_records} records to copy")
+            return Action(
+                "roll-back", f"{facts.lag_records} records were not copied in time{behind}"
+            )
+        return Action("wait", f"{facts.lag_records} records to copy{behind}")
     if step is Step.VERIFY and not facts.groups_ready and not facts.late:
         return Action("wait", "groups on the old cluster have not read to the end")
     return Action("run", "nothing is left to copy and the fence holds", step)

@@ -9,6 +9,9 @@ Kind = Literal["switchover", "failover", "failback"]
 Tail = Literal["keep", "inject"]
 """What becomes of records that never reached the other cluster: only exported, or injected there."""
 
+OpenTransactions = Literal["wait", "fence", "refuse"]
+"""What happens to transactions that applications left open on the cluster that is left."""
+
 
 @dataclass(frozen=True, slots=True)
 class TransitionRequest:
@@ -27,6 +30,7 @@ class TransitionRequest:
         roll_back: rolls an open transition back instead.
         take_over: a failover ends another open transition of the link.
         live_groups: proceeds although groups have members on the new cluster.
+        open_transactions: switchover, and the tail of a failback: waited for, aborted, or refused.
         tail: failback: what becomes of the unreplicated tail.
         export: failback: directory for the exported tail; None is the working directory.
         to_parquet: writes an exported tail once more, as Parquet; returns the file, None where it cannot.
@@ -49,6 +53,7 @@ class TransitionRequest:
     roll_back: bool = False
     take_over: bool = False
     live_groups: bool = False
+    open_transactions: OpenTransactions = "wait"
     tail: Tail = "keep"
     export: Path | None = None
     to_parquet: Callable[[Path], Path | None] = field(default=lambda _: None, repr=False)

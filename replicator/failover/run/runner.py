@@ -26,7 +26,13 @@ from replicator.failover.rules.directions import directions
 from replicator.failover.rules.locks import Lock
 from replicator.failover.rules.machine import steps_of
 from replicator.failover.rules.report import Loss, StepResult, TransitionReport
-from replicator.failover.rules.request import Answer, OnStep, Question, TransitionRequest
+from replicator.failover.rules.request import (
+    Answer,
+    OnStep,
+    OpenTransactions,
+    Question,
+    TransitionRequest,
+)
 from replicator.failover.run.executor import TransitionExecutor
 from replicator.failover.steps.journal import Journal, why_ended
 from replicator.failover.steps.preflight import Preflight
@@ -110,7 +116,7 @@ def _new(
             token=secrets.token_hex(8), at_ms=began_ms, by=request.by, plan_hash=plan.hash,
             base_epoch=role.epoch, fencing=_fencing_word(link, request),
             options={
-                "tail": request.tail, "andSwitch": request.and_switch,
+                "tail": request.tail, "openTransactions": request.open_transactions, "andSwitch": request.and_switch,
                 "manualFence": request.manual_fence,
                 "stays": has_roles(link) and target == role.active,
             },
@@ -172,6 +178,7 @@ def _go_on(
             request,
             to=held.target,
             tail="inject" if options.get("tail") == "inject" else "keep",
+            open_transactions=_open_transactions(request, options.get("openTransactions")),
             and_switch=bool(options.get("andSwitch", True)),
             manual_fence=bool(options.get("manualFence")) or request.manual_fence,
         )
@@ -189,6 +196,13 @@ def _go_on(
             return TransitionExecutor(run, draft, rolling_back=rolling_back).run()
         finally:
             journal.close()
+
+
+def _open_transactions(request: TransitionRequest, stored: object) -> OpenTransactions:
+    """What the one who resumes asks for, else what the journal has; one of a release before waits."""
+    if request.open_transactions != "wait":
+        return request.open_transactions
+    return "fence" if stored == "fence" else "refuse" if stored == "refuse" else "wait"
 
 
 def _journal(clusters: LinkClusters, header: TransitionRecord, clock: Clock) -> Journal:

@@ -17,6 +17,7 @@ from replicator.failover.clusters.lag import (
 from replicator.failover.clusters.link_clusters import by_key, by_topic
 from replicator.failover.clusters.returned import SHORT_REMEDY, lost_by_returning
 from replicator.failover.clusters.reverse_flow import place_starts, prepare_reverse_flow
+from replicator.failover.clusters.source_transactions import end_transactions
 from replicator.failover.clusters.tail import export_tail, read_tail
 from replicator.failover.clusters.tail_writer import TailWriter
 from replicator.failover.rules.backlog import lag_of, unknown_words
@@ -88,6 +89,11 @@ class FailbackSteps:
         """Lists and exports the tail that never reached the active cluster."""
         run, clusters = self._run, self._run.clusters
         ranges = self._ranges()
+        upto = {key: high for key, (low, high) in ranges.items() if high > low}
+        aborted = end_transactions(
+            clusters, clusters.new, upto, run.request.open_transactions, clock=run.clock,
+            patience_seconds=run.request.drain_seconds,
+        )  # fmt: skip
         folder = run.request.export or Path.cwd()
         header = run.journal.header
         file = folder / f"{header.link}-{header.id}-tail.jsonl"
@@ -122,6 +128,7 @@ class FailbackSteps:
                 "parquet": str(export.parquet) if export.parquet else None,
                 "sha256": export.digest,
                 "loss": run.loss.as_json(),
+                "aborted": list(aborted),
             },
         )  # fmt: skip
 

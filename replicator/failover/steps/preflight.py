@@ -16,6 +16,7 @@ from replicator.failover.clusters.lag import (
 )
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.clusters.returned import SHORT_REMEDY, lost_by_returning
+from replicator.failover.clusters.source_transactions import name_transactions
 from replicator.failover.rules.backlog import unknown_words
 from replicator.failover.rules.directions import UNFINISHED
 from replicator.failover.rules.loss import loss_by_backlog, loss_by_contact, unknown_loss
@@ -110,6 +111,16 @@ class Preflight:
             remedy="Correct that first: 'replicator status' shows what stopped." if backlog.unknown
             else "",
         )  # fmt: skip
+        if backlog.open_from:
+            refuse = self.request.open_transactions == "refuse"
+            then = "aborts them" if self.request.open_transactions == "fence" else "waits for them"
+            self._add(
+                "open transactions", ok=not refuse,
+                detail=name_transactions(clusters.old, backlog.open_from)
+                + ("" if refuse else f"; the switchover {then}"),
+                remedy="Let applications end them, or give --open-transactions wait or fence."
+                if refuse else "",
+            )  # fmt: skip
         paused = [one for one in control.pauses(flow.id) if one.link in {None, clusters.link.name}]
         group = clusters.admin(clusters.new).describe_group(
             membership_group(clusters.topology, clusters.old.alias)

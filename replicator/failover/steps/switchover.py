@@ -17,6 +17,7 @@ from replicator.failover.clusters.reverse_flow import (
     place_starts,
     prepare_reverse_flow,
 )
+from replicator.failover.clusters.source_transactions import end_transactions, name_transactions
 from replicator.failover.rules.backlog import unknown_words
 from replicator.failover.rules.machine import Step, TransitionFacts
 from replicator.failover.steps.fence_steps import assert_fence, fence_writers, unfence_writers
@@ -69,6 +70,8 @@ class SwitchoverSteps:
             self._ends = now
             backlog = measure_backlog(clusters, clusters.old, now)
             lag = backlog.known
+            late = waited_seconds >= patience  # named once, where it is the reason
+            behind = name_transactions(clusters.old, backlog.open_from) if late and lag else ""
             ready: bool | None = None
             if step is Step.VERIFY and lag == 0:
                 self._seen = self._group_move().round(commit=True)
@@ -79,6 +82,7 @@ class SwitchoverSteps:
         return TransitionFacts(
             lag_records=lag,
             unknown=unknown_words(backlog.unknown),
+            open_transactions=behind,
             fence_holds=True,
             groups_ready=ready,
             waited_seconds=waited_seconds,
@@ -137,10 +141,20 @@ class SwitchoverSteps:
                 subject=f"cluster:{clusters.old.alias}",
                 remedy="Stop the writers that the fence does not reach, then try again.",
             )
+        aborted: tuple[str, ...] = ()
+        if run.request.open_transactions == "fence":
+            aborted = end_transactions(
+                clusters, clusters.old, ends, "fence", clock=run.clock, patience_seconds=0.0
+            )
         hooks = run.hooks(Step.FENCE, "after-fence")
         return Done(
             f"{run.fencing.method}: nothing is written to {clusters.old.alias}",
-            {"ends": by_topic(ends), "after-fence": hooks, "said": [one for one in outputs if one]},
+            {
+                "ends": by_topic(ends),
+                "after-fence": hooks,
+                "said": [one for one in outputs if one],
+                "aborted": list(aborted),
+            },
         )
 
     def drain(self) -> Done:

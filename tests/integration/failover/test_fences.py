@@ -1,10 +1,10 @@
 """A fence is what the cluster has, whatever is on record of it."""
 
 import pytest
-from link_lab import Link
+from link_lab import Link, failed
 
 from replicator.control.store.role_records import Denial, FenceRecord
-from replicator.testing import LocalCluster, SecuritySetup, start_all
+from replicator.testing import LocalCluster, SecuritySetup, start_all, wait_until
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.topic_acls import topic_acls
 
@@ -15,7 +15,11 @@ FENCING = {"method": "acl", "principals": ["User:ann"]}
 @pytest.fixture(scope="module")
 def secured():
     setup = SecuritySetup.sasl("PLAIN", users=USERS, authorizer=True)
-    pair = (LocalCluster("east", security=setup), LocalCluster("west", security=setup))
+    open_to_all = {"allow.everyone.if.no.acl.found": "true"}
+    pair = (
+        LocalCluster("east", security=setup, config=open_to_all),
+        LocalCluster("west", security=setup),
+    )
     start_all(pair)
     yield pair
     for cluster in pair:
@@ -57,3 +61,22 @@ def test_a_fence_on_record_from_an_earlier_transition_does_not_stand_for_rules_t
     report = link.run("failback", and_switch=False, export=tmp_path)
     assert report.outcome == "done", report
     assert (link.topic, "User:ann") in denied(link.east)
+
+
+def test_topics_without_rules_are_named_before_a_deny_shuts_their_readers_out(
+    secured, tmp_path, unique
+):
+    link = Link(tmp_path, unique, *secured, fencing=FENCING)
+    link.apply({0: 0, 1: 0})
+    check = failed(link.run("switchover", dry_run=True))["fencing"]
+    assert f"no ACL speaks of {link.topic}" in check.detail
+    assert "ALLOW" in check.remedy
+    link.east.allow("ann", ["READ", "WRITE"], resource="topic", name=link.topic)
+    wait_until(
+        lambda: "fencing" not in failed(link.run("switchover", dry_run=True)),
+        timeout_seconds=10.0, describe="the rule to be seen",
+    )  # fmt: skip
+
+    # Where nobody is let in without a rule, a DENY takes nothing from readers.
+    link.role("west", "mirroring", 1)
+    assert "fencing" not in failed(link.run("switchover", dry_run=True))
