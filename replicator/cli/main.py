@@ -39,6 +39,7 @@ VERBS = (
     "verify",
     "archive",
     "history",
+    "cleanup",
     "drill",
     "audit",
     "import_mm2",
