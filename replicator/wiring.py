@@ -20,6 +20,7 @@ from replicator.control.store.followers import ControlFollowers
 from replicator.control.store.gap_journal import GapJournal
 from replicator.control.store.state import ControlState
 from replicator.control.worker.edit_check import refuse_contradictions
+from replicator.control.worker.login_watch import LoginWatch
 from replicator.control.worker.pair_runner import PairRunner
 from replicator.control.worker.pair_view import PairView, WorkerIdentity
 from replicator.control.worker.topology_watch import TopologyWatch
@@ -101,6 +102,7 @@ class Worker:
         self.pool = LanePool(
             children, processes=processes, on_event=self._on_event, on_stats=self._on_stats
         )
+        self.logins = LoginWatch(self._file_plan)
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
         self._adopting = threading.Lock()
         self._followers = ControlFollowers(self._identity.id, liveness=self.liveness)
@@ -136,6 +138,7 @@ class Worker:
         self._watch_returns()
         if self.options.watch:
             self._watch.start()
+        self.logins.start()
 
     def wait_until_copying(self, seconds: float, stopping: Callable[[], bool]) -> None:
         """Returns once a lane runs, when asked to stop, or after the time."""
@@ -167,6 +170,7 @@ class Worker:
         if new.hash == old.hash:
             return
         self._file_plan = new
+        self.logins.follow(new)
         before, after = self._roles, self._role_watch()
         after.begin(ROLES_SECONDS)
         self._roles = after
@@ -263,6 +267,7 @@ class Worker:
         """Stops everything within the grace period; whether all lanes committed in time."""
         self.draining = True
         self._watch.stop()
+        self.logins.stop()
         self._roles.stop()
         for watch in self._witnesses:
             watch.stop()

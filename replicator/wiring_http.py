@@ -39,8 +39,10 @@ GROUPS_SECONDS = 10.0
 class WorkerProvider:
     """Answers for one worker; see ``replicator.api.provider.StatusProvider``."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, *, token_problem: Callable[[], str] = lambda: "") -> None:
+        """``token_problem`` says why the HTTP API refuses every token; empty when it does not."""
         self._worker = worker
+        self._token_problem = token_problem
         self._status = self._kept(self._ask_status, STATUS_SECONDS)
         self._history = self._kept(
             lambda: history(worker.plan, followed=worker.known_states()), HISTORY_SECONDS
@@ -89,8 +91,16 @@ class WorkerProvider:
                 draining=worker.draining,
                 missing=worker.deaths.standing(),
                 canaries=self._canaries(),
+                logins=self._logins(),
             )
         )
+
+    def _logins(self) -> list[str]:
+        """What will lock this worker out of a cluster, or its operators out of it."""
+        found = self._worker.logins.problems()
+        told = [f"login at '{alias}': {each.detail}" for alias, each in sorted(found.items())]
+        token = self._token_problem()
+        return [*told, f"the HTTP API refuses every token: {token}"] if token else told
 
     def _canaries(self) -> list[CanaryHealth]:
         """Of the flows that this worker controls."""
@@ -137,6 +147,11 @@ class WorkerProvider:
             for part in lane_problems(stats):
                 problem = Problem(part.code, part.subject, part.detail, part.remedy)
                 found.setdefault(stats.pair, []).append(problem)
+        logins = self._worker.logins.problems()
+        for view in views:
+            found[view.pair] += [
+                logins[alias] for alias in view.pair.split("->") if alias in logins
+            ]
         refused = self._worker.reload_problem
         for words in self._worker.deaths.standing():
             missing = Problem("FAILED", "worker", words, "Restart this worker and report its log.")
@@ -188,6 +203,7 @@ class WorkerProvider:
         views = {view.pair: view for view in worker.views()}
         lanes = worker.pool.stats()
         flows = []
+        logins = worker.logins.problems()
         for pair in worker.served(worker.plan):
             view = views.get(pair.id)
             for flow in pair.flows:
@@ -196,6 +212,9 @@ class WorkerProvider:
                 stopped |= {p.failure.code for s in mine for p in s.partitions if p.failure}
                 trouble = {problem.code for problem in view.problems} if view else set()
                 task_problems = {problem.code for problem in view.task_problems} if view else set()
+                login_codes = {
+                    logins[alias].code for alias in (flow.source, flow.target) if alias in logins
+                }
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
                 unowned = (
                     None
@@ -215,7 +234,9 @@ class WorkerProvider:
                             seeding=view is not None and _seeding(view, flow),
                         ),
                         lanes_missing=None if unowned is None else len(unowned),
-                        problem_codes=tuple(sorted(stopped | trouble | task_problems)),
+                        problem_codes=tuple(
+                            sorted(stopped | trouble | task_problems | login_codes)
+                        ),
                         tasks=view.figures.get(flow.link) if view and view.figures else None,
                     )
                 )
@@ -227,6 +248,7 @@ class WorkerProvider:
                 lanes=lanes,
                 flows=flows,
                 links=worker.links(),
+                logins=worker.logins.metrics(),
             )
         )
 

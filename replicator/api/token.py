@@ -38,6 +38,11 @@ class TokenFile:
         self._problem = ""
         return token
 
+    def problem(self) -> str:
+        """Why no token is right now; empty when one is."""
+        self.current()
+        return self._problem
+
 
 def read_token(path: Path) -> str:
     """The token in a file, without the blanks and line ends around it; registered for redaction.

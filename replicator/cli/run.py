@@ -136,7 +136,7 @@ def run(
     from replicator.api.address import bind, parse_http_address
     from replicator.api.token import TokenFile
 
-    token = None if http_token_file is None else TokenFile(http_token_file).current
+    token_file = None if http_token_file is None else TokenFile(http_token_file)
     bound = bind(parse_http_address(http))
     stop = StopRequest()
     signal.signal(signal.SIGTERM, stop.on_signal)
@@ -149,7 +149,13 @@ def run(
         from replicator.api.server import http_in_thread
         from replicator.wiring_http import WorkerProvider
 
-        stack.enter_context(http_in_thread(WorkerProvider(worker), bound=bound, token=token))
+        provider = (
+            WorkerProvider(worker)
+            if token_file is None
+            else WorkerProvider(worker, token_problem=token_file.problem)
+        )
+        token = None if token_file is None else token_file.current
+        stack.enter_context(http_in_thread(provider, bound=bound, token=token))
         # What was imported never becomes garbage: to look at it again takes a tenth of a second.
         gc.freeze()
         stop.wait()

@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.kafka.client import open_consumer
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
+from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import consumer_config
 from replicator.topology.plan import ClusterPlan
 
@@ -90,6 +91,7 @@ class LogTail:
         """May be changed between polls."""
         self._places = dict.fromkeys(self._partitions, 0)
         self._opened: tuple[float, Consumer] | None = None
+        self._opened_with: OpenedWith | None = None
         self._awake_until = 0.0
         self._started = False
         self._ended: set[int] = set()
@@ -185,10 +187,15 @@ class LogTail:
         return self._opened[1]
 
     def _open(self, wait_seconds: float) -> None:
-        """Has a consumer that waits so long, which is decided when it is opened."""
-        if self._opened is not None and self._opened[0] == wait_seconds:
+        """Has a consumer that waits so long and logs in with what there is now."""
+        if (
+            self._opened is not None
+            and self._opened[0] == wait_seconds
+            and not (self._opened_with is not None and self._opened_with.outdated())
+        ):
             return
         self.close()
+        self._opened_with = OpenedWith(self._cluster)
         config = consumer_config(
             self._cluster,
             client_id=self._client_id,

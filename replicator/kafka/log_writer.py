@@ -11,6 +11,7 @@ from replicator.kafka import codes
 from replicator.kafka.client import open_producer
 from replicator.kafka.compacted_log import Entry
 from replicator.kafka.errors import as_kafka_error
+from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import producer_config
 from replicator.kafka.transactions import ProducerWatch, TransactionWriter, produce_when_room
 from replicator.topology.plan import ClusterPlan
@@ -48,6 +49,7 @@ class LogWriter:
         )
         self._watch = ProducerWatch(f"cluster:{cluster.alias}")
         self._producer: Producer | None = None
+        self._opened_with = OpenedWith()
 
     def open(self) -> None:
         """Connects; with a transactional id this fences every earlier owner.
@@ -101,8 +103,9 @@ class LogWriter:
 
         A cluster that cannot be reached is found here, where nothing has been sent yet.
         """
-        if self._producer is not None:
+        if self._producer is not None and not self._opened_with.outdated():
             return self._producer
+        self._opened_with = OpenedWith(self._cluster)
         seconds = self._timeout_seconds
         config = producer_config(
             self._cluster,

@@ -19,8 +19,8 @@ from confluent_kafka.admin import AdminClient
 from replicator.errors import AuthenticationFailedError, NotFoundError, ReplicatorError
 from replicator.kafka.client import open_admin
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
+from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import admin_config
-from replicator.logins.cluster_login import login_of
 from replicator.topology.plan import ClusterPlan
 
 Item = TypeVar("Item")
@@ -54,8 +54,7 @@ class AdminSession:
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
         self._used_at = 0.0
-        self._login = login_of(cluster)
-        self._version = 0
+        self._opened_with = OpenedWith()
 
     @property
     def client(self) -> AdminClient:
@@ -67,11 +66,11 @@ class AdminSession:
         """
         with self._lock:
             self._used_at = time.monotonic()
-            if self._client is None or self._version != self._login.version:
+            if self._client is None or self._opened_with.changed():
+                self._opened_with = OpenedWith(self.cluster)
                 config = admin_config(
                     self.cluster, client_id=self.client_id, on_error=self._trouble
                 )
-                self._version = self._login.version
                 self._client = open_admin(config, subject=self.subject)
             return self._client
 

@@ -21,6 +21,7 @@ from replicator.errors import (
 from replicator.kafka import codes
 from replicator.kafka.client import open_producer
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
+from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import producer_config
 from replicator.topology.plan import ClusterPlan
 
@@ -177,6 +178,7 @@ class TransactionWriter:
         self._subject = f"cluster:{cluster.alias}"
         self._watch = ProducerWatch(self._subject)
         self._producer: Producer | None = None
+        self._opened_with = OpenedWith()
         self._fenced = False
         self._doing = ""
         """What the open transaction is for; empty while none is open."""
@@ -187,15 +189,17 @@ class TransactionWriter:
         return self._producer is not None
 
     def open(self) -> None:
-        """Connects and fences every earlier owner; nothing where it is open.
+        """Connects and fences every earlier owner; nothing where it is open and its login still holds.
 
         Raises:
             ReplicatorError: nothing was changed, or it is unknown; may be called again.
         """
         if self._fenced:
             raise FencedError("another owner has taken over", subject=self._transactional_id)
-        if self._producer is not None:
+        if self._producer is not None and not (not self._doing and self._opened_with.outdated()):
             return
+        self._drop()
+        self._opened_with = OpenedWith(self._cluster)
         config = producer_config(
             self._cluster,
             client_id=self._client_id,

@@ -34,6 +34,9 @@ class ClusterLogin:
         tls_version: grows with every change of authorities, certificate or key. A client that was made
             before has to be made anew; a password is taken in place.
         followed: whether anything of it may change while the process runs.
+        accepted: the version that a broker was seen to take, before clients that work were given up.
+        refusal: why brokers do not take what is there now.
+        tried_at: when a broker was asked last, on the monotonic clock.
     """
 
     def __init__(self, cluster: ClusterPlan) -> None:
@@ -42,6 +45,9 @@ class ClusterLogin:
         self.version = 0
         self.tls_version = 0
         self.tokens: TokenSource | None = None
+        self.accepted = 0
+        self.refusal: ReplicatorError | None = None
+        self.tried_at = -60.0
         self._subject = f"cluster:{cluster.alias}"
         self._lock = threading.Lock()
         self._security: ResolvedSecurity | None = None
@@ -85,17 +91,21 @@ class ClusterLogin:
                 return
             before, self._security = self._security, found
             self.version += 1
+            self.refusal, self.tried_at = None, -60.0
             if before is None or _tls_of(found) != _tls_of(before):
                 self.tls_version += 1
 
     def problem(self) -> Problem | None:
-        """What is wrong with new files, or with the renewal of tokens."""
+        """What is wrong with new files, with brokers that do not take them, or with tokens."""
         failure = self._failure
         if failure is not None and time.monotonic() - self._failed_at >= PATIENCE_SECONDS:
             detail = failure.message
             if self._security is not None:
                 detail = f"what was there before stays in use: {detail}"
             return Problem("CREDENTIALS_UNUSABLE", self._subject, detail, failure.remedy)
+        if (refusal := self.refusal) is not None:
+            detail = f"open connections stay: brokers refuse the new certificate: {refusal.message}"
+            return Problem("CREDENTIALS_UNUSABLE", self._subject, detail, refusal.remedy)
         return None if self.tokens is None else self.tokens.problem()
 
     def expiries(self) -> dict[str, float]:

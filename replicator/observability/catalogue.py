@@ -67,6 +67,7 @@ TRANSACTION_OUTCOMES = ("committed", "aborted", "unknown")
 DROP_REASONS = ("loop", "filtered", "transformed")
 DRIFT_KINDS = ("config", "partitions")
 LINK_ROLES = ("active", "passive")
+CERTIFICATE_KINDS = ("certificate", "ca")
 GRADES = ("exact", "bounded", "unavailable")
 
 CATALOGUE: tuple[Metric, ...] = (
@@ -258,6 +259,23 @@ CATALOGUE: tuple[Metric, ...] = (
     ),
     Metric(
         "failover_lost_records", "gauge", "records", ("link",), "Records the last change gave up."
+    ),
+    Metric(
+        "certificate_expiry_seconds",
+        "gauge",
+        "seconds",
+        ("cluster", "kind"),
+        "Time until our certificate for the cluster ends, or the last of the authorities we trust; below 0 "
+        "when it has ended. Take the minimum over workers.",
+        values=(("kind", CERTIFICATE_KINDS),),
+    ),
+    Metric(
+        "token_expiry_seconds",
+        "gauge",
+        "seconds",
+        ("cluster",),
+        "Time until the token that clients of the cluster log in with ends; it is renewed when a fifth of "
+        "its life is left.",
     ),
     Metric("plan_info", "info", "", ("hash",), "1 at the hash of the plan this worker runs."),
     Metric(

@@ -119,12 +119,14 @@ class ReadinessFacts:
     draining: bool = False
     missing: Sequence[str] = ()
     canaries: Sequence[CanaryHealth] = ()
+    logins: Sequence[str] = ()
 
 
 def readiness(facts: ReadinessFacts) -> HealthVerdict:
     """Ready when clusters answer, assignments have come, assigned lanes run, and it is no drain.
 
     Canaries are shown and decide nothing: a slow flow is not cured by restarting or leaving out a worker.
+    Nor is a login that will not hold: who is not ready then is told by the cluster that refuses it.
     Nor is a partition that does not move; a worker of which none moves is not ready.
     """
     reasons: list[str] = []
@@ -148,5 +150,5 @@ def readiness(facts: ReadinessFacts) -> HealthVerdict:
     shown = failing[:MOST_FAILING]
     if len(failing) > len(shown):
         shown.append(f"{len(failing) - len(shown)} more partitions do not move")
-    details = (*shown, *(canary.words() for canary in facts.canaries))
+    details = (*shown, *facts.logins, *(canary.words() for canary in facts.canaries))
     return HealthVerdict(not reasons, tuple(reasons), details)

@@ -12,6 +12,7 @@ from replicator.identifiers import is_canary_topic
 from replicator.observability.build import Build
 from replicator.observability.catalogue import (
     CATALOGUE,
+    CERTIFICATE_KINDS,
     DRIFT_KINDS,
     DROP_REASONS,
     FLOW_STATES,
@@ -61,6 +62,7 @@ _LINK_SAMPLES: dict[str, Callable[[LinkMetrics], list[tuple[tuple[str, ...], flo
 }
 """Label values after the link, and the value, of each metric of links."""
 
+_OF_LOGINS = frozenset({"certificate_expiry_seconds", "token_expiry_seconds"})
 _DRIFT_OF_CODE = {"CONFIG_DRIFT": "config", "TARGET_FEWER_PARTITIONS": "partitions"}
 
 
@@ -154,8 +156,8 @@ class Families:
             yield from self._by_partition[name].values()
         elif name in {"plan_info", "build_info"}:
             yield Sample(self._identity(name), 1)
-        elif name in _LINK_SAMPLES:
-            yield from self._of_links(name)
+        elif name in _LINK_SAMPLES or name in _OF_LOGINS:
+            yield from self._of_links(name) if name in _LINK_SAMPLES else self._of_logins(name)
         elif name in _OF_FLOWS:
             yield from self._of_flows(name)
         elif name in {
@@ -181,6 +183,13 @@ class Families:
         for entry in self._snapshot.links:
             for labels, value in _LINK_SAMPLES[name](entry):
                 yield Sample((entry.link, *labels), value)
+
+    def _of_logins(self, name: str) -> Iterator[Sample]:
+        for entry in self._snapshot.logins:
+            if name == "token_expiry_seconds" and entry.kind == "token":
+                yield Sample((entry.cluster,), entry.seconds_left)
+            elif name == "certificate_expiry_seconds" and entry.kind in CERTIFICATE_KINDS:
+                yield Sample((entry.cluster, entry.kind), entry.seconds_left)
 
     def _of_flows(self, name: str) -> Iterator[Sample]:
         for entry in self._snapshot.flows:

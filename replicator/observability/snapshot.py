@@ -60,6 +60,15 @@ class LinkMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginMetrics:
+    """For how long something that clients of a cluster log in with still holds; see ``LOGIN_KINDS``."""
+
+    cluster: str
+    kind: str
+    seconds_left: float
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
     """Everything one scrape needs: the topology's name, the lanes owned now, the flows this worker serves, links' roles."""
 
@@ -69,6 +78,7 @@ class MetricsSnapshot:
     lanes: Sequence[LaneStats]
     flows: Sequence[FlowMetrics]
     links: Sequence[LinkMetrics] = ()
+    logins: Sequence[LoginMetrics] = ()
 
 
 def lag_records(partition: PartitionStats) -> int | None:

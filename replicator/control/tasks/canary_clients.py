@@ -15,6 +15,7 @@ from replicator.kafka.client import (
 )
 from replicator.kafka.codes import PARTITION_EOF
 from replicator.kafka.errors import ConnectionTrouble, map_kafka_error
+from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import consumer_config, producer_config
 from replicator.topology.plan import ClusterPlan
 
@@ -46,6 +47,7 @@ class CanaryClients:
         self._trouble = ConnectionTrouble()
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
+        self._opened_with = OpenedWith(source, target)
         self._next: dict[str, int] = {}
         self._failed: dict[str, KafkaError] = {}
 
@@ -63,6 +65,8 @@ class CanaryClients:
 
     def send(self, topic: str, value: bytes) -> None:
         """Sends one record; ``flush`` waits for it."""
+        if self._opened_with.outdated():
+            self._open_anew()
         self._writer().produce(topic, value, None, 0, on_delivery=self._delivered)
 
     def flush(self) -> None:
@@ -100,6 +104,13 @@ class CanaryClients:
         if self._consumer is not None:
             self._consumer.close()
         self._consumer = self._producer = None
+
+    def _open_anew(self) -> None:
+        """The clusters take another login: what was opened with the last one is closed."""
+        self.close()
+        self._opened_with = OpenedWith(self._source, self._target)
+        if self._next:
+            self._reader().assign([ClientPartition(name, 0, at) for name, at in self._next.items()])
 
     def _taken(self, message: Message) -> tuple[str, bytes] | None:
         topic, error = message.topic() or "", message.error()

@@ -16,6 +16,7 @@ from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
+from replicator.dataplane.lane.turn import Turn
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import PartitionHealth
@@ -42,6 +43,7 @@ from replicator.formats.lane_stats import LaneState, LaneStats
 from replicator.identifiers import TopicPartition
 from replicator.kafka.client import KafkaException
 from replicator.kafka.errors import map_kafka_error
+from replicator.logins.cluster_login import login_of
 
 RETRY = Backoff(0.2, 5.0)
 RECHECK_SECONDS = 2.0
@@ -72,11 +74,13 @@ class Lane(threading.Thread):
         bounded_copy: BoundedCopy | None = None,
         on_stats: Callable[[], None] = lambda: None,
         idle_poller: IdlePoller | None = None,
+        turn: Turn | None = None,
     ) -> None:
         """With a ``bounded_copy`` the lane ends by itself, once the range is copied.
 
         ``on_stats`` is called in the lane's thread when ``stats`` are new. With an ``idle_poller`` the
-        lane waits there when nothing has come for a while.
+        lane waits there when nothing has come for a while. Lanes that share a ``turn`` open their clients
+        anew one after the other.
         """
         super().__init__(
             name=f"lane-{spec.source.alias}-{spec.target.alias}-{spec.lane}", daemon=True
@@ -87,6 +91,9 @@ class Lane(threading.Thread):
         self._open_index = open_index
         self._bounded_copy = bounded_copy
         self._on_stats = on_stats
+        self._turn = turn or Turn()
+        # Held between sessions too, or each would ask for a token of its own.
+        self._logins = (login_of(spec.source), login_of(spec.target))
         self._clock = clock
         self._commands: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
@@ -195,6 +202,7 @@ class Lane(threading.Thread):
         return False
 
     def _end(self, *, fenced: bool) -> None:
+        self._turn.give_back(self)
         self._state = "failed" if fenced else "stopped"
         self._reason = "replaced by another owner" if fenced else "stopped"
         if self._outdated:
@@ -231,12 +239,13 @@ class Lane(threading.Thread):
         )  # fmt: skip
         self._partitions.follow(spec)
         self._state, self._reason = "running", "copying"
+        self._turn.give_back(self)
         session = clients.session
         while not self._stopping:
             while self._commands:
                 self._commands.popleft()()
-            if self._reopen:
-                break  # the next session's clients suit the new work
+            if self._reopen or (clients.opened_with.outdated() and self._turn.take(self)):
+                break  # the next session's clients suit the new work, or the new login
             session.step()
             if clients.record_by_record and self._retry_range.is_past(self._states()):
                 session.unit.commit()

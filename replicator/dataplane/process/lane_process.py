@@ -14,6 +14,7 @@ import threading
 
 from replicator.clock import SystemClock
 from replicator.dataplane.lane.lane import Lane, MayStart
+from replicator.dataplane.lane.turn import Turn
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.transport.messages import (
@@ -51,6 +52,7 @@ class LaneProcess:
         self._clock = SystemClock()
         self._new_stats = threading.Event()
         self._idle_poller = IdlePoller()
+        self._turn = Turn()
 
     def serve(self) -> None:
         """Carries out commands until the worker closes the socket.
@@ -82,7 +84,8 @@ class LaneProcess:
     def _launch(self, key: tuple[str, int], spec: LaneSpec) -> None:
         lane = Lane(spec, post=lambda event: self._post(key, event), may_start=self._may_start,
                     clock=self._clock, open_index=self._open_index,
-                    on_stats=self._new_stats.set, idle_poller=self._idle_poller)  # fmt: skip
+                    on_stats=self._new_stats.set, idle_poller=self._idle_poller,
+                    turn=self._turn)  # fmt: skip
         self._lanes[key] = lane
         self._new_stats.set()
         lane.start()

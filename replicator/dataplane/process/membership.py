@@ -21,7 +21,8 @@ from replicator.kafka.client import (
     KafkaException,
     open_consumer,
 )
-from replicator.kafka.settings import consumer_config
+from replicator.kafka.opened_with import OpenedWith
+from replicator.kafka.settings import client_config, consumer_config
 from replicator.topology.plan import ClusterPlan
 
 SESSION_SECONDS = 6.0
@@ -32,6 +33,8 @@ POLL_SECONDS = 0.2
 VERIFY_SECONDS = 5.0
 HANGS_SECONDS = 60.0
 """A member whose loop did not go round for so long hangs: to give lanes up takes a few seconds."""
+FAILED_SECONDS = 10.0
+"""For how long a connection that failed is a reason to log in anew."""
 
 _OFFSET_END = -1
 _LOST_FOR_GOOD = frozenset({codes.FATAL, KafkaError.FENCED_INSTANCE_ID})
@@ -46,6 +49,10 @@ class Membership(threading.Thread):
     the lanes are given up and should return when they are drained (it has a rebalance waiting);
     with ``lost`` true they are another's already. The thread ends by itself where its place is lost for
     good, as that of a named worker is whose name another has taken; the owner then joins anew.
+
+    A member that opens another client may lose its place for a moment, so it keeps the one that works:
+    only after a connection failed does it open one with the login of now. Its lanes run on meanwhile;
+    whoever takes one over fences it.
     """
 
     def __init__(
@@ -67,6 +74,11 @@ class Membership(threading.Thread):
         self._on_problem = on_problem
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._stopping = threading.Event()
+        self._cluster = cluster
+        self._failed_at = float("-inf")
+        self._leaving = False
+        self._kept: Lanes = frozenset()
+        self._opened_with = OpenedWith(cluster)
         config = {
             **consumer_config(cluster, client_id=client_id, group_id=group),
             "partition.assignment.strategy": "cooperative-sticky",
@@ -79,18 +91,14 @@ class Membership(threading.Thread):
         if instance_id is not None:
             config["group.instance.id"] = instance_id
         self._lost_for_good = False
+        self._config = config
         self._consumer: Consumer = open_consumer(config)
         self.active_at = time.monotonic()
         """When its loop last went round."""
 
     def run(self) -> None:
         """Serves the group until stopped, then leaves it."""
-        self._consumer.subscribe(
-            [self._topic],
-            on_assign=self._assigned,
-            on_revoke=self._revoked,
-            on_lost=self._lost,
-        )
+        self._subscribe()
         while not self._stopping.is_set():
             self.active_at = time.monotonic()
             error = self._polled()
@@ -100,11 +108,15 @@ class Membership(threading.Thread):
             if self._lost_for_good:
                 break
             self._serve()
+            failed = time.monotonic() - self._failed_at < FAILED_SECONDS
+            if failed and self._opened_with.outdated():
+                self._join_anew()
         self._consumer.close()
         self._serve()
 
     def _note(self, error: KafkaError) -> None:
         """What the client says beside records; called inside its ``poll`` too."""
+        self._failed_at = time.monotonic()
         self._lost_for_good = self._lost_for_good or error.fatal() or error.code() in _LOST_FOR_GOOD
         self._on_problem(error)
 
@@ -155,6 +167,27 @@ class Membership(threading.Thread):
         except queue.Empty:
             return False
 
+    def _subscribe(self) -> None:
+        self._consumer.subscribe(
+            [self._topic],
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._lost,
+        )
+
+    def _join_anew(self) -> None:
+        """Goes on with another client; lanes run on until the group says whose they are."""
+        self._kept = frozenset(item.partition for item in self._consumer.assignment())
+        self._leaving = True
+        self._consumer.close()
+        self._leaving = False
+        self._opened_with = OpenedWith(self._cluster)
+        login = client_config(self._cluster, client_id=self._config["client.id"])
+        self._config = {**self._config, **login}
+        self._consumer = open_consumer(self._config)
+        self._failed_at = float("-inf")
+        self._subscribe()
+
     def _ask(self, lane: int) -> bool:
         if lane not in {item.partition for item in self._consumer.assignment()}:
             return False
@@ -181,12 +214,20 @@ class Membership(threading.Thread):
         if parked:
             consumer.pause(parked)
         self._on_problem(None)
-        self._on_assigned(frozenset(item.partition for item in partitions))
+        lanes = frozenset(item.partition for item in partitions)
+        gone, self._kept = self._kept - lanes, frozenset()
+        if gone:
+            self._on_revoked(gone, True)
+        self._on_assigned(lanes)
 
     def _revoked(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
-        self._on_revoked(frozenset(item.partition for item in partitions), False)
+        self._give_up(partitions, lost=False)
         consumer.incremental_unassign(partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
-        self._on_revoked(frozenset(item.partition for item in partitions), True)
+        self._give_up(partitions, lost=True)
         consumer.incremental_unassign(partitions)
+
+    def _give_up(self, partitions: list[ClientPartition], *, lost: bool) -> None:
+        if not self._leaving:
+            self._on_revoked(frozenset(item.partition for item in partitions), lost)

@@ -20,6 +20,7 @@ from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.opened_with import OpenedWith
 
 _ATTEMPT_SECONDS = 5.0
 _JOIN_SECONDS = 10.0
@@ -34,6 +35,7 @@ class BatchClients:
     def __init__(self, spec: LaneSpec, context: LaneContext) -> None:
         """Nothing is sent to a broker before ``fence_last_owner``."""
         self.spec = spec
+        self.opened_with = OpenedWith(spec.source, spec.target)
         self._context = context
         self._transactional = spec.settings.delivery == "exactly-once"
         client_id = lane_client_id(spec)

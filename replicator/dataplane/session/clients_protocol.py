@@ -11,6 +11,7 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
+from replicator.kafka.opened_with import OpenedWith
 
 
 class SessionUnit(Protocol):
@@ -60,6 +61,7 @@ class SessionClients(Protocol):
     """The connections of one session; see ``LaneClients`` and ``BatchClients``."""
 
     record_by_record: bool
+    opened_with: OpenedWith
 
     @property
     def session(self) -> LaneSession:

@@ -21,6 +21,7 @@ from replicator.kafka.client import (
     Producer,
 )
 from replicator.kafka.errors import map_kafka_error
+from replicator.kafka.opened_with import OpenedWith
 
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it reports the failure and starts over."""
@@ -45,8 +46,10 @@ class LaneClients:
         session: Session,
         clock: Clock,
         record_by_record: bool,
+        opened_with: OpenedWith,
     ) -> None:
         self.spec = spec
+        self.opened_with = opened_with
         self.consumer = consumer
         self.producer = producer
         self.session = session

@@ -30,6 +30,7 @@ from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic, lane_transactional_id, progress_group
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import Consumer, Producer, open_consumer, open_producer
+from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import consumer_config, producer_config
 from replicator.kafka.topic_ids import watch_topic_ids
 
@@ -96,6 +97,7 @@ def open_clients(
         ReplicatorError: for settings or secrets that cannot be used.
     """
     parts = SessionParts.of(spec, context, record_by_record=record_by_record)
+    opened_with = OpenedWith(spec.source, spec.target)
     consumer = _open_consumer(
         spec,
         context,
@@ -125,6 +127,7 @@ def open_clients(
         session=session,
         clock=context.clock,
         record_by_record=record_by_record,
+        opened_with=opened_with,
     )
 
 

@@ -16,7 +16,7 @@ lag_records lag_seconds replication_latency_seconds commit_duration_seconds tran
 throttle_wait_seconds_total lanes assignment_missing partition_state flow_state
 checkpoint_age_seconds group_translation_total group_sync_age_seconds link_role link_epoch
 failover_duration_seconds failover_lost_records canary_roundtrip_seconds canary_lost_total plan_info
-topology_drift build_info
+topology_drift build_info certificate_expiry_seconds token_expiry_seconds
 """,
     )
 )

@@ -15,6 +15,7 @@ from replicator.observability.metrics import Metrics
 from replicator.observability.snapshot import (
     FlowMetrics,
     LinkMetrics,
+    LoginMetrics,
     MetricsSnapshot,
     TaskMetrics,
     lag_records,
@@ -80,9 +81,22 @@ LINK_NOW = LinkMetrics(
 )
 
 
+LOGINS = (
+    LoginMetrics("east", "ca", 99.0),
+    LoginMetrics("east", "certificate", -3.0),
+    LoginMetrics("west", "token", 12.0),
+)
+
+
 def snapshot(*lanes, flows=(FLOW_NOW,)):
     return MetricsSnapshot(
-        now_ms=60_000, topology="shop", plan_hash="abc", lanes=lanes, flows=flows, links=(LINK_NOW,)
+        now_ms=60_000,
+        topology="shop",
+        plan_hash="abc",
+        lanes=lanes,
+        flows=flows,
+        links=(LINK_NOW,),
+        logins=LOGINS,
     )
 
 
@@ -345,3 +359,17 @@ def test_roles_of_links_and_what_their_last_change_took_are_told():
     )
     assert 'replicator_failover_duration_seconds{link="orders-dr",topology="shop"} 6.5' in text
     assert 'replicator_failover_lost_records{link="orders-dr",topology="shop"} 12.0' in text
+
+
+def test_how_long_certificates_and_tokens_still_hold_is_told():
+    text = metrics().render(snapshot()).decode()
+    assert (
+        'replicator_certificate_expiry_seconds{cluster="east",kind="certificate",topology="shop"} -3.0'
+        in text
+    )
+    assert (
+        'replicator_certificate_expiry_seconds{cluster="east",kind="ca",topology="shop"} 99.0'
+        in text
+    )
+    assert 'replicator_token_expiry_seconds{cluster="west",topology="shop"} 12.0' in text
+    assert 'cluster="west",kind="token"' not in text
