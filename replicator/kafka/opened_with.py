@@ -32,11 +32,11 @@ class OpenedWith:
         self._tls_versions = tuple(login.tls_version for login in self._logins)
 
     def outdated(self) -> bool:
-        """Whether a client has to be made anew, and the brokers take what it would log in with."""
+        """Whether clients have to be made anew, and the brokers take what they would log in with."""
         return any(
-            version != login.tls_version and _accepted(login)
+            version != login.tls_version
             for login, version in zip(self._logins, self._tls_versions, strict=True)
-        )
+        ) and all(map(_accepted, self._logins))
 
     def changed(self) -> bool:
         """The same for clients that take no password in place."""
@@ -51,6 +51,8 @@ class OpenedWith:
 def _accepted(login: ClusterLogin) -> bool:
     """Whether a broker takes the login as it is now; asked once, or again after a while."""
     version, now = login.version, time.monotonic()
+    if login.tokens is not None and login.tokens.problem() is not None:
+        return False  # a client that is made without a new token soon stands still
     if login.accepted == version:
         return True
     if now < login.tried_at + AGAIN_SECONDS:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from identity_provider import OidcServer
 
 from replicator.errors import AuthenticationFailedError, InputError, SecretUnavailableError
+from replicator.kafka.tokens import told_end
 from replicator.logins import cluster_login
 from replicator.logins.cluster_login import ClusterLogin, login_of
 from replicator.logins.expiry import ends_of_certificates
@@ -96,6 +97,14 @@ def test_a_source_that_goes_on_giving_the_old_token_has_failed_after_90_percent(
     source.now += 6
     source.tokens.renew_when_due()
     assert "goes on giving the old one" in source.tokens.problem().detail
+
+
+def test_the_library_is_told_to_ask_again_just_after_the_renewal_and_soon_without_one():
+    token = Token("t", NOW, NOW + 100)
+    for now in (NOW, NOW + 50, NOW + 78):
+        assert now + 0.8 * (told_end(token, now) - now) == pytest.approx(NOW + 81.5)
+    for now in (NOW + 81, NOW + 99, NOW + 500):
+        assert told_end(token, now) == now + 2
 
 
 def test_a_source_that_never_gave_a_token_fails_under_its_own_name():

@@ -262,6 +262,10 @@ class LocalCluster:
         """Changes a password, in the cluster and in the file that ``topology_security`` names."""
         self.add_user(user, password)
 
+    def renew_certificate(self, user: str, *, authority: int = 0) -> None:
+        """Gives a user another certificate, in the files that ``topology_security`` names."""
+        self._secured().renew_certificate(user, authority=authority)
+
     def allow(
         self,
         user: str,

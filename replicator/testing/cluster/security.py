@@ -171,6 +171,16 @@ class ClusterSecurity:
         self._secret(user, "username").write_text(user)
         self._secret(user, "password").write_text(password)
 
+    def renew_certificate(self, user: str, *, authority: int) -> None:
+        """Issues another certificate for a user, by one of the two authorities (0 and 1).
+
+        Raises:
+            InputError: clients of this cluster have no certificates.
+        """
+        if self._certificates is None or not self.setup.mutual:
+            raise InputError("clients have no certificates", remedy="Ask for mutual TLS.")
+        self._certificates.issue_for_user(user, authority=authority)
+
     def broker_settings(self) -> dict[str, str]:
         """Settings of the CLIENT listener and of the authorizer."""
         settings: dict[str, str] = {}
