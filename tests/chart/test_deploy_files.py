@@ -72,7 +72,8 @@ def test_pinned_versions_are_within_what_the_program_asks_for():
         line.split("==") for line in (DEPLOY / "constraints.txt").read_text().splitlines() if "==" in line
     )  # fmt: skip
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for text in (*project["dependencies"], *project["optional-dependencies"]["spark"]):
+    extras = project["optional-dependencies"]
+    for text in (*project["dependencies"], *extras["aws"], *extras["spark"]):
         wanted = Requirement(text)
         assert pinned[wanted.name.lower()] in wanted.specifier, text
 
