@@ -47,7 +47,7 @@ class CanaryClients:
         self._trouble = ConnectionTrouble()
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
-        self._opened_with = OpenedWith(source, target)
+        self._opened_with = OpenedWith()
         self._next: dict[str, int] = {}
         self._failed: dict[str, KafkaError] = {}
 
@@ -108,7 +108,6 @@ class CanaryClients:
     def _open_anew(self) -> None:
         """The clusters take another login: what was opened with the last one is closed."""
         self.close()
-        self._opened_with = OpenedWith(self._source, self._target)
         if self._next:
             self._reader().assign([ClientPartition(name, 0, at) for name, at in self._next.items()])
 
@@ -125,8 +124,13 @@ class CanaryClients:
         if error is not None:
             self._failed[message.topic() or ""] = error
 
+    def _note_login(self) -> None:
+        if self._producer is None and self._consumer is None:
+            self._opened_with = OpenedWith(self._source, self._target)
+
     def _writer(self) -> Producer:
         if self._producer is None:
+            self._note_login()
             config = producer_config(
                 self._source, client_id=self._client_id, linger_seconds=0.0, on_error=self._trouble
             )
@@ -138,6 +142,7 @@ class CanaryClients:
 
     def _reader(self) -> Consumer:
         if self._consumer is None:
+            self._note_login()
             config = consumer_config(
                 self._target,
                 client_id=self._client_id,
