@@ -33,6 +33,7 @@ VERBS = (
     "offsets",
     "pause",
     "roles",
+    "tail",
     "bulk_sync",
     "stream",
     "quarantine",

@@ -96,13 +96,6 @@ UnreachableOption = Annotated[
 ]  # fmt: skip
 
 
-class TailChoice(StrEnum):
-    """What becomes of records that never reached the active cluster."""
-
-    KEEP = "keep"
-    INJECT = "inject"
-
-
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     for command in (switchover, failover, failback):
@@ -186,20 +179,27 @@ def failback(
     to: ReturningOption = None,
     source: FromOption = None,
     tail: Annotated[
-        TailChoice,
+        list[str] | None,
         typer.Option(
-            help="Keep the unreplicated tail in its file, or write it to the active cluster too."
+            metavar="keep|inject|TOPIC=...",
+            help="Keep the unreplicated tail in its file (the default), or inject it into the active "
+            "cluster; TOPIC=inject for single topics; may be given several times.",
         ),
-    ] = TailChoice.KEEP,
+    ] = None,
     export: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Directory for the exported tail; default: the current one."
+            metavar="DIR",
+            envvar="REPLICATOR_EXPORTS",
+            help="Directory for the exported tail; default: the current one.",
         ),
     ] = None,
     no_switch: Annotated[
         bool,
-        typer.Option("--no-switch", help="Stop once it mirrors; else a switchover to it follows."),
+        typer.Option(
+            "--no-switch",
+            help="Stop once it mirrors; else you are asked, and a switchover to it follows.",
+        ),
     ] = False,
     switch: Annotated[bool, typer.Option("--switch", hidden=True)] = False,
     manual_fence: ManualFenceOption = False,
@@ -215,12 +215,13 @@ def failback(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Bring a failed cluster back: export its tail, mirror to it, switch over to it."""
-    from replicator.failover.rules.request import TransitionRequest
+    from replicator.failover.rules.request import TransitionRequest, tail_choices
     from replicator.spark.archive.exported_tail import tail_to_parquet
 
+    general, single = tail_choices(tail or ())
     request = TransitionRequest(
         kind="failback", link=link, to=to, source=source, by=operator(), dry_run=dry_run,
-        manual_fence=manual_fence, tail="inject" if tail is TailChoice.INJECT else "keep",
+        manual_fence=manual_fence, tail=general, tail_topics=single,
         export=export, to_parquet=tail_to_parquet, and_switch=switch or not no_switch, resume=resume, roll_back=rollback,
         open_transactions=open_transactions.value, drain_seconds=drain_timeout, groups_seconds=groups_timeout,
         unreachable_after_seconds=unreachable_after,

@@ -243,3 +243,16 @@ def test_the_default_grace_periods_fit_the_programs():
     spec = each["spec"]["template"]["spec"]
     assert f"--grace={default:g}" in spec["containers"][0]["args"]
     assert spec["terminationGracePeriodSeconds"] >= default + 10
+
+
+def test_exported_tails_have_a_place_that_outlives_the_pod():
+    values = ci_values("minimal")
+    assert "REPLICATOR_EXPORTS" not in str(render(values).kind("StatefulSet"))
+    values.setdefault("worker", {})["exports"] = {"existingClaim": "tails"}
+    for workers in render(values).kind("StatefulSet"):
+        pod = workers["spec"]["template"]["spec"]
+        (program,) = pod["containers"]
+        (place,) = (one["value"] for one in program["env"] if one["name"] == "REPLICATOR_EXPORTS")
+        (mount,) = (one for one in program["volumeMounts"] if one["mountPath"] == place)
+        (volume,) = (one for one in pod["volumes"] if one["name"] == mount["name"])
+        assert volume["persistentVolumeClaim"] == {"claimName": "tails"}

@@ -35,7 +35,9 @@ def link_facts(states: Iterable[ControlState], link: LinkPlan, role: Role) -> Li
     for state in seen:
         for alias in link.clusters:
             fence = state.fence(link.name, str(alias))
-            if fence is not None and _newer(fence, found.get(fence.cluster)):
+            if fence is None or not stands(fence, role):
+                continue
+            if _newer(fence, found.get(fence.cluster)):
                 found[fence.cluster] = fence
     transition = open_transition(seen, link.name)
     returns = [
@@ -52,6 +54,17 @@ def link_facts(states: Iterable[ControlState], link: LinkPlan, role: Role) -> Li
     if returned is not None and role.state == "promoted":
         problems += [Problem(o.code, o.subject, o.detail, o.remedy) for o in returned.problems]
     return LinkFacts(transition, tuple(found.values()), returned, tuple(problems))
+
+
+def stands(fence: FenceRecord, role: Role) -> bool:
+    """Whether a fence on record is about the role in force; of another epoch it means nothing.
+
+    On the passive cluster it was put up in the epoch before it became passive or in the one that then
+    began, on the active one in this epoch. -1 is not known.
+    """
+    if fence.cluster != role.active:
+        return fence.epoch in {-1, role.epoch, role.epoch - 1}
+    return fence.epoch == role.epoch or (fence.epoch == -1 and fence.at_ms >= role.since_ms)
 
 
 def _newer(one: FenceRecord, held: FenceRecord | None) -> bool:
@@ -73,9 +86,7 @@ def _fenced_active(
     role: Role, fence: FenceRecord | None, transition: TransitionRecord | None
 ) -> list[Problem]:
     """A fence on the active cluster that no open transition explains keeps applications out."""
-    if fence is None or transition is not None or fence.epoch not in {-1, role.epoch}:
-        return []
-    if fence.epoch == -1 and fence.at_ms < role.since_ms:
+    if fence is None or transition is not None:
         return []
     return [
         Problem(

@@ -3,14 +3,25 @@
 Wire names are camelCase; times are milliseconds since the epoch under the name ``at``.
 """
 
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from replicator.kafka.wire_json import encode_key, encode_value
+from replicator.errors import StoredFormatError
+from replicator.kafka.wire_json import decode_value, encode_key, encode_value
 
 VERSION = 1
+
+LARGE_BYTES = 500_000
+"""A value above this is stored compressed: brokers refuse records above 1,048,588 bytes by default, and
+what is known of twenty thousand partitions is larger than that."""
+
+PACKED = "z"
+"""The field of a compressed value."""
 
 
 def wire_name(field: str) -> str:
@@ -45,7 +56,7 @@ class Record(Part):
     def encode(self) -> tuple[bytes, bytes | None]:
         """Key and value on the wire."""
         value = self.model_dump(mode="json", by_alias=True, exclude=set(self.KEY))
-        return self.key(), encode_value({**value, "v": VERSION})
+        return self.key(), packed(encode_value({**value, "v": VERSION}))
 
     def tombstone(self) -> tuple[bytes, bytes | None]:
         """Key and the absence of a value: nothing of this kind holds any more."""
@@ -58,3 +69,29 @@ class Storable(Protocol):
     def encode(self) -> tuple[bytes, bytes | None]:
         """Key and value on the wire; no value ends what held under the key."""
         ...
+
+
+def packed(value: bytes) -> bytes:
+    """A value as it is stored: compressed where it is large, else as it is."""
+    if len(value) <= LARGE_BYTES:
+        return value
+    return encode_value({PACKED: b64encode(zlib.compress(value)).decode(), "v": VERSION})
+
+
+def unpacked(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The inverse, on a decoded value; others are given back as they are.
+
+    Raises:
+        StoredFormatError: it is no value of ours.
+    """
+    inner = content.get(PACKED)
+    if not isinstance(inner, str):
+        return content
+    try:
+        plain = zlib.decompress(b64decode(inner))
+    except (ValueError, zlib.error) as error:
+        raise StoredFormatError(
+            f"a compressed control record cannot be read ({error})",
+            remedy="Something else wrote into the control topic; nothing was guessed.",
+        ) from error
+    return decode_value(plain)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from replicator.control.store.base import Part, Record, wire_name
+from replicator.control.store.base import Part, Record, unpacked, wire_name
 from replicator.control.store.drill_records import DrillRecord
 from replicator.control.store.role_records import (
     ContactRecord,
@@ -302,7 +302,7 @@ def decode_record(key: bytes, value: bytes | None) -> tuple[Identity, Record | N
     identity = (kind.KIND, tuple(fields.get(wire_name(name)) for name in kind.KEY))
     if value is None:
         return identity, None
-    content = {name: item for name, item in decode_value(value).items() if name != "v"}
+    content = {name: item for name, item in unpacked(decode_value(value)).items() if name != "v"}
     try:
         return identity, kind.model_validate({**content, **fields})
     except ValidationError as error:

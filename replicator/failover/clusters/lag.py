@@ -85,17 +85,21 @@ def recorded_topics(clusters: LinkClusters, source: ClusterPlan) -> dict[str, in
 
 
 def measure_backlog(
-    clusters: LinkClusters, source: ClusterPlan, ends: Mapping[TopicPartition, int] | None = None
+    clusters: LinkClusters,
+    source: ClusterPlan,
+    ends: Mapping[TopicPartition, int] | None = None,
+    *,
+    recorded: Mapping[str, int] | None = None,
 ) -> Backlog:
     """What the flow out of a cluster still has to copy, up to its ends or the given ones.
 
-    Ends are those of the log, open transactions included: what may still be committed is not copied.
+    ``recorded`` is what ``recorded_topics`` said a moment ago, for those who ask again and again. Ends are those of the log, open transactions included: what may still be committed is not copied.
     Topics are asked for by name before nothing is said to be left.
 
     Raises:
         ReplicatorError: a cluster does not answer at all.
     """
-    recorded = recorded_topics(clusters, source)
+    recorded = recorded_topics(clusters, source) if recorded is None else recorded
     checkpoints = stored_checkpoints(clusters, source)
     look = look_at(clusters, source, recorded)
     found = backlog_of(look, checkpoints, recorded, ends)

@@ -1,9 +1,11 @@
 """What an operator (or automatic failover) requests, and the progress that is reported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from replicator.errors import InputError
 
 Kind = Literal["switchover", "failover", "failback"]
 Tail = Literal["keep", "inject"]
@@ -32,6 +34,7 @@ class TransitionRequest:
         live_groups: proceeds although groups have members on the new cluster.
         open_transactions: switchover, and the tail of a failback: waited for, aborted, or refused.
         tail: failback: what becomes of the unreplicated tail.
+        tail_topics: failback: the same for single topics.
         export: failback: directory for the exported tail; None is the working directory.
         to_parquet: writes an exported tail once more, as Parquet; returns the file, None where it cannot.
         and_switch: failback: ends with a switchover; else with reversed mirroring.
@@ -55,6 +58,7 @@ class TransitionRequest:
     live_groups: bool = False
     open_transactions: OpenTransactions = "wait"
     tail: Tail = "keep"
+    tail_topics: Mapping[str, Tail] = field(default_factory=dict)
     export: Path | None = None
     to_parquet: Callable[[Path], Path | None] = field(default=lambda _: None, repr=False)
     and_switch: bool = True
@@ -62,6 +66,29 @@ class TransitionRequest:
     contact_seconds: float = 60.0
     drain_seconds: float = 60.0
     groups_seconds: float = 10.0
+
+
+def tail_choices(words: Iterable[str]) -> tuple[Tail, dict[str, Tail]]:
+    """The choice for all topics and those for single ones, from ``keep``, ``inject``, ``TOPIC=inject``.
+
+    Raises:
+        InputError: a word is none of these.
+    """
+    general: Tail = "keep"
+    single: dict[str, Tail] = {}
+    for word in words:
+        topic, _, choice = word.rpartition("=")
+        if choice not in {"keep", "inject"} or (not topic and "=" in word):
+            raise InputError(
+                f"'{word}' is no choice for a tail", subject="--tail",
+                remedy="Give keep, inject, or TOPIC=keep and TOPIC=inject for single topics.",
+            )  # fmt: skip
+        chosen: Tail = "inject" if choice == "inject" else "keep"
+        if topic:
+            single[topic] = chosen
+        else:
+            general = chosen
+    return general, single
 
 
 @dataclass(frozen=True, slots=True)

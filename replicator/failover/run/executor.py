@@ -20,7 +20,7 @@ from replicator.failover.rules.machine import (
     steps_of,
 )
 from replicator.failover.rules.report import Loss, StepResult, TransitionReport
-from replicator.failover.rules.request import StepEvent
+from replicator.failover.rules.request import Question, StepEvent
 from replicator.failover.steps.failback import FailbackSteps
 from replicator.failover.steps.failover import FailoverSteps
 from replicator.failover.steps.fence_steps import remove_fences
@@ -74,6 +74,8 @@ class TransitionExecutor:
         progress = self._progress()
         step = progress.next
         try:
+            if self._stays(progress):
+                return None
             if step is not None and not progress.rolling_back and step not in self._begun:
                 self._begin(step)
             return self._perform(self._decide(progress, step))
@@ -86,6 +88,22 @@ class TransitionExecutor:
         except ReplicatorError as error:
             self._fail(step, error)
             raise
+
+    def _stays(self, progress: TransitionProgress) -> bool:
+        """Asks before a failback turns the link; without consent it ends with the reversed mirroring."""
+        turns = self._draft.kind == "failback" and progress.next is Step.PREPARE
+        journal = self._run.journal
+        if not turns or progress.rolling_back or journal.step(Step.PREPARE) is not None:
+            return False
+        old, new = self._run.clusters.old.alias, self._run.clusters.new.alias
+        text = f"{new} has caught up. Switch over from {old} to {new} now? Writers are fenced meanwhile."
+        if self._run.answer(Question(text, 0, 0.0, old_side_answers=True)):
+            return False
+        options = {**journal.header.options, "andSwitch": False}
+        journal.header = journal.header.model_copy(update={"options": options})
+        journal.write([journal.header])
+        self._steps = steps_of("failback", and_switch=False)
+        return True
 
     def _perform(self, action: Action) -> TransitionReport | None:
         """Does what the machine decided; returns the report once that ends the transition."""
@@ -252,7 +270,9 @@ class TransitionExecutor:
             loss=self._final_loss(),
             rto_seconds=self._rto() if outcome == "done" else None,
         )
-        ended = header.model_copy(update={"state": outcome, "report": report.as_json()})
+        stored = replace(report, steps=tuple(replace(one, evidence={}) for one in steps))
+        # Without evidence, which is on record with each step: once more, and it is too large to store.
+        ended = header.model_copy(update={"state": outcome, "report": stored.as_json()})
         run.journal.write([ended])
         return report
 

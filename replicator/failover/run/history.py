@@ -1,6 +1,7 @@
 """Every recorded role change and drill of a topology, with evidence."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from replicator.control.roles.read import read_roles
 from replicator.control.store.drills import read_drills
@@ -46,10 +47,23 @@ def _transitions(
                 }
                 for step in state.steps(one.link, one.id)
             ]  # fmt: skip
-            entry = one.report or {**_empty(one), "steps": steps}
+            entry = {**_empty(one), "steps": steps}
+            if one.report is not None:
+                entry = {**one.report, "steps": _with_evidence(one.report, state, one)}
             if one.state != "open" or one.id not in found:
                 found[one.id] = dict(entry)
     return list(found.values())
+
+
+def _with_evidence(
+    report: Mapping[str, Any], state: ControlState, one: TransitionRecord
+) -> list[object]:
+    """The steps of a report, each with the evidence on record; reports of a release before have theirs."""
+    found = {step.step: step.evidence for step in state.steps(one.link, one.id)}
+    return [
+        {**step, "evidence": step.get("evidence") or found.get(step["step"], {})}
+        for step in report.get("steps", ())
+    ]
 
 
 def _empty(one: TransitionRecord) -> JsonObject:

@@ -58,7 +58,8 @@ def run_transition(
         request: the operator's request.
         clock: time as a dependency.
         on_step: called as each step begins, reports and ends.
-        answer: called once, after the loss was stated and before anything changes.
+        answer: called after the loss was stated and before anything changes, and once more before a
+            failback goes on to its switchover.
 
     Raises:
         InputError: no such link or cluster.
@@ -79,7 +80,7 @@ def run_transition(
     link = plan.link(link.name)
     held = open_transition(read.states.values(), link.name)
     if held is not None and (request.resume or request.roll_back):
-        return _go_on(plan, link, held, request, clock=clock, on_step=on_step)
+        return _go_on(plan, link, held, request, clock=clock, on_step=on_step, answer=answer)
     if request.resume or request.roll_back:
         raise _nothing_open(link, read)
     return _new(
@@ -116,7 +117,7 @@ def _new(
             token=secrets.token_hex(8), at_ms=began_ms, by=request.by, plan_hash=plan.hash,
             base_epoch=role.epoch, fencing=_fencing_word(link, request),
             options={
-                "tail": request.tail, "openTransactions": request.open_transactions, "andSwitch": request.and_switch,
+                "tail": request.tail, "tailTopics": dict(request.tail_topics), "openTransactions": request.open_transactions, "andSwitch": request.and_switch,
                 "manualFence": request.manual_fence,
                 "stays": has_roles(link) and target == role.active,
             },
@@ -148,7 +149,7 @@ def _new(
                 _supersede(journal, one)
             run = TransitionContext(
                 clusters, journal, request, clock, on_step,
-                method_in_force(link.procedure.fencing, stated=request.manual_fence), loss,
+                method_in_force(link.procedure.fencing, stated=request.manual_fence), loss, answer,
             )  # fmt: skip
             return TransitionExecutor(run, draft).run()
         finally:
@@ -163,6 +164,7 @@ def _go_on(
     *,
     clock: Clock,
     on_step: OnStep,
+    answer: Answer,
 ) -> TransitionReport:
     """Resumes or rolls back an open transition; the process that runs it now is fenced."""
     if held.kind != request.kind:
@@ -189,7 +191,7 @@ def _go_on(
             journal.seize()
             run = TransitionContext(
                 clusters, journal, request, clock, on_step,
-                method_in_force(link.procedure.fencing, stated=request.manual_fence), stated,
+                method_in_force(link.procedure.fencing, stated=request.manual_fence), stated, answer,
             )  # fmt: skip
             draft = _draft(journal.header, None, stated, clusters)
             rolling_back = request.roll_back or bool(why_ended(journal.header))
@@ -258,8 +260,11 @@ def _check(checked: Preflight) -> Loss:
         return checked.leaving()
     if kind == "failover":
         return checked.failover()
-    checked.switchover() if kind == "switchover" else checked.failback()
-    return Loss()
+    if kind == "switchover":
+        checked.switchover()
+        return Loss()
+    tail = checked.failback()
+    return tail if checked.request.dry_run else Loss()  # a real run counts it
 
 
 def _draft(

@@ -145,7 +145,9 @@ class FailbackSteps:
         run, clusters = self._run, self._run.clusters
         listed = run.journal.evidence(Step.SALVAGE)
         total = listed.get("records", 0)
-        if run.journal.header.options.get("tail") != "inject":
+        options = run.journal.header.options
+        single = options.get("tailTopics") or {}
+        if options.get("tail") != "inject" and "inject" not in single.values():
             return Done(f"{total} records are kept in the export", {"injected": 0})
         # Opened first: progress is read once no other injector can write any more.
         injector = TailWriter(
@@ -168,12 +170,19 @@ class FailbackSteps:
                 arrivals=clusters.plan.arrivals(clusters.new.alias),
                 clock=run.clock,
             )
-            injector.write((one for one in records if one.injectable), counted=counted)
+            injector.write(
+                (
+                    one
+                    for one in records
+                    if one.injectable and single.get(one.topic, options.get("tail")) == "inject"
+                ),
+                counted=counted,
+            )
         finally:
             injector.close()
         injected = sum(counted.values())
         kept = int(str(total)) - injected
-        rest = f"; {kept} that cannot be written unchanged stay in the export" if kept else ""
+        rest = f"; {kept} stay in the export" if kept else ""
         return Done(
             f"{injected} records were injected into {clusters.old.alias}, behind its own records{rest}",
             {"injected": injected, "keptAside": kept},

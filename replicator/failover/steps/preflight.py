@@ -1,6 +1,6 @@
 """The checks before anything is changed, each with its reason and its remedy."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replicator.clock import Clock
 from replicator.control.store.state import ControlState
@@ -238,10 +238,13 @@ class Preflight:
                 self._add("look", ok=False, detail=error.message, remedy=error.remedy)
         return Loss()
 
-    def failback(self) -> None:
-        """The old cluster is back: both must answer, and the link must have been failed over."""
+    def failback(self) -> Loss:
+        """The old cluster is back: both must answer, and the link must have been failed over.
+
+        Returns the unreplicated tail, a bound: what it has beyond what was copied from it.
+        """
         if not self.reachable(self.clusters.old, self.clusters.new):
-            return
+            return Loss()
         ok = self.role.state in {"promoted", "salvaging", "realigning"}
         self._add(
             "role", ok=ok,
@@ -261,6 +264,7 @@ class Preflight:
                 f"{self.clusters.new.alias} has everything that was copied from it",
                 remedy=SHORT_REMEDY if short else "",
             )  # fmt: skip
+        tail = self._tail()
         if self.request.and_switch:
             try:
                 self.checks.append(
@@ -271,6 +275,28 @@ class Preflight:
                 )  # fmt: skip
             except ReplicatorError as error:
                 self._add("fencing", ok=False, detail=error.message, remedy=error.remedy)
+        return tail
+
+    def _tail(self) -> Loss:
+        """The tail by topic, listed before anything is decided about it."""
+        clusters = self.clusters
+        try:
+            backlog = measure_backlog(clusters, clusters.new)
+        except ReplicatorError as error:
+            self._add("tail", ok=False, detail=error.message, remedy=error.remedy)
+            return Loss(exact=False, known=False)
+        loss = replace(loss_by_backlog(backlog), exact=False)
+        listed = "; ".join(
+            f"{one.topic}: {one.records} ({self._choice(one.topic)})"
+            for one in loss.topics
+            if one.records
+        )
+        detail = f"at most {loss.records} records never reached {clusters.old.alias}"
+        self._add("tail", ok=True, detail=f"{detail}: {listed}" if listed else detail)
+        return loss
+
+    def _choice(self, topic: str) -> str:
+        return self.request.tail_topics.get(topic, self.request.tail)
 
 
 def _unreachable_remedy(preflight: Preflight, cluster: ClusterPlan) -> str:

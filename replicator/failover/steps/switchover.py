@@ -9,6 +9,7 @@ from replicator.failover.clusters.lag import (
     find_bypass,
     link_keys,
     measure_backlog,
+    recorded_topics,
     wait_for_stable_ends,
 )
 from replicator.failover.clusters.link_clusters import by_key, by_topic
@@ -47,6 +48,7 @@ class SwitchoverSteps:
         self._seen: GroupsSeen | None = None
         self._ends: dict[TopicPartition, int] = {}
         self._bypass = ""
+        self._recorded: dict[str, int] | None = None
 
     def close(self) -> None:
         """Closes the connections."""
@@ -68,7 +70,9 @@ class SwitchoverSteps:
                 self._bypass = bypass.words()
                 return TransitionFacts(fence_holds=False, waited_seconds=waited_seconds)
             self._ends = now
-            backlog = measure_backlog(clusters, clusters.old, now)
+            if self._recorded is None:
+                self._recorded = recorded_topics(clusters, clusters.old)
+            backlog = measure_backlog(clusters, clusters.old, now, recorded=self._recorded)
             lag = backlog.known
             late = waited_seconds >= patience  # named once, where it is the reason
             behind = name_transactions(clusters.old, backlog.open_from) if late and lag else ""

@@ -12,7 +12,7 @@ from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.rules.machine import Step
 from replicator.failover.rules.next_role import next_role, stands
 from replicator.failover.rules.report import Loss
-from replicator.failover.rules.request import OnStep, StepEvent, TransitionRequest
+from replicator.failover.rules.request import Answer, OnStep, StepEvent, TransitionRequest
 from replicator.failover.steps.journal import Journal, TakenOverError
 from replicator.policy.procedure import Fencing, Moment
 from replicator.topology.plan import ClusterPlan
@@ -32,6 +32,7 @@ class TransitionContext:
 
     Attributes:
         fencing: the method in force; None where the link declares none and none is needed (failover).
+        answer: asks the operator once more before a failback ends with a switchover.
         loss: as it was stated; exact once that is possible.
     """
 
@@ -42,6 +43,7 @@ class TransitionContext:
     on_step: OnStep
     fencing: Fencing | None
     loss: Loss = field(default_factory=Loss)
+    answer: Answer = field(default=lambda _: True)
 
     @property
     def journal_cluster(self) -> ClusterPlan:

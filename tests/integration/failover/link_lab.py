@@ -88,13 +88,14 @@ class Link:
         ]  # fmt: skip
         return replace(self.plan, clusters=tuple(gone))
 
-    def run(self, kind, *, yes=True, **fields):
-        """One transition, as an operator runs it."""
+    def run(self, kind, *, answers=(), **fields):
+        """One transition, as an operator runs it; yes is said to questions beyond ``answers``."""
+        said = list(answers)
 
         def answer(question):
             self.asked.append(question)
             self.before_answer()
-            return yes
+            return said.pop(0) if said else True
 
         fields.setdefault("unreachable_after_seconds", 20.0)
         request = TransitionRequest(kind=kind, link="dr", by="ann", **fields)
