@@ -14,6 +14,7 @@ from replicator.wire.protocol import MetadataRequest
 _NEWEST = 12
 _PAUSE_SECONDS = 0.1
 _TIMEOUT_SECONDS = 5.0
+_FAILED_SECONDS = 1.0
 _REGULAR_SECONDS = 60.0
 
 
@@ -85,7 +86,7 @@ class Leaders:
             )
             self._thread.start()
         if isinstance(answer, ReplicatorError):
-            self._wanted = True
+            self._wanted, self._asked_at = True, now + _FAILED_SECONDS
             return answer
         return None
 

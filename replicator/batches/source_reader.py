@@ -28,8 +28,9 @@ ANSWER_SECONDS = 12.0
 """A broker that says nothing for so long behind that wait is taken for gone."""
 
 _RETRY_SECONDS = 0.1
-_REFUSED_SECONDS = 5.0
 _REPLICA_SECONDS = 300.0
+FAILING_SECONDS = 5.0
+"""How long a partition may have no leader, or none that answers for it, before that is told."""
 Key = tuple[str, int]
 
 MOVED = frozenset({5, 6, 9, 13, 56, 74, 75, 78, -1})
@@ -43,7 +44,7 @@ class Reading:
     """One partition that is read. ``offset`` is the next one, ``last_epoch`` that of the record before."""
 
     __slots__ = (
-        "high_watermark", "key", "last_epoch", "offset", "paused", "replica", "replica_until", "retry_at",
+        "failed_since", "high_watermark", "key", "last_epoch", "offset", "paused", "replica", "replica_until", "retry_at",
     )  # fmt: skip
 
     def __init__(self, key: Key, offset: int, last_epoch: int) -> None:
@@ -51,6 +52,7 @@ class Reading:
         self.offset = offset
         self.last_epoch = last_epoch
         self.high_watermark = -1
+        self.failed_since = float("inf")
         self.paused = False
         self.retry_at = 0.0
         self.replica = -1
@@ -122,12 +124,20 @@ class SourceReader:
         seen = self.brokers.leaders.seen
         return self.brokers.failure is None and all(key in seen.leaders for key in self._readings)
 
-    def retry_later(self, reading: Reading, now: float, *, refused: bool = False) -> None:
-        """Asks for a partition again in a moment, or a longer moment where it was refused."""
-        reading.retry_at = now + (_REFUSED_SECONDS if refused else _RETRY_SECONDS)
+    def retry_later(self, reading: Reading, now: float) -> None:
+        """Asks for a partition again in a moment, of whoever leads it then."""
+        reading.retry_at = now + _RETRY_SECONDS
+        reading.failed_since = min(reading.failed_since, now)
         reading.replica = -1
-        if not refused:
-            self.brokers.leaders.refresh()
+        self.brokers.leaders.refresh()
+
+    def failing(self, now: float) -> list[Key]:
+        """Partitions that no leader has answered for in FAILING_SECONDS."""
+        return [
+            key
+            for key, reading in self._readings.items()
+            if now - reading.failed_since > FAILING_SECONDS
+        ]
 
     def prefer(self, reading: Reading, node: int, now: float) -> None:
         """Reads from a replica near by for a while."""
@@ -201,6 +211,12 @@ class SourceReader:
             if answer.error:
                 for reading, _ in fetch.asked.values():
                     self.retry_later(reading, now)
+            else:
+                # A broker names every partition that it cannot read, whatever it named before.
+                refused = {(part.topic, part.partition) for part in answer.parts if part.error}
+                for name, (reading, _) in fetch.asked.items():
+                    if name not in refused:
+                        reading.failed_since = float("inf")
             for part in answer.parts:
                 found = fetch.asked.get((part.topic, part.partition))
                 if found is None:
@@ -219,6 +235,7 @@ class SourceReader:
                 continue
             leader = self.brokers.leaders.of(*reading.key)
             if leader is None:
+                reading.failed_since = min(reading.failed_since, now)
                 continue
             node = leader[0]
             if reading.replica >= 0 and now < reading.replica_until:

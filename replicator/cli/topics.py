@@ -47,10 +47,17 @@ def _text(found: list[dict[str, Any]]) -> "RenderableType":
     for heading in ("flow", "topic", "on the target"):
         table.add_column(heading, overflow="fold")
     table.add_column("partitions", justify="right")
-    table.add_column("state")
+    for heading in ("engine", "state"):
+        table.add_column(heading)
     for topic in found:
         table.add_row(
             str(topic["flow"]), str(topic["source"]), str(topic["target"]),
-            str(topic["partitions"]), str(topic["state"]),
+            str(topic["partitions"]), _engine(topic), str(topic["state"]),
         )  # fmt: skip
     return table
+
+
+def _engine(topic: dict[str, Any]) -> str:
+    """The engine, with what keeps whole batches away."""
+    reason = topic["engineReason"]
+    return f"{topic['engine']}: {reason}" if reason else str(topic["engine"])

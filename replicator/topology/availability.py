@@ -20,7 +20,7 @@ class NotYet:
     harmless: tuple[object, ...]
 
 
-NOT_YET: tuple[NotYet, ...] = (NotYet(("engine",), ("auto", "records")),)
+NOT_YET: tuple[NotYet, ...] = ()
 
 
 def unavailable(policy: BaseModel, path: Path) -> Iterator[Finding]:

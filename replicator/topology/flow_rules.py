@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from itertools import combinations
 
+from replicator.policy.engines import obstacles
 from replicator.policy.naming import carries_source, name_problem, target_name
 from replicator.policy.overlap import find_overlap, on_target
+from replicator.policy.routes import leads_to
 from replicator.policy.selection import is_literal
 from replicator.topology.draft import Draft, DraftLink
-from replicator.topology.plan import FlowPlan, LinkPlan
+from replicator.topology.expand import with_way_back
+from replicator.topology.link_rules import COPY_RECORDS
+from replicator.topology.plan import FlowPlan, LinkPlan, arrows
 from replicator.topology.problems import Finding, Path
 
 _Pair = tuple[DraftLink, LinkPlan]
@@ -18,8 +22,24 @@ def flow_findings(_draft: Draft, links: tuple[_Pair, ...]) -> Iterator[Finding]:
     for link, plan in links:
         yield from _direction_findings(link, plan)
         yield from _length_findings(link, plan)
+    yield from _engine_findings(links)
     for first, second in combinations(links, 2):
         yield from _overlaps(first, second)
+
+
+def _engine_findings(links: tuple[_Pair, ...]) -> Iterator[Finding]:
+    """Whole batches are for flows whose records cannot come back, also not after a role change."""
+    ways = arrows(with_way_back(tuple(plan for _, plan in links)))
+    for link, plan in links:
+        for flow in plan.flows:
+            returns = leads_to(ways, flow.target, flow.source)
+            if flow.policy.engine == "batches" and returns:
+                (obstacle,) = obstacles(
+                    filters=False, transforms=False, full_provenance=False, by_spark=False,
+                    comes_back=True,
+                )  # fmt: skip
+                yield Finding(link.where("engine"), obstacle.message, COPY_RECORDS)
+                break
 
 
 def _direction_findings(link: DraftLink, plan: LinkPlan) -> Iterator[Finding]:

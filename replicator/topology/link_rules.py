@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterator
 
+from replicator.policy.engines import obstacles
 from replicator.policy.selection import (
     is_heartbeats_topic,
     is_internal_topic,
@@ -17,6 +18,8 @@ from replicator.topology.availability import (
 from replicator.topology.document import ActivePassive, HubAndSpoke
 from replicator.topology.draft import DEFAULTS, Draft, DraftLink
 from replicator.topology.problems import Finding
+
+COPY_RECORDS = "use engine: auto or records"
 
 
 def link_findings(draft: Draft) -> Iterator[Finding]:
@@ -110,10 +113,14 @@ def _topic_findings(link: DraftLink, draft: Draft) -> Iterator[Finding]:
 def _policy_findings(link: DraftLink) -> Iterator[Finding]:
     policy = link.policy
     if policy.engine == "batches":
-        for field in ("filters", "transforms"):
-            if getattr(policy, field):
-                wrong = f"the batches engine cannot run {field}"
-                yield Finding(link.where(field), wrong, "use engine: auto or records")
+        for obstacle in obstacles(
+            filters=bool(policy.filters),
+            transforms=bool(policy.transforms),
+            full_provenance=policy.provenance == "full",
+            by_spark=policy.runtime == "spark",
+            comes_back=False,  # a rule about flows, see flow_rules.py
+        ):
+            yield Finding(link.where(*obstacle.field), obstacle.message, COPY_RECORDS)
     records = policy.throttle.records_per_second if policy.throttle is not None else None
     if records is not None and policy.lanes and records < policy.lanes:
         wrong = f"{records} records per second are too few for {policy.lanes} lanes"

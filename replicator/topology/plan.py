@@ -7,6 +7,7 @@ pair of clusters). All flows of all links over the same ordered pair share that 
 topics, membership group and lanes; each lane serves exactly one flow.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -202,6 +203,10 @@ class Plan:
         arrows = ((other.source, other.target) for other in self.flows)
         return leads_to(arrows, flow.target, flow.source)
 
+    def may_come_back(self, flow: FlowPlan) -> bool:
+        """As ``in_cycle``, counting the ways back that rest until a role changes."""
+        return leads_to(arrows(self.links), flow.target, flow.source)
+
     @property
     def pairs(self) -> tuple[PairPlan, ...]:
         """The ordered pairs over which any flow runs, in the order of first use."""
@@ -246,4 +251,11 @@ def find_pair(plan: Plan, flow: str) -> PairPlan:
     raise InputError(
         f"the topology has no flow '{flow}'",
         remedy=f"Its flows: {', '.join(pair.id for pair in plan.pairs)}.",
+    )
+
+
+def arrows(links: Iterable[LinkPlan]) -> tuple[tuple[str, str], ...]:
+    """Source and target of every flow, those that rest too."""
+    return tuple(
+        (flow.source, flow.target) for link in links for flow in (*link.flows, *link.standby)
     )

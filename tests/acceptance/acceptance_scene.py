@@ -87,6 +87,11 @@ class Scene:
             defaults={"discoveryInterval": "1s"},
         )  # fmt: skip
 
+    def edit_link(self, **fields: object) -> None:
+        """Changes fields of the first link in the file that the workers follow."""
+        self._links[0].update(fields)
+        self.topology()
+
     def worker(self, *options: str) -> WorkerProcess:
         """Starts one more worker; returns at once."""
         log = self._directory / f"worker-{next(self._numbers)}.log"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from replicator.policy.engines import flow_engine
+from replicator.topology import availability
 from replicator.topology.load import load_text
 
 HEAD = """apiVersion: replicator/v1
@@ -498,10 +500,6 @@ CASES = {
     ),
 }
 
-NOT_YET = {
-    "engine: batches": "'engine: batches' is not available yet",
-}
-
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_mistake_is_reported_where_it_is(case):
@@ -521,10 +519,62 @@ def test_only_errors_keep_a_plan_from_being_made(case):
     assert (result.plan is None) == bool(result.errors)
 
 
-@pytest.mark.parametrize("field", NOT_YET)
-def test_a_capability_that_has_not_landed_is_refused_not_ignored(field):
-    result = load_text(link(field))
-    assert NOT_YET[field] in [problem.message for problem in result.errors]
+def test_a_capability_that_has_not_landed_is_refused_not_ignored(monkeypatch):
+    monkeypatch.setattr(availability, "NOT_YET", (availability.NotYet(("lanes",), ("auto",)),))
+    result = load_text(link("lanes: 4"))
+    assert [problem.path for problem in result.errors] == ["spec.links[0].lanes"]
+
+
+WAY_BACK = "shape: active-passive, active: east, passive: west, topics: {include: [orders]}"
+ONE_WAY = f"{WAY_BACK}, naming: prefix"
+GATHERED = "shape: hub-and-spoke, hub: west, spokes: [east], topics: {include: [orders]}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "words"),
+    [
+        (f"{ONE_WAY}, filters: [{{dropIf: {{tombstone: true}}}}]", "filters", "cannot run filters"),
+        (f"{ONE_WAY}, transforms: ['m:f']", "transforms", "cannot run transforms"),
+        (f"{ONE_WAY}, provenance: full", "provenance", "carry no header"),
+        (f"{ONE_WAY}, runtime: spark", "runtime", "Spark copies records"),
+        (WAY_BACK, "engine", "could come back"),
+        (
+            "shape: active-active, clusters: [east, west], topics: {include: [orders]}",
+            "engine",
+            "could come back",
+        ),
+        (f"{GATHERED}, direction: both", "engine", "could come back"),
+    ],
+)
+def test_whole_batches_are_refused_where_a_header_or_a_look_is_needed(fields, path, words):
+    result = load_text(links(f"{{name: l, engine: batches, {fields}}}"))
+    assert [(p.path, words in p.message) for p in result.errors] == [
+        (f"spec.links[0].{path}", True)
+    ]
+
+
+@pytest.mark.parametrize("fields", [ONE_WAY, f"{GATHERED}, direction: to-hub"])
+def test_whole_batches_are_copied_where_nothing_can_come_back(fields):
+    plan = load_text(links(f"{{name: l, engine: batches, {fields}}}")).plan
+    (flow,) = plan.flows
+    engine = flow_engine(flow.policy, comes_back=plan.may_come_back(flow))
+    assert (engine.engine, engine.reason, flow.policy.provenance) == ("batches", "", "path")
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (ONE_WAY, "auto"),
+        (f"{ONE_WAY}, engine: records", "asked"),
+        (f"{ONE_WAY}, filters: [{{dropIf: {{tombstone: true}}}}]", "filters"),
+        (WAY_BACK, "cycle"),
+    ],
+)
+def test_what_keeps_whole_batches_away_is_told_in_a_word(fields, reason):
+    plan = load_text(links(f"{{name: l, {fields}}}")).plan
+    (flow,) = plan.flows
+    engine = flow_engine(flow.policy, comes_back=plan.may_come_back(flow))
+    assert (engine.engine, engine.reason) == ("records", reason)
 
 
 @pytest.mark.parametrize(
@@ -557,7 +607,7 @@ def test_every_problem_of_a_file_is_reported_at_once():
     text = links(
         "{name: l, shape: active-passive, active: esat, passive: west, topics: {incl: [a]}}",
         "{name: l, shape: active-passive, active: east, passive: wset, topics: {include: [__a]},"
-        " commitInterval: 1, engine: batches}",
+        " commitInterval: 1, engine: batch}",
         "{name: n, shape: circle}",
     ).replace("name: shop", "name: Shop")
     assert [(p.line, p.path) for p in load_text(text).errors] == [

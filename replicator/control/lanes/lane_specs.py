@@ -14,6 +14,7 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import AcceptedGap, BackfillRecord, Block, Pause, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
+from replicator.policy.engines import flow_engine
 from replicator.policy.values import Throttle
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
@@ -182,6 +183,7 @@ def lane_settings(plan: Plan, flow: FlowPlan) -> LaneSettings:
         filters=policy.filters,
         transforms=policy.transforms,
         cyclic=plan.in_cycle(flow),
+        engine=flow_engine(policy, comes_back=plan.may_come_back(flow)).engine,
     )
 
 

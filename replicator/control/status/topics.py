@@ -3,6 +3,7 @@
 from replicator.control.store.read import read_control
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject, is_canary_topic
+from replicator.policy.engines import FlowEngine, flow_engine
 from replicator.problem import Problem, problem_json, problem_of
 from replicator.topology.plan import Plan, find_pair
 
@@ -25,6 +26,11 @@ def list_topics(plan: Plan, *, flow: str | None = None) -> JsonObject:
         except ReplicatorError as error:
             problems.append(problem_of(error, subject=f"cluster:{pair.target.alias}"))
             continue
+        engines = {
+            str(each.link): flow_engine(each.policy, comes_back=plan.may_come_back(each))
+            for each in pair.flows
+        }
+        rests = FlowEngine("records", "resting")
         topics.extend(
             {
                 "flow": pair.id,
@@ -32,7 +38,8 @@ def list_topics(plan: Plan, *, flow: str | None = None) -> JsonObject:
                 "source": record.topic,
                 "target": record.target,
                 "partitions": record.partitions,
-                "engine": "records",
+                "engine": engines.get(record.link, rests).engine,
+                "engineReason": engines.get(record.link, rests).reason,
                 "state": record.state,
             }
             for record in control.topics(pair.source.alias)

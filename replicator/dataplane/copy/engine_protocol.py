@@ -1,9 +1,8 @@
-"""The interface of both engines, what they report, and the choice between them.
+"""The interface of an engine that copies consumed records, and what it reports.
 
 An engine moves consumed records to the producer of its lane and advances each partition's position. It
-never commits, never decides where a partition starts, and never owns a client. So ``records`` (through
-the client library) and ``batches`` (whole record batches as bytes) can serve the same lane, with the
-same checkpoints, one partition at a time.
+never commits, never decides where a partition starts, and never owns a client.
+Whole batches are carried by a session of their own (session/batch_session.py).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,6 @@ from typing import Protocol
 
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.policy.values import EngineChoice
 
 
 @dataclass(slots=True)
@@ -78,8 +76,3 @@ class Engine(Protocol):
         that need a check.
         """
         ...
-
-
-def chosen_engine(choice: EngineChoice) -> str:
-    """The engine that serves a flow: ``auto`` is ``records`` until whole batches are offered."""
-    return "records" if choice == "auto" else choice

@@ -9,7 +9,7 @@ from replicator.batches.found_batches import DamagedBatchError, FoundBatch, foun
 from replicator.batches.io_loop import IoLoop
 from replicator.batches.leaders import topic_id_text
 from replicator.batches.repack import packed_anew
-from replicator.batches.source_reader import GONE, MOVED, Arrived, SourceReader
+from replicator.batches.source_reader import FAILING_SECONDS, GONE, MOVED, Arrived, SourceReader
 from replicator.batches.target_writer import Outgoing, TargetWriter
 from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.pacing import IDLE_POLL_SECONDS, CommitSchedule, commit_schedule
@@ -18,7 +18,7 @@ from replicator.dataplane.session.batch_unit import BatchUnit
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
-from replicator.errors import ReplicatorError
+from replicator.errors import ReplicatorError, TransientBrokerError
 from replicator.kafka.client import ClientPartition
 from replicator.wire.errors import code_error
 
@@ -258,6 +258,10 @@ class BatchSession:
         self._reader.look(now)
         self._writer.look(now)
         self.unit.check()
+        for topic, partition in self._reader.failing(now):
+            state = self.table.get(topic, {}).get(partition)
+            if state is not None and not state.needs_check:
+                self._set_aside(state, _no_leader(topic, partition))
         for failure in (
             self._reader.brokers.failure,
             self._writer.brokers.failure or self._writer.problem,
@@ -283,3 +287,12 @@ class BatchSession:
         self._context.counters.throttle_wait_seconds += wait_seconds
         self._throttle.hold(self, self.states())
         self._clock.sleep(wait_seconds)
+
+
+def _no_leader(topic: str, partition: int) -> TransientBrokerError:
+    place = f"{topic}/{partition}"
+    return TransientBrokerError(
+        f"cannot read {place}: no leader has answered for it in {FAILING_SECONDS:g} seconds",
+        subject=place,
+        remedy="Check that the brokers which hold its replicas run. It is tried again by itself.",
+    )

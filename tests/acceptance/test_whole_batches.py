@@ -1,0 +1,136 @@
+"""Whole batches under faults, judged by the history checker, with both transaction protocols."""
+
+import random
+import time
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from replicator.identifiers import HOPS_HEADER
+from replicator.testing import wait_until
+from replicator.testing.checker.routes import prefix
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.leader import any_broker
+from replicator.wire.protocol import ApiVersionsRequest
+
+FLOW = "east->west"
+VERSIONS = pytest.mark.parametrize("transaction_version", [2, 1])
+
+
+def batches_scene(scene, east, west, **fields) -> None:
+    scene.naming = prefix
+    scene.active_passive(east, west, naming="prefix", engine="batches", **fields)
+
+
+def transaction_version(cluster) -> int:
+    deadline = time.monotonic() + 30
+    plan = ClusterPlan(cluster.name, tuple(cluster.bootstrap_servers))
+    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+    with any_broker(plan, client_id="tests", deadline=deadline) as broker:
+        answer = broker.call(request, newest=3, deadline=deadline)
+    return {each.name: each.max_version_level for each in answer.finalized_features}[
+        "transaction.version"
+    ]
+
+
+def use_transaction_version(cluster, wanted: int) -> None:
+    """Finalizes the version for the whole cluster, down from what it begins with."""
+    from kafka.protocol.admin import UpdateFeaturesRequest
+
+    if transaction_version(cluster) == wanted:
+        return
+    deadline = time.monotonic() + 30
+    plan = ClusterPlan(cluster.name, tuple(cluster.bootstrap_servers))
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="transaction.version", max_version_level=wanted, upgrade_type=2
+    )
+    with any_broker(plan, client_id="tests", deadline=deadline) as broker:
+        answer = broker.call(
+            UpdateFeaturesRequest(timeout_ms=20_000, feature_updates=[update]),
+            newest=1, deadline=deadline,
+        )  # fmt: skip
+    assert not answer.error_code, answer
+    wait_until(
+        lambda: transaction_version(cluster) == wanted,
+        timeout_seconds=30,
+        describe=lambda: f"transaction.version {wanted}",
+    )
+
+
+def newest_by(cluster, topic: str) -> str:
+    """The engine that copied the last record of partition 0: only the records engine adds a header."""
+    consumer = Consumer(
+        {
+            **cluster.client_settings(), "group.id": "newest", "enable.auto.commit": False,
+            "enable.partition.eof": True, "isolation.level": "read_committed",
+        }
+    )  # fmt: skip
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)
+        consumer.assign([TopicPartition(topic, 0, max(0, end - 500))])
+        headers = None
+        while (message := consumer.poll(20)) is not None and message.error() is None:
+            headers = message.headers() or []
+        names = [name for name, _ in headers or []]
+        return "records" if HOPS_HEADER in names else "batches"
+    finally:
+        consumer.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(540)
+@VERSIONS
+def test_workers_and_brokers_killed_under_load_cost_nothing(clusters, scene, transaction_version):
+    east, west = clusters("east", "west")
+    use_transaction_version(west, transaction_version)
+    batches_scene(scene, east, west)
+    writer = scene.writer(east, rate=1_000)
+    draw = random.Random(transaction_version)
+    for _ in range(4):
+        worker = scene.worker("--worker-id", "only")  # a stable name gets its lanes back at once
+        scene.copying(FLOW)
+        time.sleep(draw.uniform(0.0, 1.0))  # no wait for anything: the instant of death
+        worker.kill()
+    scene.worker("--worker-id", "only")
+    scene.copying(FLOW)
+    for broken in ([west], [east], [east, west]):
+        for cluster in broken:
+            cluster.kill()
+        for cluster in broken:
+            cluster.restart()
+        writer.wait_acked(500, timeout_seconds=60.0)
+        scene.copying(FLOW)
+    scene.settled()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(540)
+def test_leaders_of_the_target_killed_one_by_one_cost_nothing(clusters, scene):
+    (east,) = clusters("east")
+    (west,) = clusters("west", brokers=3)
+    batches_scene(scene, east, west)
+    scene.worker()
+    writer = scene.writer(east, rate=1_000)
+    scene.copying(FLOW)
+    for broker in range(3):
+        west.kill(broker)
+        writer.wait_acked(2_000, timeout_seconds=60.0)
+        west.restart(broker)
+        scene.copying(FLOW)
+    scene.settled()
+
+
+def test_an_edited_file_switches_engines_under_load(east, west, scene):
+    batches_scene(scene, east, west)
+    scene.worker()
+    scene.writer(east, rate=500)
+    scene.copying(FLOW)
+    for engine in ("records", "batches"):
+        scene.edit_link(engine=engine)
+        wait_until(
+            lambda engine=engine: newest_by(west, f"east.{scene.topic}") == engine,
+            timeout_seconds=60,
+            describe=lambda engine=engine: f"records copied by the {engine} engine",
+        )
+        scene.copying(FLOW)
+    scene.settled()
