@@ -13,7 +13,7 @@ COVERAGE_FLOOR ?= 56
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow bench bench-quick docs fmt clean
+.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow images test-images requirements version bench bench-quick docs fmt clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -61,6 +61,19 @@ integration: $(STAMP) ## Tests on real brokers
 
 test-slow: $(STAMP) ## Long fault runs
 	$(PYTEST) -q -m slow tests
+
+images: ## Both images, with docker, podman or buildah (ENGINE=…, IMAGE_PREFIX=…, PYTHON_IMAGE=…; deploy/build-images.sh)
+	@deploy/build-images.sh
+
+test-images: $(STAMP) ## The images in real containers, as the chart runs them (needs docker or podman)
+	@deploy/find-engine.sh >/dev/null
+	$(PYTEST) -q tests/images
+
+requirements: $(STAMP) ## Pin what images are built from, with hashes (ARGS=--upgrade takes newer versions)
+	PATH="$(CURDIR)/$(BIN):$$PATH" deploy/requirements/compile.sh $(ARGS)
+
+version: ## Print the version
+	@sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml
 
 bench: $(STAMP) ## The whole benchmark against MirrorMaker 2; writes docs/benchmarks.md
 	$(BIN)/python tests/bench/run.py --out docs/benchmarks.md

@@ -19,7 +19,7 @@ settings.register_profile(
 )
 settings.load_profile("patient")
 
-BROKER_FOLDERS = {"integration", "acceptance", "spark"}
+BROKER_FOLDERS = {"integration", "acceptance", "images", "spark"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,6 +7,17 @@ set -eu
 SPARK_HOME="$(python -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))')"
 export SPARK_HOME PYSPARK_PYTHON=/opt/replicator/bin/python
 
+# Java and Hadoop want a name and a home of their user, and the platform may have made up its id.
+if ! getent passwd "$(id -u)" >/dev/null; then
+  NSS_WRAPPER_PASSWD="$(mktemp)"
+  NSS_WRAPPER_GROUP="$(mktemp)"
+  LD_PRELOAD="$(find /usr/lib -name libnss_wrapper.so)"
+  { cat /etc/passwd; echo "replicator:x:$(id -u):$(id -g):replicator:$HOME:/usr/sbin/nologin"; } \
+    | sed '/:10001:10001:/d' >"$NSS_WRAPPER_PASSWD"
+  cp /etc/group "$NSS_WRAPPER_GROUP"
+  export NSS_WRAPPER_PASSWD NSS_WRAPPER_GROUP LD_PRELOAD
+fi
+
 case "${1:-}" in
   driver)
     shift
@@ -32,6 +43,6 @@ case "${1:-}" in
       --podName "$SPARK_EXECUTOR_POD_NAME"
     ;;
   *)
-    exec replicator "$@"
+    exec tini -s -- replicator "$@"
     ;;
 esac

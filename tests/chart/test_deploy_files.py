@@ -35,15 +35,34 @@ def test_images_run_as_nobody_with_a_pinned_base_and_no_build_tools(target):
     assert stage.all("USER") == ["10001:10001"]
     commands = " ".join(rest for each in lineage(target) for rest in each.all("RUN"))
     assert not re.search(r"gcc|build-essential|-dev\b|pip install", commands)
+    assert IMAGES[target].all("COPY")[:2] == [
+        f"--from={'dependencies' if target == 'worker' else 'dependencies-spark'} /opt/replicator /opt/replicator",
+        f"--from={'program' if target == 'worker' else 'program-spark'} /program/ /",
+    ], "an upgrade pulls the program's layer only"
     assert "pip uninstall" in commands
     labels = " ".join(rest for each in lineage(target) for rest in each.all("LABEL"))
-    for label in ("title", "description", "licenses", "version", "revision"):
+    for label in ("title", "description", "licenses", "version", "revision", "created"):
         assert f"org.opencontainers.image.{label}=" in labels
     (default,) = re.findall(
         r"^ARG PYTHON_IMAGE=(\S+)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE
     )
-    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+", default)
+    assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", default)
     assert Version(default.split(":")[1].split("-")[0]) >= Version("3.11")
+
+
+def requirements(name):
+    """Pinned packages of a file, each with its hashes; pip refuses a file that leaves one out."""
+    text = (DEPLOY / "requirements" / f"{name}.txt").read_text()
+    assert "http" not in text, "no registry is named"
+    found = {}
+    for entry in text.replace("\\\n", " ").splitlines():
+        if entry.strip() and not entry.startswith("#"):
+            pin, *hashes = entry.split("--hash=")
+            package, _, version = pin.split(";")[0].strip().partition("==")
+            assert hashes, package
+            assert all(re.fullmatch(r"sha256:[0-9a-f]{64}\s*", each) for each in hashes), package
+            found[package.lower().replace(".", "-")] = version
+    return found
 
 
 def test_the_worker_image_has_a_healthcheck_on_the_programs_port():
@@ -68,19 +87,24 @@ def test_files_that_images_copy_are_there_and_not_ignored():
 
 
 def test_pinned_versions_are_within_what_the_program_asks_for():
-    pinned = dict(
-        line.split("==") for line in (DEPLOY / "constraints.txt").read_text().splitlines() if "==" in line
-    )  # fmt: skip
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    for text in (*project["dependencies"], *extras["aws"], *extras["spark"]):
+    for image, extra in (("worker", extras["aws"]), ("spark", extras["aws"] + extras["spark"])):
+        pinned = requirements(image)
+        for text in (*project["dependencies"], *extra):
+            wanted = Requirement(text)
+            assert pinned[wanted.name.lower().replace(".", "-")] in wanted.specifier, text
+    assert requirements("worker").items() <= requirements("spark").items()
+    building = (DEPLOY / "requirements" / "build.in").read_text()
+    for text in filter(None, (line.partition("#")[0].strip() for line in building.splitlines())):
         wanted = Requirement(text)
-        assert pinned[wanted.name.lower()] in wanted.specifier, text
+        assert requirements("build")[wanted.name] in wanted.specifier, text
 
 
 def test_the_version_of_images_is_the_programs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert IMAGES["base"].all("ARG")[0] == f"VERSION={project['version']}"
+    for image in ("worker", "spark"):
+        assert IMAGES[image].all("ARG")[0] == f"VERSION={project['version']}"
     assert COMPOSE["services"]["worker-1"]["image"] == f"replicator/worker:{project['version']}"
 
 

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec /opt/kafka/bin/java-class org.apache.kafka.tools.consumer.ConsoleConsumer "$@"

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec /opt/kafka/bin/java-class kafka.tools.StorageTool "$@"
