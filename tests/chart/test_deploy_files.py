@@ -159,3 +159,14 @@ def test_grafana_finds_data_source_and_dashboards_where_compose_mounts_them():
     assert all(
         json.loads(path.read_text())["uid"] for path in (DEPLOY / "grafana/dashboards").iterdir()
     )
+
+
+def test_workflows_run_targets_that_the_makefile_has():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    used = set()
+    for file in (ROOT / ".github/workflows").iterdir():
+        for job in yaml.safe_load(file.read_text())["jobs"].values():
+            for step in job["steps"]:
+                used |= set(re.findall(r"\bmake (?:--silent )?([a-z-]+)", step.get("run", "")))
+    assert used >= {"test", "images", "test-images"}
+    assert used <= targets

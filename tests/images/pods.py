@@ -47,10 +47,14 @@ class Kubelet:
     folder: Path
     secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
-    def start(self, pod: Mapping[str, Any], *, name: str, log: Path) -> "Pod":
-        """Starts the pod's only container; its output goes to the log."""
+    def start(
+        self, pod: Mapping[str, Any], *, name: str, log: Path, container_name: str = ""
+    ) -> "Pod":
+        """Starts the pod's first container, or another one by name; its output goes to the log."""
         spec = pod["spec"]
-        (container,) = spec["containers"]
+        container = next(
+            each for each in spec["containers"] if container_name in {"", each["name"]}
+        )
         place = self.folder / name
         place.mkdir(parents=True, exist_ok=True)
         # A name of its own: engines of other tests run beside this one.
@@ -85,10 +89,12 @@ class Kubelet:
         child = start_child(command, output=log, environment=self.engine.environment)
         return Pod(self.engine, unique, child, log)
 
-    def finish(self, pod: Mapping[str, Any], *, name: str, seconds: float) -> tuple[int, str]:
+    def finish(
+        self, pod: Mapping[str, Any], *, name: str, seconds: float, container_name: str = ""
+    ) -> tuple[int, str]:
         """Runs a pod that ends by itself; its exit code and what it said."""
         log = self.folder / f"{name}.log"
-        running = self.start(pod, name=name, log=log)
+        running = self.start(pod, name=name, log=log, container_name=container_name)
         try:
             assert running.child.wait(seconds), (
                 f"not done in {seconds} s\n{log.read_text()[-3000:]}"

@@ -10,10 +10,15 @@ BROKEN = {"apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name"
 
 
 def test_a_topology_that_is_right_lets_the_release_go_on(kubelet):
-    run = kubelet(ci_values("minimal"))
-    code, said = run.finish(pod_of(run.rendered, "Job", "-validate"), name="hook", seconds=60)
-    assert code == 0, said
-    assert "valid" in said
+    run = kubelet(ci_values("spark"))
+    hook = pod_of(run.rendered, "Job", "-validate")
+    names = [each["name"] for each in hook["spec"]["containers"]]
+    assert names[0] == "validate"
+    assert len(names) > 1, "drills are checked, too"
+    for name in names:
+        code, said = run.finish(hook, name=name, seconds=60, container_name=name)
+        assert code == 0, said
+        assert "valid" in said
 
 
 @pytest.mark.parametrize("security", [{}, {"runAsUser": None, "runAsGroup": None, "fsGroup": None}], ids=["as-shipped", "any-user"])  # fmt: skip
