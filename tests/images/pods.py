@@ -67,6 +67,7 @@ class Kubelet:
         variables = self._variables(container, pod_name=name)
         command = [
             self.engine.program, "run", "--rm", "--name", unique, "--hostname", name,
+            "--add-host", f"{name}:127.0.0.1",
             "--network", "host", "--user", f"{user}:{group}", *self._confined(container),
             *(["--passwd=false", "--no-healthcheck"] if self.engine.podman else ["--no-healthcheck"]),
         ]  # fmt: skip

@@ -37,6 +37,7 @@ def test_the_charts_drill_runs_on_a_real_link(east, west, scene, kubelet, securi
     scene.worker()
     scene.writer(east, rate=100)
     scene.copying(FLOW)
+    scene.stop_writing()  # applications of a link whose fence is a word are stopped by somebody
     values = {
         "topologyText": scene.topology().read_text(),
         "podSecurity": security,
