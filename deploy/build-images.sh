@@ -24,13 +24,13 @@ flags=(
   --build-arg "VERSION=$version"
   --build-arg "REVISION=$revision"
   --build-arg "CREATED=$(date --utc --date "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)"
-  --build-arg "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH"
 )
 [[ -z "${PYTHON_IMAGE:-}" ]] || flags+=(--build-arg "PYTHON_IMAGE=$PYTHON_IMAGE")
 [[ -z "${PIP_CONF:-}" ]] || flags+=(--secret "id=pip.conf,src=$PIP_CONF")
 [[ -z "${CA_FILE:-}" ]] || flags+=(--secret "id=ca.crt,src=$CA_FILE")
-# Podman and Buildah give every file this time, and keep health checks only in Docker's format.
-[[ "$engine" == docker ]] || flags+=(--format docker --timestamp "$SOURCE_DATE_EPOCH" --layers)
+# Podman and Buildah give every file and the image this time, which must not change with the commit, or every
+# layer would; and they keep health checks only in Docker's format.
+[[ "$engine" == docker ]] || flags+=(--format docker --timestamp 0 --layers)
 # shellcheck disable=SC2206 # flags are words
 flags+=(${BUILD_FLAGS:-})
 

@@ -12,4 +12,5 @@ mkdir -p "$environment/share" /program
 /tools/bin/python -m cyclonedx_py environment --output-reproducible --output-format JSON \
   --output-file "$environment/share/sbom.cdx.json" "$environment/bin/python"
 find "$environment" -type f -newer "$marker" -exec cp --parents {} /program \;
+find /program -exec touch --no-dereference --date=@0 {} +
 rm "$marker"
