@@ -171,3 +171,11 @@ class StoredFormatError(ReplicatorError):
     """A stored record has an unknown version or cannot be read; nothing is guessed."""
 
     code = "FAILED"
+
+
+class TargetRegressedError(ReplicatorError):
+    """A target partition no longer holds records that it had acknowledged."""
+
+    retriable = True  # the lane copies them again
+    partition_scoped = True
+    code = "TARGET_REGRESSED"

@@ -26,14 +26,41 @@ ADOPTED = "adopted"
 
 
 @dataclass(frozen=True, slots=True)
+class TargetClaim:
+    """What a target partition held when a checkpoint was made.
+
+    ``end`` is an offset that its log reached at least (-1 when nothing is claimed), ``leader_epoch`` the
+    epoch of the leader that was asked last, ``last_copied`` the source offset of the last record that
+    was written to it (-1 when not known).
+    """
+
+    topic_id: str = ""
+    end: int = -1
+    leader_epoch: int = -1
+    last_copied: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLoss:
+    """How often the target had lost records that it had acknowledged, and what was found the last time."""
+
+    count: int = 0
+    at_ms: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
     """State of one source partition as its lane last committed it.
 
     ``offset`` is the next source offset to copy. ``timestamp_ms`` is the source timestamp of the
     last record that was read (-1 when none was). ``at_ms`` is when the checkpoint was made.
     ``problem`` is empty unless the partition is stopped, then it is a problem code, with ``detail``.
-    ``position_epoch`` is the leader epoch of the record before ``offset`` (-1 when not known): with it
-    the source can tell whether its log was cut there and written anew.
+    ``position_epoch`` is the leader epoch of the last record read before ``offset`` (-1 when not known)
+    and ``record_end`` the offset behind that record: between the two stand only markers and aborted
+    records. With both the source can tell whether its log was cut there and written anew.
+    ``start`` is where the flow began to copy the partition (-1 when not known). ``target`` says what the
+    target's log was like, ``target_loss`` what was last found missing in it.
     ``accepted_gap`` is the last operator decision this partition acted on. ``records``, ``bytes``
     and ``dropped`` count over the life of the flow. ``extra`` keeps fields of newer versions.
     """
@@ -53,6 +80,10 @@ class Checkpoint:
     quarantined: int = 0
     leader_epoch: int = -1
     position_epoch: int = -1
+    record_end: int = -1
+    start: int = -1
+    target: TargetClaim = TargetClaim()
+    target_loss: TargetLoss = TargetLoss()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self) -> builtins.bytes:
@@ -78,15 +109,40 @@ class Checkpoint:
                 "quarantined": self.quarantined,
                 "leaderEpoch": self.leader_epoch,
                 "positionEpoch": self.position_epoch,
+                **self._claims(),
             },
             option=orjson.OPT_SORT_KEYS,
         )
 
+    def _claims(self) -> dict[str, object]:
+        """What is said of both logs; with its position, because older releases only hand it on."""
+        claims: dict[str, object] = {}
+        if self.record_end >= 0:
+            claims["lastRecord"] = {"end": self.record_end, "position": self.offset}
+        if self.start >= 0:
+            claims["start"] = self.start
+        if self.target.end >= 0:
+            claims["target"] = {
+                "topicId": self.target.topic_id,
+                "end": self.target.end,
+                "leaderEpoch": self.target.leader_epoch,
+                "lastCopied": self.target.last_copied,
+                "position": self.offset,
+            }
+        if self.target_loss.count:
+            claims["targetLoss"] = {
+                "count": self.target_loss.count,
+                "at": self.target_loss.at_ms,
+                "detail": self.target_loss.detail,
+            }
+        return claims
+
 
 _KNOWN = frozenset(
     {
-        "acceptedGap", "at", "bytes", "detail", "dropped", "leaderEpoch", "offset", "positionEpoch",
-        "problem", "quarantined", "records", "timestamp", "topicId", "v",
+        "acceptedGap", "at", "bytes", "detail", "dropped", "lastRecord", "leaderEpoch", "offset",
+        "positionEpoch", "problem", "quarantined", "records", "start", "target", "targetLoss",
+        "timestamp", "topicId", "v",
     }
 )  # fmt: skip
 
@@ -132,6 +188,10 @@ def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
             quarantined=what.get("quarantined", 0),
             leader_epoch=what.get("leaderEpoch", -1),
             position_epoch=what.get("positionEpoch", -1),
+            record_end=_record_end(what),
+            start=what.get("start", -1),
+            target=_target_claim(what),
+            target_loss=_target_loss(what.get("targetLoss")),
             extra={name: item for name, item in what.items() if name not in _KNOWN},
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -139,6 +199,29 @@ def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
             f"a checkpoint record cannot be read ({error})",
             remedy="Something else wrote into the checkpoints topic; nothing was guessed.",
         ) from error
+
+
+def _record_end(what: Mapping[str, Any]) -> int:
+    found = what.get("lastRecord")
+    if found is not None and found["position"] == what["offset"]:
+        return int(found["end"])
+    # Older releases store the epoch only where a record stands right before the offset.
+    return int(what["offset"]) if what.get("positionEpoch", -1) >= 0 else -1
+
+
+def _target_claim(what: Mapping[str, Any]) -> TargetClaim:
+    found = what.get("target")
+    if found is None or found["position"] != what["offset"]:
+        return TargetClaim()  # handed on by a release that does not know it: of an earlier position
+    return TargetClaim(
+        found["topicId"], found["end"], found["leaderEpoch"], found.get("lastCopied", -1)
+    )
+
+
+def _target_loss(found: Mapping[str, Any] | None) -> TargetLoss:
+    return (
+        TargetLoss() if found is None else TargetLoss(found["count"], found["at"], found["detail"])
+    )
 
 
 def decode_checkpoints(records: Mapping[bytes, bytes]) -> dict[TopicPartition, Checkpoint]:

@@ -9,7 +9,7 @@ from replicator.identifiers import TopicPartition
 from replicator.kafka import acls, cluster, groups, offsets, topics
 from replicator.kafka.cluster import ClusterDescription
 from replicator.kafka.groups import CommittedOffset, GroupDescription
-from replicator.kafka.offsets import OffsetPoint
+from replicator.kafka.offsets import LogEnd, OffsetPoint
 from replicator.kafka.session import AdminSession
 from replicator.kafka.settings import Isolation
 from replicator.kafka.topics import Failures, NewTopicSpec, TopicDescription
@@ -111,6 +111,12 @@ class ClusterAdmin:
     ) -> dict[TopicPartition, int | ReplicatorError]:
         """Offsets at one point of many partitions; see ``offsets.list_offsets``."""
         return offsets.list_offsets(self._session, partitions, at, isolation=isolation)
+
+    def log_ends(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LogEnd | ReplicatorError]:
+        """Where logs end, open transactions included, with their leaders' epochs."""
+        return offsets.log_ends(self._session, partitions)
 
     def known_offsets(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from confluent_kafka import IsolationLevel
@@ -14,6 +15,26 @@ from replicator.kafka.session import AdminSession
 from replicator.kafka.settings import Isolation
 
 OffsetPoint = Literal["earliest", "latest"] | int
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Where a log ends, open transactions included, and the epoch of the leader that says so."""
+
+    offset: int
+    leader_epoch: int
+
+
+def log_ends(
+    session: AdminSession, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, LogEnd | ReplicatorError]:
+    """The end of each log with its leader's epoch, or why it is not known."""
+    return {
+        key: answer
+        if isinstance(answer, ReplicatorError)
+        else LogEnd(answer.offset, -1 if answer.leader_epoch is None else answer.leader_epoch)
+        for key, answer in _ask(session, partitions, "latest", "read_uncommitted").items()
+    }
 
 
 def list_offsets(
@@ -29,7 +50,18 @@ def list_offsets(
     (``read_committed``: before the oldest open transaction). A number is a timestamp in
     milliseconds: the first record at or after it, -1 where there is none.
     """
+    return {
+        key: answer if isinstance(answer, ReplicatorError) else answer.offset
+        for key, answer in _ask(session, partitions, at, isolation).items()
+    }
 
+
+def _ask(
+    session: AdminSession,
+    partitions: Iterable[TopicPartition],
+    at: OffsetPoint,
+    isolation: Isolation,
+) -> dict[TopicPartition, Any]:
     def send(chunk: list[TopicPartition]) -> dict[ClientPartition, "Future[Any]"]:
         return session.client.list_offsets(
             {ClientPartition(topic, number): _spec(at) for topic, number in chunk},
@@ -41,16 +73,11 @@ def list_offsets(
             request_timeout=session.timeout_seconds,
         )
 
-    def ask(wanted: Sequence[TopicPartition]) -> dict[TopicPartition, int | ReplicatorError]:
+    def ask(wanted: Sequence[TopicPartition]) -> dict[TopicPartition, Any]:
         answers = session.each(
             wanted, send, doing=lambda part: f"read offsets of {part.topic}/{part.partition}"
         )
-        return {
-            (part.topic, part.partition): answer
-            if isinstance(answer, ReplicatorError)
-            else answer.offset
-            for part, answer in answers.items()
-        }
+        return {(part.topic, part.partition): answer for part, answer in answers.items()}
 
     found = ask(sorted(set(partitions)))
     moved = sorted(key for key, answer in found.items() if isinstance(answer, TransientBrokerError))

@@ -44,6 +44,11 @@ class StoredPartition:
         return "" if self.checkpoint is None else self.checkpoint.topic_id
 
     @property
+    def target_losses(self) -> int:
+        """How often records of the copy were lost, and copied again to other places."""
+        return 0 if self.checkpoint is None else self.checkpoint.target_loss.count
+
+    @property
     def adopted(self) -> bool:
         """Whether another program had copied before: its copies say nothing of their place."""
         return self.checkpoint is not None and ADOPTED in self.checkpoint.extra

@@ -50,9 +50,9 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Memory:
-    """What looks have shown of one line; void once the source topic or its index began anew."""
+    """What looks have shown of one line; void once the source topic, its copy or its index began anew."""
 
-    life: tuple[str, Pair | None]
+    life: tuple[str, int, Pair | None]
     known: Known
     newest: int
 
@@ -260,7 +260,10 @@ class Translator:
         """Adds new index entries to what is known, or forgets it when its life is over."""
         stored = self._stored[line]
         pairs = index_pairs(stored.entries.values())
-        life = (stored.topic_id, pairs[0] if pairs else None)
+        if stored.target_losses and stored.copied_to is not None:
+            # Entries above the position are of copies that the target lost.
+            pairs = [pair for pair in pairs if pair.source < stored.copied_to]
+        life = (stored.topic_id, stored.target_losses, pairs[0] if pairs else None)
         memory = self._memory.get(line)
         newest = pairs[-1].target if pairs else -1
         if memory is None or memory.life != life:

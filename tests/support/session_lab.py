@@ -107,6 +107,7 @@ class SessionLab:
             found = stored.get(state.key)
             if found is not None:
                 state.restore(found)
+                state.position_epoch, state.record_end = found.position_epoch, found.record_end
             state.position = state.committed = 0 if found is None else found.offset
         parts.table.update(partition_table(list(self.states.values())))
         read_from(self.consumer, self.states.values())

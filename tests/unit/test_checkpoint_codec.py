@@ -1,11 +1,15 @@
 """Checkpoints on the wire: stable keys, nothing guessed."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
 from replicator.errors import StoredFormatError
 from replicator.formats.checkpoint import (
     Checkpoint,
+    TargetClaim,
+    TargetLoss,
     decode_checkpoint,
     decode_checkpoints,
 )
@@ -35,6 +39,30 @@ def test_a_checkpoint_of_an_older_release_without_the_later_fields_is_read():
     found = decode_checkpoint(ONE.key(), orjson.dumps(value))
 
     assert (found.offset, found.quarantined, found.leader_epoch) == (42, 0, -1)
+
+
+CLAIMING = replace(
+    ONE,
+    position_epoch=5,
+    record_end=40,
+    start=3,
+    target=TargetClaim("T", 99, 2, 39),
+    target_loss=TargetLoss(1, 1000, "cut"),
+)
+
+
+def test_what_a_checkpoint_says_of_both_logs_is_kept():
+    assert decode_checkpoint(CLAIMING.key(), CLAIMING.value()) == CLAIMING
+
+
+def test_claims_that_an_older_release_handed_on_with_a_later_position_hold_no_more():
+    value = orjson.loads(CLAIMING.value()) | {"offset": 50, "positionEpoch": 6}
+
+    found = decode_checkpoint(CLAIMING.key(), orjson.dumps(value))
+
+    assert found.target == TargetClaim()
+    assert (found.record_end, found.position_epoch) == (50, 6)
+    assert (found.start, found.target_loss.count) == (3, 1)
 
 
 @pytest.mark.parametrize(

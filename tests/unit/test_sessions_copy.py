@@ -1,12 +1,13 @@
 """A session copies in order, stores what it copied with it, and skips nothing; on clients in memory."""
 
 import pytest
-from fake_kafka import FakeProducer
+from fake_kafka import Entry, FakeProducer
 from hypothesis import given
 from hypothesis import strategies as st
 from session_lab import CHECKPOINTS, TARGET_LIMIT, SessionLab
 
-from replicator.errors import RecordRefusedError
+from replicator.errors import RecordRefusedError, TargetRegressedError
+from replicator.formats.checkpoint import TargetClaim
 from replicator.identifiers import HOPS_HEADER
 
 TOO_LARGE = b"x" * (TARGET_LIMIT + 1)
@@ -217,3 +218,82 @@ def test_whatever_is_lost_or_refused_each_record_arrives_once_and_in_order(round
     refused = [value for each in written.values() for kind, value in each if kind != "plain"]
     assert sorted(lab.quarantined()) == sorted(refused)
     assert lab.counters.outcome.copied + len(refused) == number
+
+
+def test_a_marker_behind_the_last_record_keeps_that_records_epoch():
+    lab = SessionLab()
+    writer = FakeProducer(lab.source, transactional_id="app")
+    writer.init_transactions()
+    lab.source.leader_epoch = 4
+    writer.begin_transaction()
+    for value in numbered(3):
+        writer.produce("orders", value, b"k", 0, None, None, 1000)
+    writer.commit_transaction()
+    lab.copy_all()
+
+    stored = lab.checkpoints()["orders", 0]
+    assert (stored.offset, stored.record_end, stored.position_epoch) == (4, 3, 4)
+
+
+def test_a_marker_of_a_newer_epoch_does_not_lend_it_to_the_record():
+    lab = SessionLab()
+    lab.write(*numbered(3))
+    lab.copy_all()
+    stored = lab.checkpoints()["orders", 0]
+    assert (stored.offset, stored.record_end, stored.position_epoch) == (3, 3, 0)
+
+    lab.source.leader_epoch = 7
+    lab.source.append("orders", 0, Entry(None))
+    lab.open()
+    lab.step(6)
+    stored = lab.checkpoints()["orders", 0]
+    assert (stored.offset, stored.record_end, stored.position_epoch) == (4, 3, 0)
+
+
+def test_a_record_where_a_marker_stood_shows_that_the_log_is_another_one():
+    lab = SessionLab()
+    writer = FakeProducer(lab.source, transactional_id="app")
+    writer.init_transactions()
+    writer.begin_transaction()
+    for value in numbered(3):
+        writer.produce("orders", value, b"k", 0, None, None, 1000)
+    writer.commit_transaction()
+    lab.copy_all()
+    del lab.source.logs["orders", 0][3:]
+    lab.write(b"another", b"log")
+    lab.open()
+    lab.step(2)
+
+    assert lab.examined == {lab.states[0]}
+    assert lab.states[0].diverged
+    assert lab.values() == numbered(3)
+
+
+def test_a_record_stored_below_what_the_target_had_reached_ends_the_session_before_its_commit():
+    lab = SessionLab()
+    lab.write(*numbered(5))
+    lab.open()
+    lab.states[0].target.adopt(TargetClaim("A", 0, 0))
+    lab.step(4)
+    assert lab.checkpoints()["orders", 0].target == TargetClaim("A", 5, 0, 4)
+    assert lab.states[0].target.end == 6  # with the marker
+    del lab.target.logs["orders", 0][2:]
+    lab.write(b"5")
+    with pytest.raises(TargetRegressedError, match="offset 2 of a log that reached 6"):
+        lab.step(4)
+    assert lab.checkpoints()["orders", 0].offset == 5
+
+
+def test_records_of_others_on_the_target_are_counted_by_the_next_report():
+    lab = SessionLab()
+    lab.write(*numbered(5))
+    lab.open()
+    lab.states[0].target.adopt(TargetClaim("A", 0, 0))
+    lab.step(4)
+    others = FakeProducer(lab.target)
+    for _ in range(10):
+        others.produce("orders", b"other", b"k", 0)
+    others.flush()
+    lab.write(b"5")
+    lab.step(4)
+    assert lab.states[0].target.end == len(lab.target.logs["orders", 0])

@@ -21,7 +21,7 @@ from replicator.control.store.records import (
     WorkerRecord,
 )
 from replicator.control.store.state import EMPTY
-from replicator.formats.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint, TargetLoss
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
@@ -124,6 +124,17 @@ def test_a_stopped_partition_says_why_until_its_gap_is_accepted():
     assert codes(report(gap, checkpoints=stopped)) == []
     both = {0: stopped[0], 1: stopped[0]}
     assert report(checkpoints=both)["state"] == "stopped"
+
+
+def test_what_the_target_lost_is_told_for_a_day_after_it_was_copied_again():
+    def after(seconds):
+        loss = TargetLoss(1, NOW - seconds * 1000, "source offsets 3 to 9 are copied again")
+        return report(checkpoints={0: {"target_loss": loss}, 1: {}})["problems"]
+
+    assert [(one["code"], one["subject"]) for one in after(3600)] == [
+        ("TARGET_REGRESSED", "orders/0")
+    ]
+    assert after(25 * 3600) == []
 
 
 @pytest.mark.parametrize(

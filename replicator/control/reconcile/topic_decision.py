@@ -61,10 +61,9 @@ def _missing(
     if held is not None and held.activated and held.target == wanted.target:
         problem = Problem(
             "TARGET_REFUSES", wanted.topic,
-            f"'{wanted.target}' was deleted on {wanted.flow.target}; what it held is not copied "
-            f"again by itself",
-            f"Create '{wanted.target}' with {source.partitions} partitions to go on from the "
-            f"checkpoints, or exclude the topic.",
+            f"'{wanted.target}' was deleted on {wanted.flow.target}; it is not created again by itself",
+            f"Create '{wanted.target}' with {source.partitions} partitions to have it copied again, "
+            f"or exclude the topic.",
         )  # fmt: skip
         return _refused(wanted, source, held, snapshot, target=None, problem=problem)
     policy = wanted.flow.policy.sync_topics

@@ -7,6 +7,7 @@ from typing import Literal
 from replicator.control.lanes.checkpoint_moves import lane_of_link
 from replicator.control.status.facts import PairFacts
 from replicator.control.store.records import TopicRecord
+from replicator.formats.checkpoint import Checkpoint
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
@@ -15,6 +16,8 @@ State = Literal["waiting", "seeding", "replicating", "paused", "stopped", "faile
 _NEAR_THE_EDGE = 0.05
 """A position in the oldest part of a log that retention is eating is about to be overtaken."""
 _LOG_WORTH_A_WARNING = 1000
+
+_TARGET_LOSS_SHOWN_MS = 24 * 3600 * 1000
 
 _STOPPED_REMEDY = (
     "Look at what is gone; to go on without it: replicator resume --flow '{flow}' --topic {topic} "
@@ -79,6 +82,8 @@ def partition_status(
     if state == "replicating" and failure is not None:
         state, problems = "failed", (failure,)
     overtaking = _overtaking(topic, partition, position, start, end)
+    lost = _target_loss(flow, topic, partition, checkpoint, facts.now_ms)
+    found = (*problems, *(one for one in (overtaking, lost) if one is not None))
     return PartitionStatus(
         partition=partition,
         state=state,
@@ -88,7 +93,7 @@ def partition_status(
         target_end=facts.target_ends.get((topic.target, partition)),
         lag_records=lag,
         lag_seconds=_lag_seconds(lag, facts, key),
-        problems=(*problems, *((overtaking,) if overtaking is not None else ())),
+        problems=found,
     )
 
 
@@ -151,6 +156,28 @@ def _lag_seconds(lag: int | None, facts: PairFacts, key: tuple[str, int]) -> flo
     if oldest_ms is None:
         return None
     return round(max(0.0, (facts.now_ms - oldest_ms) / 1000), 3)
+
+
+def _target_loss(
+    flow: FlowPlan,
+    topic: TopicRecord,
+    partition: int,
+    checkpoint: Checkpoint | None,
+    now_ms: int,
+) -> Problem | None:
+    """What the target had lost and got again, for as long as people should read of it."""
+    if checkpoint is None or not checkpoint.target_loss.count:
+        return None
+    loss = checkpoint.target_loss
+    if now_ms - loss.at_ms > _TARGET_LOSS_SHOWN_MS:
+        return None
+    return Problem(
+        "TARGET_REGRESSED",
+        f"{topic.topic}/{partition}",
+        loss.detail,
+        f"Find out why {flow.target} lost records. They are copied again by themselves; groups that "
+        f"had read them there may read them twice.",
+    )
 
 
 def _overtaking(

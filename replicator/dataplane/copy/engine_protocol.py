@@ -19,6 +19,8 @@ class Run:
 
     ``read`` counts source offsets, ``copied`` records and ``size`` bytes of values; the last two are 0
     for canaries, which are none of the flow's records. ``timestamp_ms`` is the oldest source timestamp.
+    ``produced`` counts the records handed to the producer, ``last_copied`` is the source offset of the
+    last of them (-1 when there is none).
     """
 
     state: PartitionState
@@ -26,6 +28,8 @@ class Run:
     copied: int
     size: int
     timestamp_ms: int
+    produced: int = 0
+    last_copied: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +60,20 @@ class EpochWentBack:
 
 
 @dataclass(frozen=True, slots=True)
+class LogRewritten:
+    """A record where only markers and aborted records stood before: the log is another one."""
+
+    state: PartitionState
+
+
+@dataclass(frozen=True, slots=True)
 class QueueFull:
     """The producer has no room; the engine tries the same record again afterwards."""
 
 
 QUEUE_FULL = QueueFull()
 
-CopyStep = Run | Refusal | SourceEvent | EpochWentBack | QueueFull
+CopyStep = Run | Refusal | SourceEvent | EpochWentBack | LogRewritten | QueueFull
 
 
 class Engine(Protocol):

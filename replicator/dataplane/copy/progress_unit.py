@@ -40,8 +40,10 @@ class ProgressUnit:
         counters: LaneCounters,
         clock: Clock,
         give_up: Callable[[], bool],
+        transactional: bool,
     ) -> None:
         """``give_up`` says whether the lane must not wait for the target any longer."""
+        self._transactional = transactional
         self.producer = producer
         self.sink = sink
         self.reports = reports
@@ -75,7 +77,11 @@ class ProgressUnit:
             outcome.copied += run.copied
             outcome.bytes += run.size
             self._counters.run(run.timestamp_ms, run.copied)
-        self._uncommitted.add(run.state)
+        state = run.state
+        state.record_end = state.position
+        if run.produced:
+            state.target.produced(run.produced, run.last_copied)
+        self._uncommitted.add(state)
 
     def quarantined(self, refusal: Refusal) -> None:
         """Moves past a record that was written to the quarantine topic."""
@@ -83,7 +89,7 @@ class ProgressUnit:
         position = refusal.message.offset() + 1
         outcome.read += position - state.position
         outcome.quarantined += 1
-        state.position = position
+        state.position = state.record_end = position
         state.timestamp_ms = refusal.message.timestamp()[1]
         self._uncommitted.add(state)
 
@@ -133,6 +139,8 @@ class ProgressUnit:
         except (KafkaException, UnknownOutcomeError) as error:
             self.deliveries.raise_refusal(self.producer, error)
             raise
+        for state in self._uncommitted:
+            state.target.stored(marker=self._transactional)
         self._uncommitted.clear()
         self._deferred.clear()
         self.deferred_since = None
@@ -143,16 +151,25 @@ class ProgressUnit:
     def abort(self) -> None:
         """Aborts the open transaction; without transactions what was written stays."""
         self._committer.abort()
+        for state in self._uncommitted:
+            state.target.aborted()
         self._uncommitted.clear()
         self.deliveries.clear()
         self.reports.first_writes.clear()
         self._counters.roll_back()
 
     def _set_position_epochs(self) -> None:
-        """The epoch of the last record read, where exactly that is what will be stored."""
+        """The leader epoch of the last record read, where it is known for sure.
+
+        Behind the end of a partition the client has the epoch of what stands there, which may be a
+        marker: it is the record's where the record before it had the same, for epochs never go back.
+        """
         states = {state.key: state for state in self._uncommitted}
         moved = [ClientPartition(*key) for key in states]
         for item in self._consumer.position(moved) if moved else ():
             state = states[item.topic, item.partition]
-            known = item.offset == state.position and item.leader_epoch is not None
-            state.position_epoch = item.leader_epoch if known else -1
+            epoch: int | None = item.leader_epoch
+            known = item.offset == state.record_end or (
+                item.offset == state.position and epoch == state.leader_epoch
+            )
+            state.position_epoch = epoch if known and epoch is not None else -1

@@ -16,6 +16,7 @@ from replicator.dataplane.copy.engine_protocol import (
     QUEUE_FULL,
     CopyStep,
     EpochWentBack,
+    LogRewritten,
     Refusal,
     Run,
     SourceEvent,
@@ -124,6 +125,8 @@ class RecordsEngine:
         except BufferError:
             return message, headers  # the other way waits for room
         finally:
+            if count != run.count:
+                run.last_copied = last
             run.last = last
             run.count = count
             run.size = size
@@ -170,7 +173,7 @@ class RecordsEngine:
             return False
         if first is not None:
             self._reports.wait_after(first)
-        run.last = message.offset()
+        run.last = run.last_copied = message.offset()
         run.count += 1
         if record.value is not None:
             run.size += len(record.value)
@@ -184,7 +187,10 @@ class RecordsEngine:
         state = None if by_partition is None else by_partition.get(message.partition())
         if state is None or state.problem or state.needs_check:
             return ()  # given up or paused after it was fetched
-        if message.offset() < state.position:
+        offset = message.offset()
+        if offset < state.position:
+            if offset >= state.record_end >= 0:
+                return (LogRewritten(state),)
             return ()  # fetched before a seek took effect, accounted for already
         epoch = message.leader_epoch()
         if epoch is not None and epoch >= 0:
@@ -199,12 +205,12 @@ class _OpenRun:
     """Consecutive records of one partition within one batch, while they are copied."""
 
     __slots__ = (
-        "count", "first_timestamp", "last", "partition", "prefix", "size", "state", "target",
+        "count", "first_timestamp", "last", "last_copied", "partition", "prefix", "size", "state", "target",
         "timestamp", "topic",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.first_timestamp = self.timestamp = self.last = -1
+        self.first_timestamp = self.timestamp = self.last = self.last_copied = -1
         self.count = self.size = 0
         self._reset()
 
@@ -226,6 +232,7 @@ class _OpenRun:
         self.first_timestamp = self.timestamp = timestamp_ms
         self.count = 0
         self.size = 0
+        self.last_copied = -1
 
     def close(self) -> tuple[Run, ...]:
         """Writes the run into its partition's state; empty when nothing was read in it."""
@@ -239,7 +246,12 @@ class _OpenRun:
         state.position += read
         state.timestamp_ms = self.timestamp
         if not state.counted:
-            return (Run(state, read, 0, 0, self.first_timestamp),)
+            return (Run(state, read, 0, 0, self.first_timestamp, self.count, self.last_copied),)
         state.records += self.count
         state.bytes += self.size
-        return (Run(state, read, self.count, self.size, self.first_timestamp),)
+        return (
+            Run(
+                state, read, self.count, self.size, self.first_timestamp, self.count,
+                self.last_copied,
+            ),
+        )  # fmt: skip

@@ -178,11 +178,19 @@ class RefusedRecordFinder:
             if attributed.broken is not None:
                 self._unit.producer.poll(_REPORT_SECONDS)
                 return attributed.broken
+        if attributed.without_header:
+            self._forget_last_copies()
         try:
             self._unit.commit()
         except KafkaException as error:
             return cast("KafkaError", error.args[0])
         return None
+
+    def _forget_last_copies(self) -> None:
+        """A copy without our header cannot be found again by its source offset."""
+        for by_partition in self._table.values():
+            for state in by_partition.values():
+                state.target.last_copied = -1
 
     def _refusal(
         self, message: SourceMessage, origin: Origin, error: KafkaError

@@ -49,6 +49,9 @@ RETRY = Backoff(0.2, 5.0)
 RECHECK_SECONDS = 2.0
 """How often a partition the source could not answer for is asked about again."""
 
+CHECK_TARGETS_SECONDS = 60.0
+"""How often a running lane asks whether the target still holds what it acknowledged."""
+
 DRAIN_SECONDS = 8.0
 """How long a stopping lane waits for a silent target; the group's session ends sooner, so by then the
 lane's next owner is at work, and has fenced this one."""
@@ -127,6 +130,7 @@ class Lane(threading.Thread):
         self._reason = "taking over"
         self._stats_schedule = StatsSchedule()
         self._recheck_at = 0.0
+        self._check_targets_at = 0.0
         self.stats = self._collect()
         self.active_at = clock.monotonic()
         """When its last step ended; a lane whose target does not answer a commit stays inside one."""
@@ -240,6 +244,7 @@ class Lane(threading.Thread):
         self._partitions.follow(spec)
         self._state, self._reason = "running", "copying"
         self._turn.give_back(self)
+        self._check_targets_at = self._clock.monotonic() + CHECK_TARGETS_SECONDS
         session = clients.session
         while not self._stopping:
             while self._commands:
@@ -309,6 +314,9 @@ class Lane(threading.Thread):
             if stats != self.stats:  # the same object is not sent again
                 self.stats = stats
                 self._on_stats()
+        if now >= self._check_targets_at:
+            self._check_targets_at = now + CHECK_TARGETS_SECONDS
+            self._partitions_now().check_targets()
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
             self._partitions_now().recheck()

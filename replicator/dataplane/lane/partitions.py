@@ -11,7 +11,10 @@ from replicator.clock import Clock
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.clients_protocol import SessionClients
+from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.session.start_position import StartDecision
+from replicator.dataplane.session.target_looks import read_targets
+from replicator.dataplane.session.target_loss import needs_look
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.errors import PartitionsRefusedError, ReplicatorError
@@ -73,6 +76,29 @@ class LanePartitions:
         }
         if to_check:
             self.examine(to_check)
+
+    def check_targets(self) -> None:
+        """Looks whether the target still holds what it acknowledged, while the lane copies on."""
+        running = [state for state in self.states.values() if state.is_read]
+        if not running:
+            return
+        client_id = lane_client_id(self._spec)
+        seen = read_targets(
+            self._spec.target,
+            [(state.target_topic, state.partition) for state in running],
+            client_id=client_id,
+        )
+        # What was written since belongs to the claim only once it is acknowledged.
+        claims = {state: state.target.acknowledged() for state in running}
+        suspects = {
+            state
+            for state in running
+            if (one := seen.get((state.target_topic, state.partition))) is not None
+            and needs_look(claims[state], one)
+        }
+        if suspects:
+            self._suspend(suspects)
+            self.examine(suspects)
 
     def examine(self, states: set[PartitionState]) -> None:
         """Decides where each partition starts, from what is stored and what the source says now."""
@@ -186,9 +212,7 @@ class LanePartitions:
 
     def _unassign(self, states: Iterable[PartitionState]) -> None:
         reading = [
-            state
-            for state in states
-            if not state.problem and not state.needs_check and state.position >= 0
+            state for state in states if state.is_read
         ]
         if reading:
             self._clients.stop_reading(reading)
@@ -213,6 +237,9 @@ class LanePartitions:
                     detail=decision.detail,
                 )
             )
+        if decision.target_loss:
+            lost = {"problem": "TARGET_REGRESSED", "detail": decision.target_loss}
+            self._log("error", "target lost records, they are copied again", state, lost)
         if decision.problem:
             fields = {"problem": decision.problem, "detail": decision.detail}
             self._log("error", "partition stopped", state, fields)

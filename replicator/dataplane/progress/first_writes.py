@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from replicator.clock import Clock
 from replicator.dataplane.transport.delivery import OnDelivery
-from replicator.errors import UnknownOutcomeError
+from replicator.errors import TargetRegressedError, UnknownOutcomeError
 from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
 
 KNOWN_SECONDS = 600.0
@@ -48,16 +48,22 @@ class FirstWrites:
         self._current: dict[_Place, float] = {}
         self._awaited = 0
         self._without_offset: set[_Place] = set()
+        self._too_low: dict[_Place, tuple[int, int]] = {}
 
-    def report_for(self, topic: str, partition: int, noted: OnDelivery | None) -> OnDelivery | None:
+    def report_for(
+        self, topic: str, partition: int, noted: OnDelivery | None, *, expected: int = -1
+    ) -> OnDelivery | None:
         """The delivery report for a record about to be produced; it calls ``noted`` too.
 
-        Nothing waits for it before the commit: there ``confirm`` does.
+        Nothing waits for it before the commit: there ``confirm`` does. Stored below the offset that is
+        ``expected`` at least, the record shows that the log lost what it held.
         """
         place = (topic, partition)
-        if not self._transactional or not self._is_first(place):
+        first = self._is_first(place)
+        if not self._transactional or (not first and expected < 0):
             return noted
-        self._current[place] = self._clock.monotonic()
+        if first:
+            self._current[place] = self._clock.monotonic()
         self._awaited += 1
 
         def delivered(error: KafkaError | None, message: Message) -> None:
@@ -67,6 +73,8 @@ class FirstWrites:
                 self._current.pop(place, None)
             elif offset is None or offset < 0:
                 self._without_offset.add(place)
+            elif offset < expected:
+                self._too_low[place] = (offset, expected)
             if noted is not None:
                 noted(error, message)
 
@@ -84,10 +92,11 @@ class FirstWrites:
             self._current[place] = self._clock.monotonic()
 
     def confirm(self) -> None:
-        """Before a transaction is committed: every first record must have an offset on the target.
+        """Before a transaction is committed: the records that are watched must be where they belong.
 
         Raises:
-            UnknownOutcomeError: one has none, or no answer came before the lane had to stop.
+            UnknownOutcomeError: one has no offset, or no answer came before the lane had to stop.
+            TargetRegressedError: one stands below what the target held before.
         """
         if self._awaited:
             self._flush()
@@ -98,10 +107,18 @@ class FirstWrites:
                 subject=f"{topic}/{partition}",
                 remedy="The lane aborts this transaction and copies its records again.",
             )
+        if self._too_low:
+            (topic, partition), (offset, expected) = min(self._too_low.items())
+            raise TargetRegressedError(
+                f"the target stored a record at offset {offset} of a log that reached {expected}",
+                subject=f"{topic}/{partition}",
+                remedy="The lane looks for what is missing and copies it again.",
+            )
 
     def clear(self) -> None:
         """The transaction was aborted, and with it whatever was missing from it."""
         self._without_offset.clear()
+        self._too_low.clear()
 
     def _is_first(self, place: _Place) -> bool:
         known = self._current.get(place)

@@ -7,8 +7,9 @@ and Checkpoint. A PartitionState joins the two while the lane runs.
 from collections.abc import Sequence
 
 from replicator.dataplane.progress.partition_health import PartitionHealth
+from replicator.dataplane.progress.target_log import TargetLog
 from replicator.dataplane.transport.spec import PartitionWork
-from replicator.formats.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint, TargetLoss
 from replicator.formats.lane_stats import PartitionStateName, PartitionStats
 from replicator.identifiers import is_canary_topic
 from replicator.policy.provenance import path_hop
@@ -17,9 +18,11 @@ from replicator.policy.provenance import path_hop
 class PartitionState:
     """One partition on its way from source to target.
 
-    Invariants: ``position`` is the next source offset to read and never goes back while the lane
-    runs; ``committed`` is the position of the newest checkpoint known to be stored, and is never
-    above ``position``. Nothing is read of a partition whose ``problem`` is set.
+    Invariants: ``position`` is the next source offset to read and goes back only where the target lost
+    records; ``committed`` is the position of the newest checkpoint known to be stored, and is never
+    above ``position``. Nothing is read of a partition whose ``problem`` is set. ``record_end`` is the
+    offset behind the last record read (-1 when not known) and ``position_epoch`` that record's leader
+    epoch; what stands between there and ``position`` are markers and aborted records.
     """
 
     __slots__ = (
@@ -41,11 +44,15 @@ class PartitionState:
         "position_epoch",
         "problem",
         "quarantined",
+        "record_end",
         "records",
         "reported_bytes",
         "reported_records",
         "retry_offset",
         "source_end",
+        "start",
+        "target",
+        "target_loss",
         "target_topic",
         "timestamp_ms",
         "topic",
@@ -69,6 +76,10 @@ class PartitionState:
         self.counted = not is_canary_topic(work.topic)
         self.position = -1
         self.position_epoch = -1
+        self.record_end = -1
+        self.start = -1
+        self.target = TargetLog()
+        self.target_loss = TargetLoss()
         self.committed = -1
         self.committed_at_ms = 0
         self.timestamp_ms = -1
@@ -94,6 +105,11 @@ class PartitionState:
         """Topic and partition on the source."""
         return self.topic, self.partition
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the consumer reads it now."""
+        return not self.problem and not self.needs_check and self.position >= 0
+
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continues the counters of a stored checkpoint; the position is decided elsewhere."""
         self.timestamp_ms = checkpoint.timestamp_ms
@@ -104,6 +120,7 @@ class PartitionState:
         self.dropped = checkpoint.dropped
         self.quarantined = checkpoint.quarantined
         self.leader_epoch = checkpoint.leader_epoch
+        self.start = checkpoint.start
         self.extra = dict(checkpoint.extra)
         self.committed_at_ms = checkpoint.at_ms
 
@@ -125,6 +142,10 @@ class PartitionState:
             quarantined=self.quarantined,
             leader_epoch=self.leader_epoch,
             position_epoch=self.position_epoch,
+            record_end=self.record_end if self.position_epoch >= 0 else -1,
+            start=self.start,
+            target=self.target.claim(),
+            target_loss=self.target_loss,
             extra=self.extra,
         )
 

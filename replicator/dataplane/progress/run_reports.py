@@ -21,7 +21,10 @@ class RunReports:
     def report_for(self, state: PartitionState, source_offset: int) -> OnDelivery | None:
         """The delivery report for the first record of a run; None where none is needed."""
         noted = None if self.index is None else self.index.report_for(state, source_offset)
-        return self.first_writes.report_for(state.target_topic, state.partition, noted)
+        noted, expected = state.target.report_for(noted)
+        return self.first_writes.report_for(
+            state.target_topic, state.partition, noted, expected=expected
+        )
 
     def wait_after(self, state: PartitionState) -> None:
         """After that record was produced; see ``FirstWrites.wait_after``."""

@@ -27,21 +27,28 @@ NEEDS_CHECK = frozenset(
 def read_from(consumer: Consumer, states: Iterable[PartitionState]) -> None:
     """Reads on at each partition's position.
 
-    Where the epoch of the record before it is known, the source is asked whether its log still holds
-    that record: a log that was cut below it and written anew may be long enough all the same. Only a
-    seek makes the client ask (librdkafka 2.16); it reports a cut as ``_LOG_TRUNCATION``.
+    Where the epoch of the last record before it is known, the source is asked whether its log still
+    holds that record: a log that was cut below it and written anew may be long enough all the same. Only
+    a seek makes the client ask (librdkafka 2.16); it reports a cut as ``_LOG_TRUNCATION``. Reading goes
+    on right behind that record: between it and the position were only markers and aborted records, and
+    a record that is found there shows as well that the log is another one.
     """
     states = list(states)
     consumer.incremental_assign(
-        [ClientPartition(state.topic, state.partition, state.position) for state in states]
+        [ClientPartition(state.topic, state.partition, _first(state)) for state in states]
     )
     deadline = time.monotonic() + _ASSIGNING_SECONDS
     for state in states:
         if state.position_epoch >= 0:
             place = ClientPartition(
-                state.topic, state.partition, state.position, leader_epoch=state.position_epoch
+                state.topic, state.partition, _first(state), leader_epoch=state.position_epoch
             )
             _seek(consumer, place, deadline)
+
+
+def _first(state: PartitionState) -> int:
+    known = state.position_epoch >= 0 and state.record_end >= 0
+    return min(state.record_end, state.position) if known else state.position
 
 
 def _seek(consumer: Consumer, place: ClientPartition, deadline: float) -> None:

@@ -12,6 +12,7 @@ from replicator.dataplane.copy.engine_protocol import (
     CopyStep,
     Engine,
     EpochWentBack,
+    LogRewritten,
     QueueFull,
     Refusal,
     Run,
@@ -137,6 +138,9 @@ class Session:
                 if moved is not None:
                     self.unit.store_soon(moved)
             case EpochWentBack(state):
+                self.events.require_check(state)
+            case LogRewritten(state):
+                state.diverged = True
                 self.events.require_check(state)
             case QueueFull():
                 self.unit.wait_for_room()

@@ -8,7 +8,11 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.seek import read_from
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.start_position import StartDecision
-from replicator.dataplane.session.takeover import decide_starts, read_lane_records
+from replicator.dataplane.session.takeover import (
+    decide_starts,
+    look_at_targets,
+    read_lane_records,
+)
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
@@ -157,9 +161,13 @@ class LaneClients:
         *,
         on_failure: Callable[[PartitionState, ReplicatorError], None],
     ) -> dict[PartitionState, StartDecision]:
-        """Asks the source about each partition; those it cannot answer for are left out, and reported."""
+        """Asks both clusters about each partition; where the source has no answer it is left out, and reported."""
+        targets = look_at_targets(spec, states, stored, client_id=lane_client_id(spec))
         try:
-            return decide_starts(spec, states, stored, self._source_admin, on_failure=on_failure)
+            return decide_starts(
+                spec, states, stored, self._source_admin, targets,
+                at_ms=round(self._clock.now() * 1000), on_failure=on_failure,
+            )  # fmt: skip
         finally:
             # Seldom needed again: each client that stays open costs threads that wake up all the time.
             self._source_admin.close()

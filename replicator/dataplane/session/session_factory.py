@@ -259,6 +259,7 @@ def _progress_unit(
         counters=context.counters,
         clock=clock,
         give_up=give_up,
+        transactional=transactional,
     )
 
 

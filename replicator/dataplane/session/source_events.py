@@ -102,5 +102,4 @@ def _at_end(state: PartitionState, end: int) -> PartitionState | None:
     if end <= state.position:
         return None
     state.position = end
-    state.position_epoch = -1  # the client does not give the epoch of a marker
     return state

@@ -11,6 +11,8 @@ from typing import Literal
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.values import OnTruncation, StartFrom
 
+Problem = Literal["", "TRUNCATED", "RECREATED", "TARGET_REFUSES", "TARGET_REGRESSED"]
+
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
@@ -33,16 +35,18 @@ class StartDecision:
     """``offset`` to read from; with a ``problem`` the partition must not be read at all.
 
     ``store`` says that the decision itself has to be stored (a first start, a gap, a stop).
-    ``lost`` is the range of source offsets given up, half open, or None.
+    ``lost`` is the range of source offsets given up, half open, or None. ``target_loss`` says what the
+    target had lost, where that is why it goes on here.
     """
 
     offset: int
     reason: str
-    problem: Literal["", "TRUNCATED", "RECREATED", "TARGET_REFUSES"] = ""
+    problem: Problem = ""
     detail: str = ""
     store: bool = False
     accepted_gap: str = ""
     lost: tuple[int, int] | None = None
+    target_loss: str = ""
 
 
 def decide_start(
@@ -159,7 +163,7 @@ def _gap(checkpoint: Checkpoint, loss: _Loss, *, policy: OnTruncation, token: st
 
 def _stopped(
     checkpoint: Checkpoint,
-    problem: Literal["TRUNCATED", "RECREATED", "TARGET_REFUSES"],
+    problem: Problem,
     detail: str,
 ) -> StartDecision:
     return StartDecision(
@@ -172,5 +176,21 @@ def _stopped(
     )
 
 
-def _code(problem: str) -> Literal["TRUNCATED", "RECREATED"]:
-    return "RECREATED" if problem == "RECREATED" else "TRUNCATED"
+def _code(problem: str) -> Problem:
+    if problem == "RECREATED":
+        return "RECREATED"
+    return "TARGET_REGRESSED" if problem == "TARGET_REGRESSED" else "TRUNCATED"
+
+
+def after_target_loss(checkpoint: Checkpoint, detail: str, *, accept_gap: str) -> StartDecision:
+    """The start where the target lost records and nothing says which ones they were."""
+    if accept_gap and accept_gap != checkpoint.accepted_gap:
+        return StartDecision(
+            checkpoint.offset,
+            "gap on the target accepted by an operator",
+            detail=f"gap accepted: {detail}",
+            store=True,
+            accepted_gap=accept_gap,
+            lost=(checkpoint.offset, checkpoint.offset),
+        )
+    return _stopped(checkpoint, "TARGET_REGRESSED", detail)

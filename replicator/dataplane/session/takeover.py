@@ -5,12 +5,28 @@ nothing can be added to the checkpoints that are read here.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.session.start_position import SourceLog, StartDecision, decide_start
+from replicator.dataplane.session.start_position import (
+    SourceLog,
+    StartDecision,
+    after_target_loss,
+    decide_start,
+)
+from replicator.dataplane.session.target_looks import find_last_copies, read_targets
+from replicator.dataplane.session.target_loss import (
+    SeenTarget,
+    TargetLossFound,
+    claimed_now,
+    find_loss,
+    moved_back,
+    needs_look,
+)
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.checkpoint_log import read_checkpoint_records
 
@@ -27,12 +43,53 @@ def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
     )[spec.lane]  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class TargetLooks:
+    """What was seen of the targets, by source partition; ``last_copies`` where a look was needed."""
+
+    seen: Mapping[TopicPartition, SeenTarget] = field(default_factory=dict)
+    last_copies: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+
+
+def look_at_targets(
+    spec: LaneSpec,
+    states: Iterable[PartitionState],
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+    *,
+    client_id: str,
+) -> TargetLooks:
+    """Asks the target about all partitions at once, and reads the last copies of those that may lack some.
+
+    Raises:
+        ReplicatorError: the target cannot be reached, or a suspect log not be read to its end.
+    """
+    targets = {state.key: (state.target_topic, state.partition) for state in states}
+    found = read_targets(spec.target, targets.values(), client_id=client_id)
+    seen = {key: found[target] for key, target in targets.items() if target in found}
+    suspects = {
+        targets[key]: one
+        for key, one in seen.items()
+        if (held := checkpoints.get(key)) is not None and needs_look(held.target, one)
+    }
+    if spec.settings.provenance != "full":
+        return TargetLooks(seen, {key: None for key in seen if targets[key] in suspects})
+    copies = find_last_copies(
+        spec.target, suspects, {target: key for key, target in targets.items()},
+        source_alias=spec.source.alias, client_id=client_id,
+    )  # fmt: skip
+    return TargetLooks(
+        seen, {key: copies[target] for key, target in targets.items() if target in copies}
+    )
+
+
 def decide_starts(
     spec: LaneSpec,
     states: Iterable[PartitionState],
-    checkpoints: Mapping[tuple[str, int], Checkpoint],
+    checkpoints: Mapping[TopicPartition, Checkpoint],
     source: ClusterAdmin,
+    targets: TargetLooks,
     *,
+    at_ms: int,
     on_failure: Callable[[PartitionState, ReplicatorError], None],
 ) -> dict[PartitionState, StartDecision]:
     """Asks the source once for all partitions and decides each one.
@@ -79,17 +136,52 @@ def decide_starts(
             at_timestamp=at_timestamp if at_timestamp is not None and at_timestamp >= 0 else None,
             diverged=state.diverged,
         )
-        decision = decide_start(
-            checkpoints.get(state.key),
-            facts,
-            start_from=start_from,
-            # Canaries that retention removed before they were copied are no loss.
-            on_truncation=spec.settings.on_truncation if state.counted else "report",
-            accept_gap=state.work.accept_gap,
+        checkpoint, decision = _decide(
+            spec, state, checkpoints.get(state.key), facts, targets, at_ms=at_ms
         )
         decisions[state] = decision
-        apply_decision(state, decision, facts, checkpoints.get(state.key))
+        apply_decision(state, decision, facts, checkpoint)
+        seen = targets.seen.get(state.key)
+        # Without an answer what was claimed before still holds: less than that is noticed.
+        if seen is not None and not decision.problem:
+            state.target.adopt(claimed_now(checkpoint, seen))
+        elif checkpoint is not None:
+            state.target.adopt(checkpoint.target)
     return decisions
+
+
+def _decide(
+    spec: LaneSpec,
+    state: PartitionState,
+    checkpoint: Checkpoint | None,
+    facts: SourceLog,
+    targets: TargetLooks,
+    *,
+    at_ms: int,
+) -> tuple[Checkpoint | None, StartDecision]:
+    """The decision, and the checkpoint it rests on: moved back where the target lost records."""
+    lost: TargetLossFound | None = None
+    if checkpoint is not None and not checkpoint.problem and state.key in targets.last_copies:
+        lost = find_loss(
+            checkpoint, targets.seen[state.key], targets.last_copies[state.key],
+            marked=spec.settings.provenance == "full", earliest=facts.earliest,
+        )  # fmt: skip
+        if lost is not None and lost.resume_at is None:
+            accept_gap = state.work.accept_gap
+            return checkpoint, after_target_loss(checkpoint, lost.detail, accept_gap=accept_gap)
+        if lost is not None:
+            checkpoint = moved_back(checkpoint, lost, at_ms=at_ms)
+    decision = decide_start(
+        checkpoint,
+        facts,
+        start_from=spec.settings.start_from,
+        # Canaries that retention removed before they were copied are no loss.
+        on_truncation=spec.settings.on_truncation if state.counted else "report",
+        accept_gap=state.work.accept_gap,
+    )
+    if lost is not None and checkpoint is not None:
+        decision = replace(decision, store=True, target_loss=checkpoint.target_loss.detail)
+    return checkpoint, decision
 
 
 def apply_decision(
@@ -99,12 +191,15 @@ def apply_decision(
     if checkpoint is not None and state.position < 0:
         state.restore(checkpoint)  # a new one; one under examination keeps its own counters
     state.position = decision.offset
+    if checkpoint is None:
+        state.start = decision.offset
+    else:
+        state.target_loss = checkpoint.target_loss
     same_place = checkpoint is not None and checkpoint.offset == decision.offset
-    state.position_epoch = (
-        checkpoint.position_epoch
-        if checkpoint is not None and same_place and decision.lost is None
-        else -1
-    )
+    if checkpoint is not None and same_place and decision.lost is None:
+        state.position_epoch, state.record_end = checkpoint.position_epoch, checkpoint.record_end
+    else:
+        state.position_epoch = state.record_end = -1
     state.committed = (
         decision.offset if checkpoint is None else min(decision.offset, max(checkpoint.offset, 0))
     )

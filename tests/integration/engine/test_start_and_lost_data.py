@@ -189,6 +189,45 @@ def test_an_unclean_election_under_a_running_lane_stops_it_though_the_log_is_lon
         lab.close()
 
 
+@pytest.mark.slow
+def test_an_unclean_election_after_a_transaction_is_noticed_by_the_next_owner(
+    west, clusters, unique
+):
+    """Behind the last record stands a marker; the log is cut before both and grows past them."""
+    (east,) = clusters("east", brokers=3)
+    lab = LaneLab(east, west, name=unique)
+    topic = f"t.{unique}"
+    leader, follower = 1, 2
+    west.create_topic(topic)
+    new = NewTopic(
+        topic,
+        num_partitions=1,
+        replica_assignment=[[leader, follower]],
+        config={"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
+    )
+    east.admin().create_topics([new])[topic].result(30)
+    lab.numbered(topic, range(10))
+    writer = Producer({**east.client_settings(), "transactional.id": unique})
+    writer.init_transactions(30)
+    try:
+        east.kill(follower)
+        writer.begin_transaction()
+        for number in range(10, 20):  # known to the leader alone
+            writer.produce(topic, b"%d" % number, partition=0)
+        writer.commit_transaction(30)
+        lab.copied(topic)
+        assert lab.checkpoints()[topic, 0].offset == 21
+        east.kill(leader)
+        east.restart(follower)
+        lab.numbered(topic, range(100, 140))  # the log is longer again, and another one
+        lane = lab.lane(topic)
+        lab.until(lambda: lane.problem(topic) == "TRUNCATED", "the stop", lane)
+
+        assert lab.values(topic) == numbers(range(20))
+    finally:
+        lab.close()
+
+
 def test_a_source_that_lost_its_tail_stops_the_partition_and_says_so(lab):
     """What an unclean election does: the log ends below what was copied already."""
     topic = lab.topic()

@@ -1,0 +1,85 @@
+"""What a session knows of the log of one target partition, and what it expects of it.
+
+Only this lane copies into it, and others may write beside it: so the log is at least as long as it was
+when it was last seen, and everything that was produced since. A record that is stored below that shows
+that the log lost what it had acknowledged (recreated, restored, or cut by an unclean election).
+"""
+
+from replicator.dataplane.transport.delivery import OnDelivery
+from replicator.formats.checkpoint import TargetClaim
+from replicator.kafka.client import KafkaError, Message
+
+
+class TargetLog:
+    """Of one partition; used by the lane's thread only.
+
+    Attributes:
+        end: an offset that the log reaches at least once the open unit is stored; -1 when not known.
+        last_copied: source offset of the last record that was produced; -1 when not known.
+    """
+
+    __slots__ = ("_asked", "_leader_epoch", "_topic_id", "_unit", "end", "last_copied")
+
+    def __init__(self) -> None:
+        self.end = -1
+        self.last_copied = -1
+        self._topic_id = ""
+        self._leader_epoch = -1
+        self._unit = 0
+        self._asked = False
+
+    def adopt(self, claim: TargetClaim) -> None:
+        """Begins with what was stored, or was just seen."""
+        self.end, self.last_copied = claim.end, claim.last_copied
+        self._topic_id, self._leader_epoch = claim.topic_id, claim.leader_epoch
+        self._unit = 0
+        self._asked = False
+
+    def claim(self) -> TargetClaim:
+        """What a checkpoint made now says of the log."""
+        return TargetClaim(self._topic_id, self.end, self._leader_epoch, self.last_copied)
+
+    def acknowledged(self) -> TargetClaim:
+        """The same without the open unit, whose records may be on their way."""
+        end = self.end if self.end < 0 else self.end - self._unit
+        return TargetClaim(self._topic_id, end, self._leader_epoch, self.last_copied)
+
+    def produced(self, records: int, last_copied: int) -> None:
+        """Takes in records that were handed to the producer; the last one's source offset."""
+        self._unit += records
+        self.last_copied = last_copied
+        if self.end >= 0:
+            self.end += records
+
+    def stored(self, *, marker: bool) -> None:
+        """The open unit was committed; a ``marker`` ends it in the log, where records are in it."""
+        if marker and self._unit and self.end >= 0:
+            self.end += 1
+        self._unit = 0
+        self._asked = False
+
+    def aborted(self) -> None:
+        """Nothing is known of where the open unit's records stand, if they were sent at all."""
+        if self.end >= 0:
+            self.end -= self._unit
+        self._unit = 0
+        self._asked = False
+
+    def report_for(self, noted: OnDelivery | None) -> tuple[OnDelivery | None, int]:
+        """The delivery report for the next record, and the least offset it may have.
+
+        One is asked for in each unit; -1 where nothing is expected of the record.
+        """
+        if self._asked or self.end < 0:
+            return noted, -1
+        self._asked = True
+        expected = self.end
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            offset = message.offset()
+            if error is None and offset is not None and offset > expected and self._asked:
+                self.end += offset - expected  # others wrote in between
+            if noted is not None:
+                noted(error, message)
+
+        return delivered, expected

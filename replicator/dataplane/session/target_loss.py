@@ -1,0 +1,119 @@
+"""Whether a target partition still holds what its checkpoint claims. Pure.
+
+A position says that everything before it is on the target. A topic that was deleted and created again,
+a restored disk and an unclean election take acknowledged records away: then the position goes back to
+behind the last record that is really there, and what follows is copied again.
+"""
+
+from dataclasses import dataclass, replace
+
+from replicator.formats.checkpoint import Checkpoint, TargetClaim, TargetLoss
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTarget:
+    """A target partition as its cluster describes it now; ``end`` counts open transactions."""
+
+    topic_id: str
+    start: int
+    end: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLossFound:
+    """What a target partition lost.
+
+    ``resume_at`` is the source offset behind the last copy that is there, None where the copies do not
+    say what they are copies of.
+    """
+
+    resume_at: int | None
+    detail: str
+
+
+def needs_look(claim: TargetClaim, seen: SeenTarget) -> bool:
+    """Whether the log may have lost records since the claim, so that its last copy must be found."""
+    if claim.end < 0:
+        return False  # nothing was claimed yet
+    return recreated(claim, seen) or seen.end < claim.end or seen.leader_epoch != claim.leader_epoch
+
+
+def recreated(claim: TargetClaim, seen: SeenTarget) -> bool:
+    """Whether it is another topic under the same name."""
+    return bool(claim.topic_id and seen.topic_id) and claim.topic_id != seen.topic_id
+
+
+def find_loss(
+    checkpoint: Checkpoint, seen: SeenTarget, last_copy: int | None, *, marked: bool, earliest: int
+) -> TargetLossFound | None:
+    """What is missing on the target, decided after a look; None when nothing is.
+
+    Args:
+        checkpoint: what was stored of the partition.
+        seen: its target now.
+        last_copy: source offset of the last copy in it, None when there is none.
+        marked: whether copies carry their source offset.
+        earliest: the oldest source offset that still exists.
+    """
+    claim = checkpoint.target
+    another = recreated(claim, seen)
+    if not marked:
+        if another and seen.start == seen.end:
+            last_copy = None
+        elif another or seen.end < claim.end:
+            return TargetLossFound(None, _what(claim, seen))
+        else:
+            return None
+    elif last_copy is None and not another:
+        if claim.end <= seen.end or seen.start == seen.end:
+            return None  # retention or compaction took the copies, which it may
+    elif last_copy is not None and not another and last_copy >= claim.last_copied >= 0:
+        return None
+    elif seen.end >= claim.end and not another and claim.last_copied < 0:
+        return None  # no copy of ours is claimed
+    if last_copy is not None:
+        resume_at = last_copy + 1
+    else:
+        # A new topic gets what a new copy would: what the source still has.
+        resume_at = max(checkpoint.start, 0)
+        resume_at = max(resume_at, earliest) if another else resume_at
+    if resume_at >= checkpoint.offset:
+        return None
+    return TargetLossFound(resume_at, _what(claim, seen))
+
+
+def moved_back(checkpoint: Checkpoint, found: TargetLossFound, *, at_ms: int) -> Checkpoint:
+    """The checkpoint from which the missing records are copied again, with the loss on record."""
+    held = checkpoint.target_loss
+    if found.resume_at is None:
+        return checkpoint
+    detail = f"{found.detail}; source offsets {found.resume_at} to {checkpoint.offset - 1} are copied again"
+    return replace(
+        checkpoint,
+        offset=found.resume_at,
+        position_epoch=-1,
+        record_end=-1,
+        target=replace(checkpoint.target, last_copied=-1),
+        target_loss=TargetLoss(held.count + 1, at_ms, detail),
+    )
+
+
+def claimed_now(checkpoint: Checkpoint | None, seen: SeenTarget) -> TargetClaim:
+    """What holds from here on."""
+    last = -1 if checkpoint is None else checkpoint.target.last_copied
+    return TargetClaim(seen.topic_id, seen.end, seen.leader_epoch, last)
+
+
+def _what(claim: TargetClaim, seen: SeenTarget) -> str:
+    if recreated(claim, seen):
+        return (
+            f"the target topic was deleted and created again: it had id {claim.topic_id}, the one "
+            f"there now {seen.topic_id} and {seen.end - seen.start} offsets"
+        )
+    if seen.end < claim.end:
+        return (
+            f"the target log ends at {seen.end} and had reached {claim.end}: the target lost records "
+            f"that it had acknowledged"
+        )
+    return "the target log was cut under a new leader and lost records that it had acknowledged"

@@ -1,0 +1,200 @@
+"""A target that lost what it had acknowledged gets it again: nothing is lost, nothing is doubled, told once."""
+
+import shutil
+
+import pytest
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import NewTopic
+from lane_lab import LaneLab
+
+from replicator.dataplane.lane import lane as lane_module
+from replicator.policy.values import StartFrom
+from replicator.testing import wait_until
+
+LOST = "target lost records, they are copied again"
+
+
+def numbers(*ranges: range) -> list[bytes]:
+    return [b"%d" % number for each in ranges for number in each]
+
+
+def recreate_target(lab, topic: str) -> None:
+    """Deletes the copy and makes an empty topic of its name."""
+    admin = lab.target.admin()
+    admin.delete_topics([topic])[topic].result(30)
+    new = NewTopic(topic, 1, 1, config={"retention.ms": "-1"})
+
+    def created() -> bool:
+        try:
+            admin.create_topics([new])[topic].result(30)
+        except KafkaException as refused:
+            if refused.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise
+            return False
+        return True
+
+    wait_until(created, timeout_seconds=30, describe="the new topic", interval_seconds=0.01)
+
+
+def losses(lane) -> list[str]:
+    return [line.fields["detail"] for line in lane.log if line.event == LOST]
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_copy_deleted_and_created_again_is_copied_again_from_the_start(lab, delivery):
+    topic, other = lab.topic(), lab.topic()
+    lab.numbered(topic, range(300))
+    lab.numbered(other, range(10))
+    lab.copied(topic, other, delivery=delivery)
+    recreate_target(lab, topic)
+    lab.numbered(topic, range(300, 400))
+    lane = lab.lane(topic, other, delivery=delivery)
+    lab.caught_up(lane)
+
+    assert lab.values(topic) == numbers(range(400))
+    assert lab.values(other) == numbers(range(10))
+    assert len(losses(lane)) == 1
+    assert "source offsets 0 to 299 are copied again" in losses(lane)[0]
+    lane.stop()
+    again = lab.copied(topic, other, delivery=delivery)
+    assert losses(again) == []
+    assert lab.checkpoints()[topic, 0].target_loss.count == 1
+
+
+def test_a_copy_created_again_under_a_running_lane_is_whole_once_more(lab):
+    topic = lab.topic()
+    lab.numbered(topic, range(300))
+    lane = lab.lane(topic)
+    lab.caught_up(lane)
+    recreate_target(lab, topic)
+    for start in range(300, 400, 10):
+        lab.numbered(topic, range(start, start + 10))
+    lab.until(lambda: lab.values(topic) == numbers(range(400)), "the copy, whole", lane)
+
+    assert len(losses(lane)) == 1
+
+
+def test_a_quiet_lane_notices_that_its_copy_is_gone(lab, monkeypatch):
+    monkeypatch.setattr(lane_module, "CHECK_TARGETS_SECONDS", 0.5)
+    topic, late = lab.topic(), lab.topic()
+    lab.numbered(late, range(50))
+    lab.numbered(topic, range(20))
+    lane = lab.lane(topic, late, start_from=StartFrom("latest"))
+    lab.caught_up(lane)
+    lab.numbered(topic, range(20, 40))
+    lab.numbered(late, range(50, 60))
+    lab.caught_up(lane)
+    recreate_target(lab, late)
+    lab.until(lambda: losses(lane), "the report", lane)
+    lab.until(lambda: lab.values(late) == numbers(range(50, 60)), "the copy", lane)
+
+    assert lab.values(topic) == numbers(range(20, 40))
+    assert len(losses(lane)) == 1
+
+
+def test_a_topic_of_which_copies_were_put_back_goes_on_behind_the_last_of_them(lab):
+    topic = lab.topic()
+    lab.numbered(topic, range(100))
+    lab.copied(topic)
+    kept = lab.on_target(topic)[:60]
+    recreate_target(lab, topic)
+    producer = Producer(lab.target.client_settings())
+    for seen in kept:
+        producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))
+    producer.flush(30)
+    lane = lab.lane(topic)
+    lab.caught_up(lane)
+
+    assert lab.values(topic) == numbers(range(100))
+    assert "source offsets 60 to 99 are copied again" in losses(lane)[0]
+
+
+def test_copies_that_carry_no_positions_stop_their_partition_instead_of_being_guessed(lab):
+    topic = lab.topic()
+    lab.numbered(topic, range(20))
+    lab.copied(topic, provenance="path")
+    kept = lab.on_target(topic)[:5]
+    recreate_target(lab, topic)
+    producer = Producer(lab.target.client_settings())
+    for seen in kept:
+        producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))
+    producer.flush(30)
+    lane = lab.lane(topic, provenance="path")
+    lab.until(lambda: lane.problem(topic) == "TARGET_REGRESSED", "the stop", lane)
+    lab.numbered(topic, range(20, 30))
+    lane.update(work=lab.work(topic, accept_gap="token-1"))
+    lab.caught_up(lane)
+
+    assert lab.values(topic) == numbers(range(5), range(20, 30))
+    assert len(lane.gaps) == 1
+
+
+@pytest.mark.slow
+def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, unique):
+    (west,) = clusters("west")
+    lab = LaneLab(east, west, name=unique)
+    topic = lab.topic()
+    lab.numbered(topic, range(300))
+    lab.copied(topic)
+    data = west.brokers[0].data
+    yesterday = data.parent / "yesterday"
+    west.kill(0)
+    shutil.copytree(data / f"{topic}-0", yesterday)
+    west.restart(0)
+    lab.numbered(topic, range(300, 600))
+    lab.copied(topic)
+    west.kill(0)
+    shutil.rmtree(data / f"{topic}-0")
+    shutil.copytree(yesterday, data / f"{topic}-0")
+    west.restart(0)
+    # Somebody else's records make the log as long as it was.
+    producer = Producer(west.client_settings())
+    for _ in range(400):
+        producer.produce(topic, b"other", partition=0)
+    producer.flush(30)
+    lab.numbered(topic, range(600, 700))
+    lane = lab.lane(topic)
+    try:
+        lab.caught_up(lane)
+
+        ours = [value for value in lab.values(topic) if value != b"other"]
+        assert ours == numbers(range(700))
+        assert "source offsets 300 to 599 are copied again" in losses(lane)[0]
+    finally:
+        lab.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("running", [True, False])
+def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique, running):
+    (west,) = clusters("west", brokers=3)
+    lab = LaneLab(east, west, name=unique)
+    topic = f"t.{unique}"
+    leader, follower = 1, 2
+    east.create_topic(topic)
+    new = NewTopic(
+        topic,
+        num_partitions=1,
+        replica_assignment=[[leader, follower]],
+        config={"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
+    )
+    west.admin().create_topics([new])[topic].result(30)
+    lab.prepare()
+    lab.numbered(topic, range(500))
+    lane = lab.lane(topic)
+    lab.caught_up(lane)
+    try:
+        west.kill(follower)
+        lab.numbered(topic, range(500, 1000))  # known to the leader alone
+        lab.caught_up(lane)
+        if not running:
+            lane.stop()
+        west.kill(leader)
+        west.restart(follower)
+        lab.numbered(topic, range(1000, 1100))
+        if not running:
+            lane = lab.lane(topic)
+        lab.until(lambda: lab.values(topic) == numbers(range(1100)), "the whole copy", lane)
+        assert len(losses(lane)) == 1
+    finally:
+        lab.close()

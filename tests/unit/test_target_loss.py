@@ -1,0 +1,82 @@
+"""When a target counts as having lost records, and where copying goes on: every case, by name."""
+
+import pytest
+
+from replicator.dataplane.session.target_loss import SeenTarget, find_loss, moved_back, needs_look
+from replicator.formats.checkpoint import Checkpoint, TargetClaim
+
+CLAIM = TargetClaim("T", 100, 3, 79)
+HELD = Checkpoint("orders", 0, 80, start=5, position_epoch=1, record_end=80, target=CLAIM)
+
+
+def seen(topic_id: str = "T", start: int = 0, end: int = 100, leader_epoch: int = 3) -> SeenTarget:
+    return SeenTarget(topic_id, start, end, leader_epoch)
+
+
+def loss(target: SeenTarget, last_copy: int | None, *, marked: bool = True, earliest: int = 0):
+    return find_loss(HELD, target, last_copy, marked=marked, earliest=earliest)
+
+
+@pytest.mark.parametrize(
+    ("target", "suspect"),
+    [
+        (seen(), False),
+        (seen(end=500), False),
+        (seen(topic_id=""), False),
+        (seen(end=99), True),
+        (seen(leader_epoch=4), True),
+        (seen("other"), True),
+    ],
+    ids=["same", "longer", "no ids", "shorter", "new leader", "recreated"],
+)
+def test_only_a_log_that_may_have_lost_records_is_looked_into(target, suspect):
+    assert needs_look(CLAIM, target) is suspect
+    assert not needs_look(TargetClaim(), target)
+
+
+@pytest.mark.parametrize(
+    ("target", "last_copy", "resume_at"),
+    [
+        (seen(end=90), 59, 60),
+        (seen(end=90), None, 5),
+        (seen(end=500, leader_epoch=4), 59, 60),
+        (seen("other", end=0), None, 5),
+        (seen("other", end=60), 59, 60),
+    ],
+    ids=["cut", "cut to nothing", "cut and longer again", "recreated", "recreated with copies"],
+)
+def test_copying_goes_on_behind_the_last_record_that_is_there(target, last_copy, resume_at):
+    found = loss(target, last_copy)
+
+    assert found.resume_at == resume_at
+    back = moved_back(HELD, found, at_ms=7)
+    assert (back.offset, back.position_epoch, back.record_end) == (resume_at, -1, -1)
+    assert (back.target_loss.count, back.target_loss.at_ms) == (1, 7)
+    assert f"source offsets {resume_at} to 79 are copied again" in back.target_loss.detail
+
+
+@pytest.mark.parametrize(
+    ("target", "last_copy"),
+    [
+        (seen(leader_epoch=4), 79),
+        (seen(leader_epoch=4), None),
+        (seen(start=100, leader_epoch=4), None),
+        (seen(end=99), 79),
+        (seen("other", end=80), 79),
+        (seen("other", end=80), 85),
+    ],
+    ids=["new leader", "retention", "empty", "a marker lost", "whole again", "further"],
+)
+def test_nothing_is_copied_again_where_no_record_is_missing(target, last_copy):
+    assert loss(target, last_copy) is None
+
+
+def test_a_recreated_copy_gets_what_the_source_still_has():
+    assert loss(seen("other", end=0), None, earliest=30).resume_at == 30
+
+
+def test_copies_that_carry_no_positions_say_only_that_something_is_missing():
+    assert loss(seen(end=90), None, marked=False).resume_at is None
+    assert loss(seen("other", end=9), None, marked=False).resume_at is None
+    assert loss(seen("other", end=0), None, marked=False).resume_at == 5
+    assert loss(seen(leader_epoch=4), None, marked=False) is None
