@@ -167,6 +167,14 @@ class SourceDataLostError(ReplicatorError):
     code = "TRUNCATED"
 
 
+class SourceDamagedError(ReplicatorError):
+    """What the source gives out at a position cannot be read; nothing behind it is read either."""
+
+    retriable = True  # another replica may hold it undamaged
+    partition_scoped = True
+    code = "SOURCE_DAMAGED"
+
+
 class StoredFormatError(ReplicatorError):
     """A stored record has an unknown version or cannot be read; nothing is guessed."""
 

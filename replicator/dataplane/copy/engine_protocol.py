@@ -20,7 +20,8 @@ class Run:
     ``read`` counts source offsets, ``copied`` records and ``size`` bytes of values; the last two are 0
     for canaries, which are none of the flow's records. ``timestamp_ms`` is the oldest source timestamp.
     ``produced`` counts the records handed to the producer, ``last_copied`` is the source offset of the
-    last of them (-1 when there is none).
+    last of them (-1 when there is none). ``leader_epoch`` is that of the last record read (-1 when the
+    source does not say).
     """
 
     state: PartitionState
@@ -30,6 +31,7 @@ class Run:
     timestamp_ms: int
     produced: int = 0
     last_copied: int = -1
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.run_reports import RunReports
 from replicator.errors import UnknownOutcomeError
-from replicator.kafka.client import ClientPartition, Consumer, KafkaException, Producer
+from replicator.kafka.client import Consumer, KafkaException, Producer
 
 
 class ProgressUnit:
@@ -78,7 +78,7 @@ class ProgressUnit:
             outcome.bytes += run.size
             self._counters.run(run.timestamp_ms, run.copied)
         state = run.state
-        state.record_end = state.position
+        state.record_end, state.position_epoch = state.position, run.leader_epoch
         if run.produced:
             state.target.produced(run.produced, run.last_copied)
         self._uncommitted.add(state)
@@ -89,7 +89,9 @@ class ProgressUnit:
         position = refusal.message.offset() + 1
         outcome.read += position - state.position
         outcome.quarantined += 1
+        epoch = refusal.message.leader_epoch()
         state.position = state.record_end = position
+        state.position_epoch = -1 if epoch is None else epoch
         state.timestamp_ms = refusal.message.timestamp()[1]
         self._uncommitted.add(state)
 
@@ -131,7 +133,6 @@ class ProgressUnit:
         if not stored and self._committer.opened_at is None:
             return
         started = self._clock.monotonic()
-        self._set_position_epochs()
         index = self.reports.index
         try:
             notes = [] if index is None else index.take_with(self.producer)
@@ -157,19 +158,3 @@ class ProgressUnit:
         self.deliveries.clear()
         self.reports.first_writes.clear()
         self._counters.roll_back()
-
-    def _set_position_epochs(self) -> None:
-        """The leader epoch of the last record read, where it is known for sure.
-
-        Behind the end of a partition the client has the epoch of what stands there, which may be a
-        marker: it is the record's where the record before it had the same, for epochs never go back.
-        """
-        states = {state.key: state for state in self._uncommitted}
-        moved = [ClientPartition(*key) for key in states]
-        for item in self._consumer.position(moved) if moved else ():
-            state = states[item.topic, item.partition]
-            epoch: int | None = item.leader_epoch
-            known = item.offset == state.record_end or (
-                item.offset == state.position and epoch == state.leader_epoch
-            )
-            state.position_epoch = epoch if known and epoch is not None else -1

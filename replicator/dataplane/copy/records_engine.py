@@ -96,7 +96,7 @@ class RecordsEngine:
         partition = run.partition
         target = run.target
         prefix = run.prefix
-        last = run.last
+        done: SourceMessage | None = None
         count = run.count
         size = run.size
         timestamp = run.timestamp
@@ -113,21 +113,19 @@ class RecordsEngine:
                 timestamp = message.timestamp()[1]
                 if not timestamp:
                     return message, headers
-                offset = message.offset()
                 if full_hops:
-                    header[name] = f"{prefix}{offset}"
+                    header[name] = f"{prefix}{message.offset()}"
                 value = message.value()
                 produce(target, value, message.key(), partition, None, None, timestamp, header)
-                last = offset
+                done = message
                 count += 1
                 if value is not None:
                     size += len(value)
         except BufferError:
             return message, headers  # the other way waits for room
         finally:
-            if count != run.count:
-                run.last_copied = last
-            run.last = last
+            if done is not None:
+                run.read(done, copied=True)
             run.count = count
             run.size = size
             run.timestamp = timestamp
@@ -151,7 +149,7 @@ class RecordsEngine:
             return Refusal(state, message, "TRANSFORM", error.message)
         if record is None:
             state.dropped += 1
-            run.last = message.offset()
+            run.read(message, copied=False)
         return record
 
     def _produced(self, record: Rewritten, message: SourceMessage, run: "_OpenRun") -> bool:
@@ -173,7 +171,7 @@ class RecordsEngine:
             return False
         if first is not None:
             self._reports.wait_after(first)
-        run.last = run.last_copied = message.offset()
+        run.read(message, copied=True)
         run.count += 1
         if record.value is not None:
             run.size += len(record.value)
@@ -205,13 +203,14 @@ class _OpenRun:
     """Consecutive records of one partition within one batch, while they are copied."""
 
     __slots__ = (
-        "count", "first_timestamp", "last", "last_copied", "partition", "prefix", "size", "state", "target",
+        "count", "first_timestamp", "last", "last_copied", "newest", "partition", "prefix", "size", "state", "target",
         "timestamp", "topic",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.first_timestamp = self.timestamp = self.last = self.last_copied = -1
         self.count = self.size = 0
+        self.newest: SourceMessage | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -234,6 +233,13 @@ class _OpenRun:
         self.size = 0
         self.last_copied = -1
 
+    def read(self, message: SourceMessage, *, copied: bool) -> None:
+        """Takes in the last record so far; ``copied``: it was handed to the producer."""
+        self.newest = message
+        self.last = message.offset()
+        if copied:
+            self.last_copied = self.last
+
     def close(self) -> tuple[Run, ...]:
         """Writes the run into its partition's state; empty when nothing was read in it."""
         state = self.state
@@ -245,13 +251,11 @@ class _OpenRun:
             return ()
         state.position += read
         state.timestamp_ms = self.timestamp
+        epoch = None if self.newest is None else self.newest.leader_epoch()
+        self.newest = None
+        produced = (self.count, self.last_copied, -1 if epoch is None else epoch)
         if not state.counted:
-            return (Run(state, read, 0, 0, self.first_timestamp, self.count, self.last_copied),)
+            return (Run(state, read, 0, 0, self.first_timestamp, *produced),)
         state.records += self.count
         state.bytes += self.size
-        return (
-            Run(
-                state, read, self.count, self.size, self.first_timestamp, self.count,
-                self.last_copied,
-            ),
-        )  # fmt: skip
+        return (Run(state, read, self.count, self.size, self.first_timestamp, *produced),)

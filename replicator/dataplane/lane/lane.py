@@ -130,6 +130,7 @@ class Lane(threading.Thread):
         self._reason = "taking over"
         self._stats_schedule = StatsSchedule()
         self._recheck_at = 0.0
+        self._throttled_before = 0.0
         self._check_targets_at = 0.0
         self.stats = self._collect()
         self.active_at = clock.monotonic()
@@ -320,6 +321,9 @@ class Lane(threading.Thread):
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
             self._partitions_now().recheck()
+            throttled = self._counters.throttle_wait_seconds
+            self._partitions_now().find_silent(free=throttled == self._throttled_before)
+            self._throttled_before = throttled
 
     # Recovery.
 

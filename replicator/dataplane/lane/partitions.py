@@ -12,6 +12,8 @@ from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.session_clients import lane_client_id
+from replicator.dataplane.session.silent_partitions import SilentPartitions
+from replicator.dataplane.session.source_events import damaged
 from replicator.dataplane.session.start_position import StartDecision
 from replicator.dataplane.session.target_looks import read_targets
 from replicator.dataplane.session.target_loss import needs_look
@@ -49,6 +51,7 @@ class LanePartitions:
         self._clock = clock
         self._healths = healths
         self._refusals = refusals
+        self._silent = SilentPartitions()
 
     def follow(self, spec: LaneSpec) -> None:
         """Goes on with another list of work; only partitions that differ are touched."""
@@ -146,6 +149,26 @@ class LanePartitions:
         for error in refused.values():
             self.on_failure(state, "target", error)
         return not refused
+
+    def find_silent(self, *, free: bool) -> None:
+        """Suspends partitions that bring none of the records that the source says it has.
+
+        ``free`` says whether the lane could read all the time since the last call.
+        """
+        if not free:
+            self._silent.forget()
+            return
+        suspects = self._silent.suspects(self.states.values())
+        if not suspects:
+            return
+        stable = self._clients.stable_ends([state.key for state in suspects])
+        silent = {state for state in suspects if stable.get(state.key, -1) > state.position}
+        if not silent:
+            return
+        self._suspend(silent)
+        for state in silent:
+            what = f"the source has records up to {stable[state.key]} and gives out none"
+            self.on_failure(state, "source", damaged(state, what))
 
     def on_failure(self, state: PartitionState, side: Side, error: ReplicatorError) -> None:
         """Keeps why a partition could not be read or written; what is news is logged."""

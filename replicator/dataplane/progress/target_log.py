@@ -18,18 +18,32 @@ class TargetLog:
         last_copied: source offset of the last record that was produced; -1 when not known.
     """
 
-    __slots__ = ("_asked", "_leader_epoch", "_topic_id", "_unit", "end", "last_copied")
+    __slots__ = (
+        "_asked",
+        "_leader_epoch",
+        "_topic_id",
+        "_undecided",
+        "_unit",
+        "end",
+        "last_copied",
+    )
 
     def __init__(self) -> None:
         self.end = -1
         self.last_copied = -1
         self._topic_id = ""
         self._leader_epoch = -1
+        self._undecided = False
         self._unit = 0
         self._asked = False
 
-    def adopt(self, claim: TargetClaim) -> None:
-        """Begins with what was stored, or was just seen."""
+    def adopt(self, claim: TargetClaim, *, undecided: bool = False) -> None:
+        """Begins with what was stored, or was just seen.
+
+        Where the last copies are ``undecided`` until this lane commits there, the claim names no leader:
+        the next owner then looks again.
+        """
+        self._undecided = undecided
         self.end, self.last_copied = claim.end, claim.last_copied
         self._topic_id, self._leader_epoch = claim.topic_id, claim.leader_epoch
         self._unit = 0
@@ -37,7 +51,8 @@ class TargetLog:
 
     def claim(self) -> TargetClaim:
         """What a checkpoint made now says of the log."""
-        return TargetClaim(self._topic_id, self.end, self._leader_epoch, self.last_copied)
+        epoch = -1 if self._undecided else self._leader_epoch
+        return TargetClaim(self._topic_id, self.end, epoch, self.last_copied)
 
     def acknowledged(self) -> TargetClaim:
         """The same without the open unit, whose records may be on their way."""
@@ -53,8 +68,10 @@ class TargetLog:
 
     def stored(self, *, marker: bool) -> None:
         """The open unit was committed; a ``marker`` ends it in the log, where records are in it."""
-        if marker and self._unit and self.end >= 0:
-            self.end += 1
+        if marker and self._unit:
+            self._undecided = False
+            if self.end >= 0:
+                self.end += 1
         self._unit = 0
         self._asked = False
 

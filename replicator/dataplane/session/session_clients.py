@@ -153,6 +153,13 @@ class LaneClients:
             return False
         return True
 
+    def stable_ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Up to where committed records can be read at the source; without those it cannot answer for."""
+        try:
+            return self._source_admin.known_offsets(keys, at="latest")
+        finally:
+            self._source_admin.close()
+
     def decide(
         self,
         spec: LaneSpec,

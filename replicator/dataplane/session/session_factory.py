@@ -141,7 +141,7 @@ def wire_session(
     bounded_copy: BoundedCopy | None = None,
 ) -> Session:
     """The session that works with these clients; they were opened with the callbacks of ``parts``."""
-    unit = _progress_unit(spec, context, parts, consumer, producer)
+    unit = _progress_unit(spec, context, parts, producer)
     engine = _engine(spec, context, parts, unit)
     return Session(
         consumer=consumer,
@@ -221,7 +221,6 @@ def _progress_unit(
     spec: LaneSpec,
     context: LaneContext,
     parts: SessionParts,
-    consumer: Consumer,
     producer: Producer,
 ) -> ProgressUnit:
     clock, give_up, deliveries = context.clock, context.give_up, parts.deliveries
@@ -250,7 +249,6 @@ def _progress_unit(
             producer=producer, writer=writer, clock=clock, give_up=give_up, failed=failed
         )
     return ProgressUnit(
-        consumer=consumer,
         producer=producer,
         sink=AttributingProducer(producer) if parts.record_by_record else producer,
         committer=committer,

@@ -5,10 +5,31 @@ from collections.abc import Callable, Iterable
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.seek import NEEDS_CHECK
-from replicator.errors import ReplicatorError
+from replicator.errors import ReplicatorError, SourceDamagedError
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException
 from replicator.kafka.errors import map_kafka_error
+
+_DAMAGED = frozenset(
+    {
+        codes.BAD_MESSAGE,
+        codes.BAD_COMPRESSION,
+        codes.NOT_IMPLEMENTED,  # an unknown format of batches
+        KafkaError.INVALID_MSG,
+    }
+)
+"""After these the client goes on somewhere else, at an offset that it made up (librdkafka 2.16)."""
+
+
+def damaged(state: PartitionState, what: str) -> SourceDamagedError:
+    """That the source gives out something at the partition's position which cannot be read."""
+    place = f"{state.topic}/{state.partition}"
+    return SourceDamagedError(
+        f"what stands at offset {state.position} of {place} cannot be read: {what}",
+        subject=place,
+        remedy="Move the partition to a replica whose log is whole, or mend the disk. It is read again "
+        "by itself, from the same offset; nothing behind it is copied before.",
+    )
 
 
 class SourceEvents:
@@ -61,6 +82,8 @@ class SourceEvents:
                 state.health.at_end()
                 return _at_end(state, message.offset())
         elif state is not None and code in NEEDS_CHECK:
+            if state.needs_check or state.problem:
+                return None  # it comes of an event before, and the partition is not read any more
             # Only the text of the error says that the log was cut.
             state.diverged = state.diverged or "truncation" in error.str().lower()
             self.require_check(state)
@@ -78,7 +101,11 @@ class SourceEvents:
             if state.problem or state.needs_check:
                 continue
             place = f"{state.topic}/{state.partition}"
-            mapped = map_kafka_error(error, subject=place, doing=f"read {place}")
+            mapped = (
+                damaged(state, error.str())
+                if error.code() in _DAMAGED
+                else map_kafka_error(error, subject=place, doing=f"read {place}")
+            )
             self._on_failure(state, mapped)
             state.needs_check = True
             self._to_suspend.add(state)

@@ -14,7 +14,7 @@ from replicator.dataplane.session.start_position import (
     after_target_loss,
     decide_start,
 )
-from replicator.dataplane.session.target_looks import find_last_copies, read_targets
+from replicator.dataplane.session.target_looks import LastCopy, find_last_copies, read_targets
 from replicator.dataplane.session.target_loss import (
     SeenTarget,
     TargetLossFound,
@@ -48,7 +48,7 @@ class TargetLooks:
     """What was seen of the targets, by source partition; ``last_copies`` where a look was needed."""
 
     seen: Mapping[TopicPartition, SeenTarget] = field(default_factory=dict)
-    last_copies: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    last_copies: Mapping[TopicPartition, LastCopy] = field(default_factory=dict)
 
 
 def look_at_targets(
@@ -72,7 +72,7 @@ def look_at_targets(
         if (held := checkpoints.get(key)) is not None and needs_look(held.target, one)
     }
     if spec.settings.provenance != "full":
-        return TargetLooks(seen, {key: None for key in seen if targets[key] in suspects})
+        return TargetLooks(seen, {key: LastCopy(None) for key in seen if targets[key] in suspects})
     copies = find_last_copies(
         spec.target, suspects, {target: key for key, target in targets.items()},
         source_alias=spec.source.alias, client_id=client_id,
@@ -144,7 +144,9 @@ def decide_starts(
         seen = targets.seen.get(state.key)
         # Without an answer what was claimed before still holds: less than that is noticed.
         if seen is not None and not decision.problem:
-            state.target.adopt(claimed_now(checkpoint, seen))
+            copy = targets.last_copies.get(state.key)
+            undecided = copy is not None and copy.undecided
+            state.target.adopt(claimed_now(checkpoint, seen), undecided=undecided)
         elif checkpoint is not None:
             state.target.adopt(checkpoint.target)
     return decisions
@@ -163,7 +165,7 @@ def _decide(
     lost: TargetLossFound | None = None
     if checkpoint is not None and not checkpoint.problem and state.key in targets.last_copies:
         lost = find_loss(
-            checkpoint, targets.seen[state.key], targets.last_copies[state.key],
+            checkpoint, targets.seen[state.key], targets.last_copies[state.key].source_offset,
             marked=spec.settings.provenance == "full", earliest=facts.earliest,
         )  # fmt: skip
         if lost is not None and lost.resume_at is None:

@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import cast
+from dataclasses import dataclass
+from typing import Self, cast
 
 from replicator.dataplane.session.target_loss import SeenTarget
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.identifiers import TopicPartition
 from replicator.kafka import codes
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import ClientPartition, Consumer, Message, open_consumer
+from replicator.kafka.client import ClientPartition, Message, open_consumer
 from replicator.kafka.errors import map_kafka_error
-from replicator.kafka.settings import consumer_config
+from replicator.kafka.settings import Isolation, consumer_config
 from replicator.policy.provenance import find_hops, hop_prefix
 from replicator.topology.plan import ClusterPlan
 
@@ -56,6 +57,18 @@ def read_targets(
     return seen
 
 
+@dataclass(frozen=True, slots=True)
+class LastCopy:
+    """The last copy found in a target partition.
+
+    ``source_offset`` is None where there is none. ``undecided`` says that it is in a transaction without
+    an outcome: one of the lane's own whose marker was lost. The lane's next commit there decides it.
+    """
+
+    source_offset: int | None
+    undecided: bool = False
+
+
 def find_last_copies(
     target: ClusterPlan,
     wanted: Mapping[TopicPartition, SeenTarget],
@@ -63,79 +76,107 @@ def find_last_copies(
     *,
     source_alias: str,
     client_id: str,
-) -> dict[TopicPartition, int | None]:
-    """The highest source offset among the last committed copies in each target partition.
+) -> dict[TopicPartition, LastCopy]:
+    """The highest source offset among the last copies in each target partition.
 
     The highest of a stretch, not the last record: what was put back from quarantine stands behind newer
     records. ``origins`` are the source partitions by target partition.
 
     Raises:
-        UnreachableError: a log could not be read to its end in time; an open transaction may be in it.
+        UnreachableError: a log could not be read to its end in time.
         ReplicatorError: the target refuses to be read.
     """
     if not wanted:
         return {}
-    subject = f"cluster:{target.alias}"
-    config = consumer_config(
-        target, client_id=client_id, group_id=_NO_GROUP, fetch_wait_seconds=0.01
-    )
-    consumer = open_consumer(config, subject=subject)
-    try:
-        return {
-            key: _last_copy(
-                consumer, key, seen, hop_prefix(source_alias, *origins[key]), subject=subject
+    stable = _stable_ends(target, wanted, client_id=client_id)
+    with _TailReader(target, client_id, "read_committed") as settled:
+        found = {
+            key: LastCopy(
+                settled.last_copy(
+                    key, seen.start, stable[key], hop_prefix(source_alias, *origins[key])
+                )
             )
             for key, seen in wanted.items()
         }
-    finally:
-        consumer.close()
+    unsettled = [key for key, seen in wanted.items() if stable[key] < seen.end]
+    if unsettled:
+        with _TailReader(target, client_id, "read_uncommitted") as everything:
+            for key in unsettled:
+                prefix = hop_prefix(source_alias, *origins[key])
+                last = everything.last_copy(key, stable[key], wanted[key].end, prefix)
+                if last is not None and last > (found[key].source_offset or -1):
+                    found[key] = LastCopy(last, undecided=True)
+    return found
 
 
-def _last_copy(
-    consumer: Consumer, key: TopicPartition, seen: SeenTarget, prefix: bytes, *, subject: str
-) -> int | None:
-    """Looks at longer and longer stretches from the end of the log, until one has a copy."""
-    until, size = seen.end, _FIRST_LOOK
-    while until > seen.start:
-        start = max(seen.start, until - size)
-        found = _highest(consumer, key, start, until, prefix, subject=subject)
-        if found is not None:
-            return found
-        until, size = start, size * _LONGER
-    return None
+class _TailReader:
+    """Reads the ends of target partitions, one after the other."""
+
+    def __init__(self, target: ClusterPlan, client_id: str, isolation: Isolation) -> None:
+        self._subject = f"cluster:{target.alias}"
+        config = consumer_config(
+            target,
+            client_id=client_id,
+            group_id=_NO_GROUP,
+            fetch_wait_seconds=0.01,
+            isolation=isolation,
+        )
+        self._consumer = open_consumer(config, subject=self._subject)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def last_copy(self, key: TopicPartition, start: int, end: int, prefix: bytes) -> int | None:
+        """Looks at longer and longer stretches from ``end`` back, until one has a copy."""
+        until, size = end, _FIRST_LOOK
+        while until > start:
+            begin = max(start, until - size)
+            found = self._read(key, begin, until, prefix)
+            if found is not None:
+                return found
+            until, size = begin, size * _LONGER
+        return None
+
+    def _read(self, key: TopicPartition, start: int, until: int, prefix: bytes) -> int | None:
+        """The highest source offset of the copies between two offsets."""
+        deadline = time.monotonic() + LOOK_SECONDS
+        highest: int | None = None
+        self._consumer.assign([ClientPartition(*key, start)])
+        try:
+            while time.monotonic() < deadline:
+                for message in self._consumer.consume(_BATCH, 0.1):
+                    error, offset = message.error(), message.offset()
+                    if error is not None and error.code() != codes.PARTITION_EOF:
+                        raise map_kafka_error(error, subject=self._subject, doing=f"read {key[0]}")
+                    copied = None if error is not None else _source_offset(message, prefix)
+                    if offset is None:
+                        continue
+                    if copied is not None and offset < until:
+                        highest = copied if highest is None else max(highest, copied)
+                    if offset + (error is None) >= until:
+                        return highest
+        finally:
+            self._consumer.unassign()
+        raise UnreachableError(
+            f"cannot read {key[0]}/{key[1]} to offset {until} within {LOOK_SECONDS:g} seconds",
+            subject=self._subject,
+            remedy="Check that the partition has a leader.",
+        )
 
 
-def _highest(
-    consumer: Consumer,
-    key: TopicPartition,
-    start: int,
-    until: int,
-    prefix: bytes,
-    *,
-    subject: str,
-) -> int | None:
-    deadline = time.monotonic() + LOOK_SECONDS
-    highest: int | None = None
-    consumer.assign([ClientPartition(*key, start)])
+def _stable_ends(
+    target: ClusterPlan, wanted: Mapping[TopicPartition, SeenTarget], *, client_id: str
+) -> dict[TopicPartition, int]:
+    """Where committed reading ends: at the first open transaction, or at the end of the log."""
+    admin = ClusterAdmin(target, client_id=client_id)
     try:
-        while time.monotonic() < deadline:
-            for message in consumer.consume(_BATCH, 0.1):
-                error, offset = message.error(), message.offset()
-                if error is None:
-                    if offset is not None and offset < until:
-                        copied = _source_offset(message, prefix)
-                        highest = copied if highest is None else max(highest, copied or -1)
-                elif error.code() != codes.PARTITION_EOF:
-                    raise map_kafka_error(error, subject=subject, doing=f"read {key[0]}")
-                if offset is not None and offset + (error is None) >= until:
-                    return highest
+        stable = admin.every_offset(wanted, at="latest", isolation="read_committed")
     finally:
-        consumer.unassign()
-    raise UnreachableError(
-        f"cannot read {key[0]}/{key[1]} to offset {until} within {LOOK_SECONDS:g} seconds",
-        subject=subject,
-        remedy="Check that the partition has a leader, and no transaction that stays open.",
-    )
+        admin.close()
+    return {key: max(seen.start, min(stable[key], seen.end)) for key, seen in wanted.items()}
 
 
 def _source_offset(message: Message, prefix: bytes) -> int | None:

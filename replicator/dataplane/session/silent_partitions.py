@@ -1,0 +1,35 @@
+"""Partitions that have records to read and bring none, without a word of the client. Pure.
+
+librdkafka (2.16) reports a batch that fails its checksum, but reads one whose length is damaged again and
+again and says nothing. What it reads ahead or what a throttle holds back is no silence: only rounds in
+which the lane was free to read count.
+"""
+
+from collections.abc import Iterable
+
+from replicator.dataplane.progress.partition_state import PartitionState
+
+SILENT_ROUNDS = 4
+"""Rounds of a lane's recheck, two seconds apart, until the source is asked what it has."""
+
+
+class SilentPartitions:
+    """Of one session; used by the lane's thread only."""
+
+    def __init__(self) -> None:
+        self._rounds: dict[PartitionState, tuple[int, int]] = {}
+
+    def suspects(self, states: Iterable[PartitionState]) -> list[PartitionState]:
+        """Takes in one round; the partitions that stood still behind their log's end for too long."""
+        rounds: dict[PartitionState, tuple[int, int]] = {}
+        for state in states:
+            if not state.is_read or state.source_end <= state.position:
+                continue
+            position, count = self._rounds.get(state, (-1, 0))
+            rounds[state] = (state.position, count + 1 if position == state.position else 0)
+        self._rounds = rounds
+        return [state for state, (_, count) in rounds.items() if count >= SILENT_ROUNDS]
+
+    def forget(self) -> None:
+        """The lane was not free to read: begin to count anew."""
+        self._rounds.clear()
