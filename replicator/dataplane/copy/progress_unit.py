@@ -15,7 +15,7 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.run_reports import RunReports
 from replicator.errors import UnknownOutcomeError
-from replicator.kafka.client import Consumer, KafkaException, Producer
+from replicator.kafka.client import KafkaException, Producer
 
 
 class ProgressUnit:
@@ -31,7 +31,6 @@ class ProgressUnit:
     def __init__(
         self,
         *,
-        consumer: Consumer,
         producer: Producer,
         sink: RecordSink,
         committer: Committer,
@@ -50,7 +49,6 @@ class ProgressUnit:
         self.deliveries = deliveries
         self.deferred_since: float | None = None
         self.last_commit_at = 0.0
-        self._consumer = consumer
         self._committer = committer
         self._counters = counters
         self._clock = clock

@@ -203,8 +203,8 @@ class _OpenRun:
     """Consecutive records of one partition within one batch, while they are copied."""
 
     __slots__ = (
-        "count", "first_timestamp", "last", "last_copied", "newest", "partition", "prefix", "size", "state", "target",
-        "timestamp", "topic",
+        "count", "first_timestamp", "last", "last_copied", "newest", "partition", "prefix", "size",
+        "state", "target", "timestamp", "topic",
     )  # fmt: skip
 
     def __init__(self) -> None:
