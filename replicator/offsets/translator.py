@@ -5,9 +5,9 @@ them, so that a checkpoint never knows less than the end that is looked at. What
 targets have shown is kept from round to round.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Protocol, Self
 
 from replicator.clock import Clock, SystemClock
 from replicator.errors import ReplicatorError
@@ -27,8 +27,18 @@ from replicator.topology.plan import ClusterPlan, Plan
 CLIENT_ID = "replicator-offsets"
 TIMEOUT_SECONDS = 10.0
 
-Replayed = Callable[[ReplicatedPartition], frozenset[int]]
-"""Source offsets of a line that were put back from quarantine."""
+
+class Replayed(Protocol):
+    """Source offsets that were put back from quarantine; asked by everybody who translates."""
+
+    def refresh(self) -> None:
+        """A round begins: what is asked after it must be as of now."""
+        ...
+
+    def of(self, line: ReplicatedPartition) -> frozenset[int]:
+        """Of one source partition and its copy."""
+        ...
+
 
 _DEFAULT_LIMITS = Limits()
 
@@ -50,9 +60,13 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Memory:
-    """What looks have shown of one line; void once the source topic, its copy or its index began anew."""
+    """What looks have shown of one line.
 
-    life: tuple[str, int, Pair | None]
+    Void once the source topic, its copy or its index began anew, or records were put back: a look before
+    that was known may have taken one for the copy that stood there first.
+    """
+
+    life: tuple[str, int, Pair | None, frozenset[int]]
     known: Known
     newest: int
 
@@ -69,9 +83,9 @@ class Translator:
         self,
         plan: Plan,
         *,
+        replayed: Replayed,
         client_id: str = CLIENT_ID,
         clock: Clock | None = None,
-        replayed: Replayed = lambda _line: frozenset(),
         admins: Iterable[ClusterAdmin] = (),
     ) -> None:
         """``admins`` are open already, and stay open: of their clusters no other one is opened."""
@@ -142,6 +156,7 @@ class Translator:
                 away: then less is known.
         """
         lines = {line for path in paths for line in path.lines}
+        self._replayed.refresh()
         for pair in {(line.source.alias, line.target.alias) for line in lines}:
             mine = [one for one in lines if (one.source.alias, one.target.alias) == pair]
             stored = self._view(mine[0].source.alias, mine[0].target).refresh()
@@ -233,7 +248,7 @@ class Translator:
             cyclic=line.cyclic or asked.several,
         )
         mark = CopyMark(
-            line.source.alias, line.topic, line.partition, replayed=self._replayed(line)
+            line.source.alias, line.topic, line.partition, replayed=self._replayed.of(line)
         )
 
         def look(read: Read) -> Window:
@@ -263,7 +278,8 @@ class Translator:
         if stored.target_losses and stored.copied_to is not None:
             # Entries above the position are of copies that the target lost.
             pairs = [pair for pair in pairs if pair.source < stored.copied_to]
-        life = (stored.topic_id, stored.target_losses, pairs[0] if pairs else None)
+        first = pairs[0] if pairs else None
+        life = (stored.topic_id, stored.target_losses, first, self._replayed.of(line))
         memory = self._memory.get(line)
         newest = pairs[-1].target if pairs else -1
         if memory is None or memory.life != life:

@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from replicator.clock import Clock
 from replicator.control.controller.controller import PairController
 from replicator.control.store.followers import ControlSubscription
+from replicator.control.store.state import ControlState
 from replicator.control.tasks.task import TaskContext, TaskRunner
 from replicator.kafka.admin import ClusterAdmin
 from replicator.observability.snapshot import TaskMetrics
@@ -33,13 +34,16 @@ class ControllerThread(threading.Thread):
         follower: ControlSubscription,
         clock: Clock,
         client_id: str,
+        controls: Callable[[], Mapping[str, ControlState]] = dict,
     ) -> None:
+        """``controls`` are the control topics that the worker follows, by cluster."""
         super().__init__(name=f"controller-{pair.id}", daemon=True)
         self._plan = plan
         self.pair = self._pair = pair
         self._follower = follower
         self._clock = clock
         self._client_id = f"{client_id}-controller"
+        self._controls = controls
         self._loop = asyncio.new_event_loop()
         self._task: asyncio.Task[None] | None = None
         self._controller: PairController | None = None
@@ -115,6 +119,7 @@ class ControllerThread(threading.Thread):
             control=lambda: self._follower.state,
             figures=self.figures,
             admins=admins,
+            controls=self._controls,
         )
         async with asyncio.TaskGroup() as group:
             rounds = group.create_task(controller.run())

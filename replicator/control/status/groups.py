@@ -34,7 +34,7 @@ def survey_groups(
     """
     found: list[JsonObject] = []
     problems: list[JsonObject] = []
-    with open_translator(plan, followed=followed) as translator:
+    with open_translator(plan, followed=lambda: followed or {}) as translator:
         for pair in pairs:
             try:
                 found.extend(_survey(plan, pair, translator, groups, clock))

@@ -1,9 +1,9 @@
 """Periodic task: group positions of the pair's source, carried over to the target every few seconds."""
 
 from replicator.control.tasks.task import TaskContext
+from replicator.control.tasks.task_translator import task_translator
 from replicator.offsets.group_report import SyncReport
 from replicator.offsets.group_sync import GroupSync
-from replicator.offsets.translator import Translator
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
@@ -19,12 +19,7 @@ class GroupSyncTask:
     def __init__(self, context: TaskContext, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds
         self._context = context
-        self._translator = Translator(
-            context.plan,
-            client_id=f"{context.client_id}-groups",
-            clock=context.clock,
-            admins=context.admins,
-        )
+        self._translator = task_translator(context, "groups")
         self._sync = GroupSync(
             context.plan, context.pair, translator=self._translator, clock=context.clock
         )

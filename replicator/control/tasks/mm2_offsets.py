@@ -11,6 +11,7 @@ from dataclasses import replace
 from replicator.blocking import finished
 from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.tasks.task import TaskContext
+from replicator.control.tasks.task_translator import task_translator
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.identifiers import mm2_transactional_id
 from replicator.kafka.compacted_log import read_compacted
@@ -23,7 +24,6 @@ from replicator.offsets.group_report import SyncReport
 from replicator.offsets.group_sync import GroupSync
 from replicator.offsets.index import index_pairs
 from replicator.offsets.stored import StoredPartitions
-from replicator.offsets.translator import Translator
 from replicator.policy.selection import is_internal_topic
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan
@@ -40,9 +40,7 @@ class Mm2OffsetsTask:
         self._pair = _for_clients(context.pair)
         client_id = f"{context.client_id}-mm2"
         self._client_id = client_id
-        self._translator = Translator(
-            context.plan, client_id=client_id, clock=context.clock, admins=context.admins
-        )
+        self._translator = task_translator(context, "mm2")
         self._survey = GroupSync(
             context.plan, self._pair, translator=self._translator, clock=context.clock
         )

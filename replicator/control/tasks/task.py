@@ -39,6 +39,7 @@ class TaskContext:
         store: writes records to the target's control topic as the controller; raises FencedError
             when another controller took over.
         control: what the target's control topic said a moment ago.
+        controls: the same of every cluster whose control topic the worker follows, by alias.
         figures: counters of each link of the pair, read by scrapes at any time.
         admins: the controller's clients of both clusters, which it closes itself. Thread-safe; each
             client that is not opened saves threads that wake up all the time.
@@ -52,6 +53,7 @@ class TaskContext:
     control: Callable[[], ControlState]
     figures: Mapping[LinkName, TaskMetrics]
     admins: tuple[ClusterAdmin, ...] = ()
+    controls: Callable[[], Mapping[str, ControlState]] = dict
 
 
 class PeriodicTask(Protocol):

@@ -322,6 +322,7 @@ class PairRunner(threading.Thread):
             self._controller = ControllerThread(
                 plan=self._plan, pair=pair, follower=follower, clock=self._clock,
                 client_id=self._client_id,
+                controls=lambda: self._followers.states(self._plan.topology),
             )  # fmt: skip
             self._controller.start()
             log.info("controller of the flow", flow=self._pair.id)

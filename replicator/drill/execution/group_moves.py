@@ -3,10 +3,10 @@
 import asyncio
 
 from replicator.clock import SystemClock
+from replicator.control.status.translator import open_translator
 from replicator.drill.environment.environment import Scene
 from replicator.offsets.group_report import GroupOutcome
 from replicator.offsets.group_sync import GroupSync
-from replicator.offsets.translator import Translator
 from replicator.testing.kit.waiting import NotInTimeError, wait_until
 
 CLIENT_ID = "replicator-drill"
@@ -19,7 +19,7 @@ def wait_until_exact(scene: Scene, *, timeout_seconds: float) -> str:
     Returns what was found, also when that did not come in time: then the move shows what it costs.
     """
     clock = SystemClock()
-    with Translator(scene.plan, client_id=CLIENT_ID, clock=clock) as translator:
+    with open_translator(scene.plan, client_id=CLIENT_ID, clock=clock) as translator:
         sync = GroupSync(scene.plan, scene.pair, translator=translator, clock=clock)
         seen: list[GroupOutcome] = []
 

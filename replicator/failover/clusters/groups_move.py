@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.clock import Clock
+from replicator.control.status.translator import open_translator
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.offsets.group_report import GroupOutcome, SyncReport
 from replicator.offsets.group_sync import GroupSync, groups_of
-from replicator.offsets.translator import Translator
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class GroupMove:
         self._clusters = clusters
         plan, pair = clusters.facing(clusters.old), clusters.pair(clusters.old)
         self._plan, self._flow = plan, pair.flows[0]
-        self._translator = Translator(plan, client_id=f"{CLIENT_ID}-groups", clock=clock)
+        self._translator = open_translator(plan, client_id=f"{CLIENT_ID}-groups", clock=clock)
         self._sync = GroupSync(plan, pair, translator=self._translator, clock=clock)
 
     def close(self) -> None:

@@ -10,8 +10,8 @@ from topology_files import write_topology
 
 from replicator.cli.main import run_command
 from replicator.control.status.collect import collect_status
+from replicator.control.status.translator import open_translator
 from replicator.offsets.lines import translation_paths
-from replicator.offsets.translator import Translator
 from replicator.topology.load import require_plan
 
 
@@ -171,7 +171,7 @@ def translate():
     opened = []
 
     def positions(plan, here, there, topic, *offsets, partition=0):
-        translator = Translator(plan, client_id="test-offsets")
+        translator = open_translator(plan, client_id="test-offsets")
         opened.append(translator)
         way = translation_paths(plan, here, there, topic, partition)[0]
         translator.refresh([way])

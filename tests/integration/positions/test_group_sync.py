@@ -4,11 +4,14 @@ import asyncio
 import json
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
 from replicator.clock import SystemClock
+from replicator.control.status.translator import open_translator
+from replicator.control.store.records import QuarantineOutcome
+from replicator.identifiers import control_topic
+from replicator.kafka.log_writer import LogWriter
 from replicator.offsets.group_sync import GroupSync
-from replicator.offsets.translator import Translator
 from replicator.testing import commit_positions
 
 
@@ -20,7 +23,7 @@ def syncing():
     def start(plan):
         syncs = {}
         for pair in plan.pairs:
-            translator = Translator(plan, client_id="test-groups")
+            translator = open_translator(plan, client_id="test-groups")
             opened.append(translator)
             syncs[pair.id] = GroupSync(plan, pair, translator=translator, clock=SystemClock())
 
@@ -72,6 +75,37 @@ def test_a_group_that_moves_over_skips_nothing_and_reads_nothing_again(
     assert (shown["sourceOffset"], shown["targetOffset"]) == (230, moved)
     assert (shown["grade"], shown["recordsReread"], shown["refused"]) == ("exact", 0, None)
     assert "synced" in run("groups", group, "-f", pair.file)[1]
+
+
+def test_records_put_back_from_quarantine_do_not_move_groups_past_others(
+    pair, replicating, syncing
+):
+    plan = group_plan(pair)
+    pair.east.create_topic(pair.topic)
+    pair.write(pair.east, 300)
+    replicating(expect={(pair.west, pair.topic, 0): 300})
+    own = {source: at for at, source in copies(pair.log_of(pair.west)[0])}
+    group = f"{pair.name}-billing"
+    sync = syncing(plan)
+    commit_positions(pair.east, group, {(pair.topic, 0): 100})
+    sync("east->west")
+
+    writer = Producer(pair.west.client_settings())
+    origin = ("replicator-hops", f"east/{pair.topic}/0/119".encode())
+    writer.produce(pair.topic, b"put back", partition=0, headers=[origin])
+    assert writer.flush(30) == 0
+    commit_positions(pair.east, group, {(pair.topic, 0): 60})
+    sync("east->west")  # a round that sees the record, and does not know yet that it was put back
+    outcome = QuarantineOutcome(
+        id="one", source="east", topic=pair.topic, partition=0, offset=119, outcome="replayed",
+        at_ms=1, by="me",
+    )  # fmt: skip
+    with LogWriter(plan.cluster("west"), control_topic(plan.topology), client_id="test") as control:
+        control.write([outcome.encode()])
+    commit_positions(pair.east, group, {(pair.topic, 0): 120})
+
+    assert sync("east->west")[group].partitions[0].grade == "exact"
+    assert pair.committed(pair.west, group)[0] == own[120]
 
 
 def test_positions_are_never_taken_back_unless_the_policy_says_so(pair, replicating, syncing):
