@@ -1,5 +1,7 @@
 """When a target counts as having lost records, and where copying goes on: every case, by name."""
 
+from dataclasses import replace
+
 import pytest
 
 from replicator.dataplane.session.target_loss import SeenTarget, find_loss, moved_back, needs_look
@@ -80,3 +82,10 @@ def test_copies_that_carry_no_positions_say_only_that_something_is_missing():
     assert loss(seen("other", end=9), None, marked=False).resume_at is None
     assert loss(seen("other", end=0), None, marked=False).resume_at == 5
     assert loss(seen(leader_epoch=4), None, marked=False) is None
+
+
+def test_copies_without_marks_are_not_taken_for_lost_ones():
+    bare = replace(HELD, target=replace(CLAIM, last_copied=-1))
+
+    assert find_loss(bare, seen(leader_epoch=4), 20, marked=True, earliest=0) is None
+    assert find_loss(bare, seen(end=90), 20, marked=True, earliest=0).resume_at is None

@@ -234,9 +234,7 @@ class LanePartitions:
             state.needs_check = True
 
     def _unassign(self, states: Iterable[PartitionState]) -> None:
-        reading = [
-            state for state in states if state.is_read
-        ]
+        reading = [state for state in states if state.is_read]
         if reading:
             self._clients.stop_reading(reading)
 

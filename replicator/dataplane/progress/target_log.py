@@ -66,6 +66,15 @@ class TargetLog:
         if self.end >= 0:
             self.end += records
 
+    def took(self, offset: int) -> str:
+        """Takes in that a batch without our marks is stored there; what is wrong with that, if anything."""
+        if offset < self.end:
+            return f"the target stored a batch at offset {offset} of a log that reached {self.end}"
+        if self.end >= 0:
+            self.end = offset + 1
+        self.last_copied = -1
+        return ""
+
     def stored(self, *, marker: bool) -> None:
         """The open unit was committed; a ``marker`` ends it in the log, where records are in it."""
         if marker and self._unit:

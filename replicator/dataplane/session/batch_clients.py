@@ -14,7 +14,7 @@ from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.session_clients import CONNECTED_SECONDS, lane_client_id
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.session.start_position import StartDecision
-from replicator.dataplane.session.takeover import decide_starts, read_lane_records
+from replicator.dataplane.session.takeover import decide_starts, look_at_targets, read_lane_records
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
@@ -162,8 +162,20 @@ class BatchClients:
         on_failure: Callable[[PartitionState, ReplicatorError], None],
     ) -> dict[PartitionState, StartDecision]:
         """Asks the source about each partition; those it cannot answer for are left out, and reported."""
+        targets = look_at_targets(spec, states, stored, client_id=lane_client_id(spec))
+        at_ms = round(self._context.clock.now() * 1000)
         try:
-            return decide_starts(spec, states, stored, self._source_admin, on_failure=on_failure)
+            return decide_starts(
+                spec, states, stored, self._source_admin, targets, at_ms=at_ms,
+                on_failure=on_failure,
+            )  # fmt: skip
+        finally:
+            self._source_admin.close()
+
+    def stable_ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Up to where committed records can be read at the source; without those it cannot answer for."""
+        try:
+            return self._source_admin.known_offsets(keys, at="latest")
         finally:
             self._source_admin.close()
 

@@ -192,7 +192,7 @@ class BatchSession:
                     records += self._send(state, found, arrived, place)
                     size += len(found.data)
                     state.timestamp_ms = max(found.max_timestamp, found.base_timestamp)
-                state.position = found.last_offset + 1
+                state.position = state.record_end = found.last_offset + 1
                 state.position_epoch = found.leader_epoch
         finally:
             state.source_end = max(part.high_watermark, state.position)

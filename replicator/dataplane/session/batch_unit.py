@@ -14,7 +14,7 @@ from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.index_notes import Index, Stored
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.errors import TransientBrokerError, UnknownOutcomeError
+from replicator.errors import TargetRegressedError, TransientBrokerError, UnknownOutcomeError
 from replicator.wire.record_batch import RawRecord, encode_batch
 
 TRANSACTION_SECONDS = 60.0
@@ -67,6 +67,7 @@ class BatchUnit:
         self._deferred: set[PartitionState] = set()
         self._written: list[tuple[PartitionState, int, int]] = []
         self._notes: list[Stored] = []
+        self._regressed = ""
 
     def begin(self) -> None:
         """Opens the unit for the batches about to be written, unless it is open."""
@@ -90,15 +91,16 @@ class BatchUnit:
         if self.deferred_since is None:
             self.deferred_since = self._clock.monotonic()
 
-    def note_for(self, state: PartitionState, source: int) -> Callable[[int], None] | None:
-        """Takes the target offset of a batch that starts at this source offset, where it is worth an entry."""
+    def note_for(self, state: PartitionState, source: int) -> Callable[[int], None]:
+        """Takes the target offset of a batch that starts at this source offset."""
         index, now = self.index, self._clock.monotonic()
-        if index is None or not index.due(state.topic, state.partition, source, now):
-            return None
+        worth = index is not None and index.due(state.topic, state.partition, source, now)
 
         def written(target: int) -> None:
             if target >= 0:
-                self._written.append((state, source, target))
+                self._regressed = self._regressed or state.target.took(target)
+                if worth:
+                    self._written.append((state, source, target))
 
         return written
 
@@ -125,6 +127,10 @@ class BatchUnit:
         for batch in _batches(records, at_ms):
             self._writer.write(self._checkpoints, batch)
         self._settle()
+        if self._regressed:
+            raise TargetRegressedError(
+                self._regressed, remedy="The lane looks for what is missing and copies it again."
+            )
         if self._transactional:
             self._transactions.end(_COMMIT_SECONDS)
             self._writer.begin(

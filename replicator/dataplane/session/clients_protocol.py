@@ -111,6 +111,10 @@ class SessionClients(Protocol):
         """Asks the source about each partition."""
         ...
 
+    def stable_ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Up to where committed records can be read at the source."""
+        ...
+
     def close(self) -> None:
         """Closes without waiting for anything."""
         ...

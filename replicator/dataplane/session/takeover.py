@@ -71,7 +71,7 @@ def look_at_targets(
         for key, one in seen.items()
         if (held := checkpoints.get(key)) is not None and needs_look(held.target, one)
     }
-    if spec.settings.provenance != "full":
+    if not _marked(spec):
         return TargetLooks(seen, {key: LastCopy(None) for key in seen if targets[key] in suspects})
     copies = find_last_copies(
         spec.target, suspects, {target: key for key, target in targets.items()},
@@ -166,7 +166,7 @@ def _decide(
     if checkpoint is not None and not checkpoint.problem and state.key in targets.last_copies:
         lost = find_loss(
             checkpoint, targets.seen[state.key], targets.last_copies[state.key].source_offset,
-            marked=spec.settings.provenance == "full", earliest=facts.earliest,
+            marked=_marked(spec), earliest=facts.earliest,
         )  # fmt: skip
         if lost is not None and lost.resume_at is None:
             accept_gap = state.work.accept_gap
@@ -184,6 +184,11 @@ def _decide(
     if lost is not None and checkpoint is not None:
         decision = replace(decision, store=True, target_loss=checkpoint.target_loss.detail)
     return checkpoint, decision
+
+
+def _marked(spec: LaneSpec) -> bool:
+    """Whether copies say which records they are."""
+    return spec.settings.provenance == "full" and spec.settings.engine == "records"
 
 
 def apply_decision(

@@ -30,6 +30,7 @@ class TargetLossFound:
 
     resume_at: int | None
     detail: str
+    last_copy: int = -1
 
 
 def needs_look(claim: TargetClaim, seen: SeenTarget) -> bool:
@@ -65,13 +66,14 @@ def find_loss(
             return TargetLossFound(None, _what(claim, seen))
         else:
             return None
+    elif not another and claim.last_copied < 0:
+        # The last copies may carry no marks (whole batches, or a header that did not fit).
+        return None if seen.end >= claim.end else TargetLossFound(None, _what(claim, seen))
     elif last_copy is None and not another:
         if claim.end <= seen.end or seen.start == seen.end:
             return None  # retention or compaction took the copies, which it may
-    elif last_copy is not None and not another and last_copy >= claim.last_copied >= 0:
+    elif last_copy is not None and not another and last_copy >= claim.last_copied:
         return None
-    elif seen.end >= claim.end and not another and claim.last_copied < 0:
-        return None  # no copy of ours is claimed
     if last_copy is not None:
         resume_at = last_copy + 1
     else:
@@ -80,7 +82,7 @@ def find_loss(
         resume_at = max(resume_at, earliest) if another else resume_at
     if resume_at >= checkpoint.offset:
         return None
-    return TargetLossFound(resume_at, _what(claim, seen))
+    return TargetLossFound(resume_at, _what(claim, seen), -1 if last_copy is None else last_copy)
 
 
 def moved_back(checkpoint: Checkpoint, found: TargetLossFound, *, at_ms: int) -> Checkpoint:
@@ -94,7 +96,7 @@ def moved_back(checkpoint: Checkpoint, found: TargetLossFound, *, at_ms: int) ->
         offset=found.resume_at,
         position_epoch=-1,
         record_end=-1,
-        target=replace(checkpoint.target, last_copied=-1),
+        target=replace(checkpoint.target, last_copied=found.last_copy),
         target_loss=TargetLoss(held.count + 1, at_ms, detail),
     )
 
