@@ -21,8 +21,15 @@ from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.checkpoint_log import read_checkpoint_records
 from replicator.kafka.log_writer import LogWriter
 from replicator.policy.values import LinkPolicy, Selection, Throttle, TopicSync
-from replicator.testing import ManualClock, wait_until
-from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
+from replicator.testing import ManualClock, SecuritySetup, wait_until
+from replicator.topology.plan import (
+    ClusterPlan,
+    FlowPlan,
+    LinkPlan,
+    Plan,
+    SecretRef,
+    SecurityPlan,
+)
 
 
 def policy(*topics, **fields):
@@ -291,7 +298,7 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
     )  # fmt: skip
     assert context.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
     assert f"{unique}.a" in context.target.topic_partitions()
-    clock.advance(31)
+    clock.advance(61)
     assert [type(action).__name__ for action in context.once().actions][:1] == ["DeleteTopic"]
     wait_until(
         lambda: f"{unique}.a" not in context.target.topic_partitions(),
@@ -299,6 +306,69 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
     )  # fmt: skip
     context.once()
     assert context.control().topics("east") == ()
+
+
+def test_topics_that_rights_hide_are_kept_and_said_to_be_hidden(clusters, west, unique, desks):
+    users = {"admin": "admin-secret", "replicator": "replicator-secret"}
+    (east,) = clusters("east", security=SecuritySetup.sasl("PLAIN", users=users, authorizer=True))
+    east.allow("replicator", ["ALL"], resource="cluster", name="kafka-cluster")
+    east.allow("replicator", ["ALL"], resource="topic")
+    names = [f"{unique}.{letter}" for letter in "ab"]
+    for name in names:
+        east.create_topic(name)
+    one = policy(f"{unique}.*", sync_topics=TopicSync(deletions="propagate"))
+    plan = make_plan(unique, east, west, orders=one)
+    login = SecurityPlan(
+        protocol="SASL_PLAINTEXT", mechanism="PLAIN", username=SecretRef(literal="replicator"),
+        password=SecretRef(literal=users["replicator"]),
+    )  # fmt: skip
+    plan = replace(plan, clusters=(replace(plan.clusters[0], security=login), plan.clusters[1]))
+    clock = ManualClock()
+    context = desks(plan, clock=clock)
+    context.bootstrap()
+
+    def activated():
+        held = [context.once().control.topic("east", "orders", name) for name in names]
+        return all(record is not None and record.activated for record in held)
+
+    wait_until(activated, timeout_seconds=30, describe="lanes to be told of the topics")
+    east.revoke_all("replicator")
+    east.allow("replicator", ["ALL"], resource="cluster", name="kafka-cluster")
+    wait_until(
+        lambda: not any(name in context.source.topic_partitions() for name in names),
+        timeout_seconds=30, describe="the topics to be hidden",
+    )  # fmt: skip
+    for _ in range(3):
+        done = context.once()
+        assert not [type(action).__name__ for action in done.actions if action.subject in names]
+        problems = {(p.code, p.subject) for p in done.decision.problems["orders"]}
+        assert problems >= {("NOT_AUTHORIZED", name) for name in names}
+        clock.advance(61)
+    assert set(names) <= context.target.topic_partitions().keys()
+
+
+def test_another_cluster_at_the_sources_addresses_deletes_nothing(
+    east, west, central, unique, desks
+):
+    east.create_topic(f"{unique}.a")
+    one = policy(f"{unique}.*", sync_topics=TopicSync(deletions="propagate"))
+    plan = make_plan(unique, east, west, orders=one)
+    clock = ManualClock()
+    context = desks(plan, clock=clock)
+    context.bootstrap()
+
+    def activated():
+        held = context.once().control.topic("east", "orders", f"{unique}.a")
+        return held is not None and held.activated
+
+    wait_until(activated, timeout_seconds=30, describe="lanes to be told of the topic")
+    moved = replace(plan.clusters[0], bootstrap_servers=tuple(central.bootstrap_servers))
+    elsewhere = desks(replace(plan, clusters=(moved, plan.clusters[1])), clock=clock)
+    for _ in range(3):
+        with pytest.raises(AliasConflictError, match="lead to cluster"):
+            elsewhere.once()
+        clock.advance(61)
+    assert f"{unique}.a" in context.target.topic_partitions()
 
 
 def test_a_copy_that_was_deleted_on_the_target_is_not_made_again_in_silence(

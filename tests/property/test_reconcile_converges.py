@@ -1,5 +1,6 @@
 """Whatever the clusters look like: doing what reconcile says ends with nothing left to do."""
 
+from collections import Counter
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import Reconciler, reconcile
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import TopicSelector
+from replicator.control.reconcile.unselected import MASS_DELETION, asked_by_name
 from replicator.control.store.records import Block, Layout, Pause, TopicRecord
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.topic_config import ConfigValue
@@ -135,14 +137,21 @@ def done(snapshot: PairSnapshot, actions) -> PairSnapshot:
     )
 
 
+def answered(pair: PairPlan, snapshot: PairSnapshot) -> PairSnapshot:
+    """The source does not know what it does not list, and says so when it is asked."""
+    names = asked_by_name(pair, snapshot.control, snapshot.source.sizes, at_ms=snapshot.at_ms)
+    return replace(snapshot, absences=dict.fromkeys(names))
+
+
 def settled(pair: PairPlan, snapshot: PairSnapshot, rounds: int = 4) -> PairSnapshot:
     for _ in range(rounds):
+        snapshot = answered(pair, snapshot)
         decision = reconcile(pair, snapshot)
         if not decision.actions:
             return snapshot
         chosen = decision.cluster_actions or decision.actions
         snapshot = done(snapshot, chosen)
-    left = reconcile(pair, snapshot).actions
+    left = reconcile(pair, answered(pair, snapshot)).actions
     assert not left, left
     return snapshot
 
@@ -219,6 +228,8 @@ def test_a_target_topic_is_deleted_only_where_deletions_propagate(pair, source):
     )  # not before the grace has passed
     late = settled(pair, replace(shrunk, at_ms=shrunk.at_ms + 60_000))
     keeps = {flow.link for flow in pair.flows if flow.policy.sync_topics.deletions == "keep"}
+    gone = Counter(r.link for r in shrunk.control.topics("east") if r.state == "gone")
+    keeps |= {link for link, count in gone.items() if count >= MASS_DELETION}
     kept = {record.target for record in first.control.topics("east") if record.link in keeps}
     ever_copied = {record.target for record in first.control.topics("east") if record.activated}
     assert first.target.sizes.keys() - late.target.sizes.keys() == ever_copied - kept

@@ -80,6 +80,8 @@ def view_of(topics):
 
 def snapshot(source, target=None, records=(), **fields):
     target = target or {}
+    absent = {each.topic: None for each in records if isinstance(each, TopicRecord)}
+    fields.setdefault("absences", {t: None for t in absent if t not in source})
     return PairSnapshot(
         at_ms=fields.pop("at_ms", 1_000_000),
         aliases=("east", "west"),
@@ -245,13 +247,49 @@ def test_deletion_waits_and_spares_what_others_write():
     one = policy("orders", sync_topics=TopicSync(deletions="propagate"))
     gone = record(state="gone", at_ms=1_000_000)
     target = {"orders": facts()}
-    early = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone], at_ms=1_029_000))
+    early = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone], at_ms=1_059_000))
     assert of(DeleteTopic, early) == []
-    late = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone], at_ms=1_031_000))
+    late = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone], at_ms=1_061_000))
     assert [action.topic for action in of(DeleteTopic, late)] == ["orders"]
     shared = record(source="north", link="one")
-    spared = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone, shared], at_ms=1_031_000))
+    spared = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone, shared], at_ms=1_061_000))
     assert of(DeleteTopic, spared) == []
+
+
+PROPAGATING = policy("*", sync_topics=TopicSync(deletions="propagate"))
+
+
+@pytest.mark.parametrize("deletions", ["propagate", "keep"])
+def test_a_topic_that_is_only_not_listed_is_not_gone(deletions):
+    one = policy("*", sync_topics=TopicSync(deletions=deletions))
+    hidden = Problem("NOT_AUTHORIZED", "orders", "'orders' is hidden on east", "Allow DESCRIBE.")
+    for absences, told in (({}, ()), ({"orders": hidden}, (hidden,))):
+        seen = snapshot({}, {"orders": facts()}, [LAYOUT, record()], absences=absences)
+        decision = reconcile(pair(one=one), seen)
+        assert [a for a in decision.actions if a.subject == "orders"] == []
+        assert decision.problems["one"] == told
+
+
+def test_a_deletion_takes_a_second_answer_by_name():
+    gone = record(state="gone", at_ms=1_000_000)
+    hidden = Problem("NOT_AUTHORIZED", "orders", "'orders' is hidden on east", "Allow DESCRIBE.")
+    for absences in ({}, {"orders": hidden}):
+        seen = snapshot({}, {"orders": facts()}, [LAYOUT, gone], at_ms=1_061_000, absences=absences)
+        assert of(DeleteTopic, reconcile(pair(one=PROPAGATING), seen)) == []
+
+
+@pytest.mark.parametrize(
+    ("gone", "left", "refused"), [(2, 0, False), (3, 3, False), (3, 2, True), (10, 0, True)]
+)
+def test_topics_that_vanish_together_are_taken_for_an_accident(gone, left, refused):
+    lost = [record(f"lost-{n}", state="gone", at_ms=1_000_000) for n in range(gone)]
+    kept = [record(f"kept-{n}") for n in range(left)]
+    source = {each.topic: facts() for each in kept}
+    target = {each.topic: facts() for each in (*lost, *kept)}
+    seen = snapshot(source, target, [LAYOUT, *lost, *kept], at_ms=1_061_000)
+    decision = reconcile(pair(one=PROPAGATING), seen)
+    assert len(of(DeleteTopic, decision)) == (0 if refused else gone)
+    assert ("DELETIONS_REFUSED" in [p.code for p in decision.problems["one"]]) is refused
 
 
 @pytest.mark.parametrize(

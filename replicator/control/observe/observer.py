@@ -21,7 +21,10 @@ from replicator.control.reconcile.topic_selection import (
     TopicSelection,
     TopicSelector,
 )
+from replicator.control.reconcile.unselected import asked_by_name
+from replicator.control.store.bindings import binding_conflicts
 from replicator.control.store.state import EMPTY, ControlState
+from replicator.errors import NotAuthorizedError, NotFoundError
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.checkpoint_log import read_checkpoint_records
@@ -97,6 +100,8 @@ class Observer:
             or self._rounds % RIGHTS_ROUNDS == 0
         )
         self._rounds += 1
+        if full:
+            self._check_source(control)
         if full or not self._brokers:
             self._brokers = len(self._target_admin.describe_cluster().brokers)
         asked = selection.topics if full else (*needs.new, *self._tried_again(selection, refusals))
@@ -110,6 +115,7 @@ class Observer:
             target_brokers=self._brokers,
             control=control,
             refusals=refusals,
+            absences=self._absences(control, source),
             just_created=frozenset(just_created),
         )
         if needs.in_bulk:
@@ -118,6 +124,40 @@ class Observer:
             )
             snapshot = replace(snapshot, histories=histories)
         return self._with_checkpoints(snapshot, selection) if needs.unrecorded else snapshot
+
+    def _absences(self, control: ControlState, source: ClusterView) -> dict[str, Problem | None]:
+        """Asks the source by name for topics on record that it does not list."""
+        now_ms = round(self._clock.now() * 1000)
+        names = asked_by_name(self._pair, control, source.sizes, at_ms=now_ms)
+        if not names:
+            return {}
+        answers = self._source_admin.describe_each_topic(names)
+        self._check_source(control)
+        found: dict[str, Problem | None] = {}
+        for name in names:
+            answer = answers.get(name)
+            if isinstance(answer, NotFoundError):
+                found[name] = None
+            elif isinstance(answer, NotAuthorizedError):
+                found[name] = Problem(
+                    answer.code,
+                    name,
+                    f"'{name}' is hidden on {self._pair.source.alias}: our user may not describe it; "
+                    f"whether it still exists is not known",
+                    answer.remedy or "Allow DESCRIBE and READ on it, or exclude the topic.",
+                )
+        return found
+
+    def _check_source(self, control: ControlState) -> None:
+        """What another cluster lacks says nothing about this one.
+
+        Raises:
+            AliasConflictError: another cluster answers at the source's addresses.
+        """
+        alias = str(self._pair.source.alias)
+        conflicts = binding_conflicts(control.bindings(), {alias: self._source_admin.cluster_id()})
+        if conflicts:
+            raise conflicts[0]
 
     def _needs_now(self, selection: TopicSelection, control: ControlState) -> Needs:
         """What to look at, worked out again where a view or the control topic changed."""

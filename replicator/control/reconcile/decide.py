@@ -71,7 +71,7 @@ class Reconciler:
         self._pair = selector.pair
         self._selector = selector
         self._topics = TopicDecisions()
-        self._left = Unselected((), (), ())
+        self._left = Unselected("", (), (), ())
         self._partitions: dict[str, int] = {}
         self._basis: tuple[TopicSelection, ControlState, int] | None = None
 

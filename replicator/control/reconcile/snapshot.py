@@ -24,6 +24,8 @@ class PairSnapshot:
         refusals: what brokers refused lately, by identity of the action.
         task_problems: what the controller's periodic tasks found wrong.
         histories: bytes of source partitions with records, of topics that may begin in bulk.
+        absences: source topics on record that the source does not list, with what it says of them by name:
+            None where it does not know them, else why it did not say.
         just_created: target topics created so recently that metadata may not show them yet.
     """
 
@@ -36,6 +38,7 @@ class PairSnapshot:
     misplaced: frozenset[str] = frozenset()
     checkpoints_exist: bool = False
     refusals: Mapping[str, Problem] = field(default_factory=dict)
+    absences: Mapping[str, Problem | None] = field(default_factory=dict)
     just_created: frozenset[str] = frozenset()
     task_problems: tuple[Problem, ...] = ()
     histories: Mapping[tuple[str, int], int] = field(default_factory=dict)
