@@ -183,7 +183,8 @@ class PolicySpec(Spec):
     """How topics are called on the target; default identity for active-passive and from the hub,
     prefix for active-active and to the hub."""
     start_from: StartSpec | None = None
-    """Where a partition without a checkpoint starts; default earliest."""
+    """Where partitions start that exist when the flow is first applied; default earliest. Topics and
+    partitions that appear later start at their beginning."""
     delivery: Delivery | None = None
     """Default exactly-once."""
     engine: EngineChoice | None = None

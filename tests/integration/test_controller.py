@@ -311,8 +311,14 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
 def test_topics_that_rights_hide_are_kept_and_said_to_be_hidden(clusters, west, unique, desks):
     users = {"admin": "admin-secret", "replicator": "replicator-secret"}
     (east,) = clusters("east", security=SecuritySetup.sasl("PLAIN", users=users, authorizer=True))
-    east.allow("replicator", ["ALL"], resource="cluster", name="kafka-cluster")
-    east.allow("replicator", ["ALL"], resource="topic")
+
+    def allow(*resources):
+        east.revoke_all("replicator")
+        east.allow("replicator", ["ALL"], resource="cluster", name="kafka-cluster")
+        for resource in ("group", "transactional-id", *resources):
+            east.allow("replicator", ["ALL"], resource=resource)
+
+    allow("topic")
     names = [f"{unique}.{letter}" for letter in "ab"]
     for name in names:
         east.create_topic(name)
@@ -332,8 +338,7 @@ def test_topics_that_rights_hide_are_kept_and_said_to_be_hidden(clusters, west, 
         return all(record is not None and record.activated for record in held)
 
     wait_until(activated, timeout_seconds=30, describe="lanes to be told of the topics")
-    east.revoke_all("replicator")
-    east.allow("replicator", ["ALL"], resource="cluster", name="kafka-cluster")
+    allow()
     wait_until(
         lambda: not any(name in context.source.topic_partitions() for name in names),
         timeout_seconds=30, describe="the topics to be hidden",

@@ -32,7 +32,7 @@ from replicator.errors import StoredFormatError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.kafka.wire_json import encode_key, encode_value
 from replicator.policy.topic_config import ConfigValue
-from replicator.policy.values import LinkPolicy, Naming, Selection, Throttle, TopicSync
+from replicator.policy.values import LinkPolicy, Naming, Selection, StartFrom, Throttle, TopicSync
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
 
@@ -254,6 +254,46 @@ def test_deletion_waits_and_spares_what_others_write():
     shared = record(source="north", link="one")
     spared = reconcile(pair(one=one), snapshot({}, target, [LAYOUT, gone, shared], at_ms=1_061_000))
     assert of(DeleteTopic, spared) == []
+
+
+@pytest.mark.parametrize(
+    ("held", "layout", "partitions", "late"),
+    [
+        (None, None, 3, []),
+        (None, LAYOUT, 3, [0, 1, 2]),
+        (record(partitions=2), LAYOUT, 4, [2, 3]),
+        (record(partitions=4, first_partitions=2), LAYOUT, 4, [2, 3]),
+        (record(partitions=2, topic_id="old"), LAYOUT, 2, [0, 1]),
+    ],
+    ids=["first applied", "later topic", "grown", "grown before", "recreated"],
+)
+def test_what_appears_after_a_flow_was_first_applied_is_late(held, layout, partitions, late):
+    one = policy("orders", start_from=StartFrom("latest"))
+    known = [each for each in (layout, held) if each is not None]
+    topics = {"orders": facts(partitions)}
+    seen = snapshot(topics, topics, known)
+    decision = reconcile(pair(one=one), seen)
+    found = next(
+        (a.record for a in decision.actions if isinstance(getattr(a, "record", None), TopicRecord)),
+        held,
+    )
+    assert [n for n in range(partitions) if found.is_late(n)] == late
+
+
+def test_a_topic_whose_copy_is_still_being_made_is_on_record_as_there_from_the_first():
+    one = policy("orders", start_from=StartFrom("latest"))
+    first = reconcile(pair(one=one), snapshot({"orders": facts(3)}))
+    (early,) = [
+        a.record for a in first.actions if isinstance(getattr(a, "record", None), TopicRecord)
+    ]
+    assert (early.state, early.first_partitions, early.activated) == ("refused", 3, False)
+    later = reconcile(
+        pair(one=one), snapshot({"orders": facts(3)}, {"orders": facts(3)}, [LAYOUT, early])
+    )
+    (active,) = [
+        a.record for a in later.actions if isinstance(getattr(a, "record", None), TopicRecord)
+    ]
+    assert (active.state, active.first_partitions) == ("active", 3)
 
 
 PROPAGATING = policy("*", sync_topics=TopicSync(deletions="propagate"))

@@ -131,7 +131,8 @@ def _range(
     if checkpoint is not None:
         start = checkpoint.offset
     else:
-        start = end if flow.policy.start_from.kind == "latest" else facts.starts.get(key, end)
+        at_end = flow.policy.start_from.kind == "latest" and not record.is_late(partition)
+        start = end if at_end else facts.starts.get(key, end)
     if start >= end:
         return None
     size = _size(key, start, end, facts)

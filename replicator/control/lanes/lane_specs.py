@@ -238,6 +238,7 @@ def _topic_work(
                 max_message_bytes=record.max_message_bytes,
                 accept_gap=tokens.get(partition, ""),
                 backfill_run=run,
+                late=record.is_late(partition),
             ),
         )
         for partition in range(record.working_partitions)

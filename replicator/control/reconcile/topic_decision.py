@@ -57,7 +57,8 @@ def _missing(
     wanted: SelectedTopic, source: TopicFacts, held: TopicRecord | None, snapshot: PairSnapshot
 ) -> TopicDecision:
     if wanted.target in snapshot.target.sizes or wanted.target in snapshot.just_created:
-        return TopicDecision(record=held)  # it is there, the answer about it is not yet
+        # It is there, the answer about it is not yet.
+        return TopicDecision(record=_not_yet(wanted, source, held, snapshot))
     if held is not None and held.activated and held.target == wanted.target:
         problem = Problem(
             "TARGET_REFUSES", wanted.topic,
@@ -90,7 +91,7 @@ def _missing(
             target=None,
             problem=replace(refusal, subject=wanted.topic),
         )
-    return TopicDecision(actions=(create,), record=held)
+    return TopicDecision(actions=(create,), record=_not_yet(wanted, source, held, snapshot))
 
 
 def _present(
@@ -263,9 +264,37 @@ def _record(
         "priority": wanted.priority,
         "activated": state == "active" or (held is not None and held.activated),
         "at_ms": held.at_ms if held is not None and same_state else snapshot.at_ms,
+        "first_partitions": _first_partitions(wanted, source, held, snapshot),
     }
     kept = dict(held.model_extra or {}) if held is not None else {}
     return TopicRecord.model_validate({**kept, **fields})
+
+
+def _first_partitions(
+    wanted: SelectedTopic, source: TopicFacts, held: TopicRecord | None, snapshot: PairSnapshot
+) -> int:
+    """How many partitions were there when the flow was first applied: none of a topic that came later."""
+    if held is not None:
+        known = held.partitions if held.first_partitions is None else held.first_partitions
+        return known if held.topic_id == source.topic_id else 0
+    layout = snapshot.control.layout(wanted.flow.source)
+    begun = layout is not None and layout.block(wanted.flow.link) is not None
+    return 0 if begun else source.partitions
+
+
+def _not_yet(
+    wanted: SelectedTopic, source: TopicFacts, held: TopicRecord | None, snapshot: PairSnapshot
+) -> TopicRecord | None:
+    """The record while the target topic is being made: it says that the topic was there from the first."""
+    if held is not None or wanted.flow.policy.start_from.kind == "earliest":
+        return held
+    return _record(
+        wanted, source, held, snapshot,
+        state="refused",
+        target_partitions=0,
+        max_message_bytes=_limit(None, None),
+        problems=[],
+    )  # fmt: skip
 
 
 def _limit(target: TopicFacts | None, held: TopicRecord | None) -> int:

@@ -76,7 +76,7 @@ def partition_status(
     checkpoint = facts.checkpoints.get(key)
     start, end = facts.source_starts.get(key), facts.source_ends.get(key)
     position = checkpoint.offset if checkpoint is not None else None
-    lag = _lag(flow, position, start, end)
+    lag = _lag(flow, topic.is_late(partition), position, start, end)
     state, problems = _state(flow, topic, partition, facts, owned)
     failure = failing.get(f"{topic.topic}/{partition}")
     if state == "replicating" and failure is not None:
@@ -136,12 +136,14 @@ def _accepted(facts: PairFacts, flow: FlowPlan, key: tuple[str, int]) -> bool:
     return gap is not None and gap.token != checkpoint.accepted_gap
 
 
-def _lag(flow: FlowPlan, position: int | None, start: int | None, end: int | None) -> int | None:
+def _lag(
+    flow: FlowPlan, late: bool, position: int | None, start: int | None, end: int | None
+) -> int | None:
     if end is None:
         return None
     if position is not None:
         return max(0, end - position)
-    if flow.policy.start_from.kind == "latest":
+    if flow.policy.start_from.kind == "latest" and not late:
         return 0
     return max(0, end - (start or 0))
 

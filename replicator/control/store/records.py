@@ -89,7 +89,9 @@ class TopicRecord(Record):
     ``partitions`` counts the source's, ``target_partitions`` the target's: lanes work on those that
     both have. ``activated`` says that lanes were ever told to copy it: then the target topic is
     never created a second time by itself, because what it held would be missing in silence.
-    ``at_ms`` is when the state last changed.
+    ``at_ms`` is when the state last changed. ``first_partitions`` is how many partitions there were when the
+    flow was first applied: those from there on appeared later and are copied from their beginning, whatever
+    ``startFrom`` says. None in records of releases that did not know it: all of them were there.
     """
 
     KIND = "topic"
@@ -107,6 +109,11 @@ class TopicRecord(Record):
     priority: Priority = "normal"
     activated: bool = False
     at_ms: int = 0
+    first_partitions: int | None = None
+
+    def is_late(self, partition: int) -> bool:
+        """Whether a partition appeared after the flow was first applied."""
+        return self.first_partitions is not None and partition >= self.first_partitions
 
     @property
     def working_partitions(self) -> int:

@@ -29,6 +29,7 @@ from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.checkpoint_log import read_checkpoint_records
+from replicator.policy.values import StartFrom
 
 
 def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
@@ -176,7 +177,7 @@ def _decide(
     decision = decide_start(
         checkpoint,
         facts,
-        start_from=spec.settings.start_from,
+        start_from=StartFrom() if state.work.late else spec.settings.start_from,
         # Canaries that retention removed before they were copied are no loss.
         on_truncation=spec.settings.on_truncation if state.counted else "report",
         accept_gap=state.work.accept_gap,

@@ -184,7 +184,10 @@ class FlowStream:
         latest = {str(flow.link) for flow in flows if flow.policy.start_from.kind == "latest"}
         placed: list[BackfillRecord] = []
         for backfill in backfills:
-            start = (facts.ends if backfill.link in latest else facts.starts).get(_key(backfill))
+            record = control.topic(backfill.source, backfill.link, backfill.topic)
+            late = record is not None and record.is_late(backfill.partition)
+            at_end = backfill.link in latest and not late
+            start = (facts.ends if at_end else facts.starts).get(_key(backfill))
             if start is not None:  # else its leader did not answer: it joins later
                 placed.append(backfill.model_copy(update={"start": start}))
         take_from_lanes(self._plan, self._pair, placed, clock=self._clock)

@@ -66,6 +66,21 @@ def test_the_start_is_stored_so_that_a_restart_does_not_jump(lab):
     }
 
 
+def test_a_partition_that_appeared_after_the_flow_began_is_copied_from_its_beginning(lab):
+    topic = lab.topic(partitions=2)
+    for partition in (0, 1):
+        lab.numbered(topic, range(10), partition=partition)
+    work = (*lab.work(topic, partition=0), *lab.work(topic, partition=1, late=True))
+    lane = lab.lane(work=work, start_from=StartFrom("latest"))
+    lab.caught_up(lane)
+    lab.numbered(topic, range(10, 12))
+    lab.caught_up(lane)
+
+    seen = {(each.partition, each.value) for each in lab.on_target(topic)}
+    late = {(1, value) for value in numbers(range(10))}
+    assert seen == late | {(0, b"10"), (0, b"11")}
+
+
 def test_records_deleted_before_they_were_copied_stop_their_partition_until_accepted(lab):
     topic, other = lab.topic(), lab.topic()
     lab.numbered(topic, range(10))
