@@ -1,5 +1,6 @@
 """`startFrom: latest` is about what was there when the flow was first applied; nothing that comes later is cut."""
 
+import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
@@ -37,6 +38,7 @@ def values(cluster, topic):
         consumer.close()
 
 
+@pytest.mark.slow
 def test_topics_and_partitions_that_appear_while_no_worker_runs_are_copied_whole(
     worker, east, west, unique
 ):
