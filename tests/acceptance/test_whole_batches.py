@@ -120,6 +120,8 @@ def test_leaders_of_the_target_killed_one_by_one_cost_nothing(clusters, scene):
     scene.settled()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(540)
 def test_an_edited_file_switches_engines_under_load(east, west, scene):
     batches_scene(scene, east, west)
     scene.worker()
