@@ -39,10 +39,20 @@ GROUPS_SECONDS = 10.0
 class WorkerProvider:
     """Answers for one worker; see ``replicator.api.provider.StatusProvider``."""
 
-    def __init__(self, worker: Worker, *, token_problem: Callable[[], str] = lambda: "") -> None:
-        """``token_problem`` says why the HTTP API refuses every token; empty when it does not."""
+    def __init__(
+        self,
+        worker: Worker,
+        *,
+        token_problem: Callable[[], str] = lambda: "",
+        certificate_problem: Callable[[], str] = lambda: "",
+    ) -> None:
+        """``token_problem`` says why the HTTP API refuses every token; empty when it does not.
+
+        ``certificate_problem`` says the same of a certificate that took the place of the one in use.
+        """
         self._worker = worker
         self._token_problem = token_problem
+        self._certificate_problem = certificate_problem
         self._status = self._kept(self._ask_status, STATUS_SECONDS)
         self._history = self._kept(
             lambda: history(worker.plan, followed=worker.known_states()), HISTORY_SECONDS
@@ -99,8 +109,11 @@ class WorkerProvider:
         """What will lock this worker out of a cluster, or its operators out of it."""
         found = self._worker.logins.problems()
         told = [f"login at '{alias}': {each.detail}" for alias, each in sorted(found.items())]
-        token = self._token_problem()
-        return [*told, f"the HTTP API refuses every token: {token}"] if token else told
+        if token := self._token_problem():
+            told.append(f"the HTTP API refuses every token: {token}")
+        if certificate := self._certificate_problem():
+            told.append(f"HTTPS goes on with the certificate of before: {certificate}")
+        return told
 
     def _canaries(self) -> list[CanaryHealth]:
         """Of the flows that this worker controls."""

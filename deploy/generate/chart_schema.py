@@ -21,6 +21,7 @@ OBJECT_NAME = {
     "maxLength": 253,
 }
 NEEDED_NAME = {**OBJECT_NAME, "minLength": 1}
+NAME_OF_KIND: Schema = {"type": "string", "pattern": "^[A-Z][A-Za-z]*$"}
 SET_NAME = {**NAME, "maxLength": 20}
 SHORT_NAME = {**NAME, "maxLength": 24}
 FLOW = {"type": "string", "pattern": "^[a-z0-9-]+->[a-z0-9-]+$"}
@@ -129,6 +130,11 @@ BOUNDS: dict[str, Schema] = {
     "worker.topologySpreadConstraints": OBJECTS,
     "worker.extraArgs": TEXTS,
     "http.token.existingSecret": OBJECT_NAME,
+    "http.tls.existingSecret": OBJECT_NAME,
+    "http.tls.certManager.issuerRef": {
+        **_closed(name=NEEDED_NAME, kind=NAME_OF_KIND, group=OBJECT_NAME),
+    },
+    "http.tls.certManager.dnsNames": TEXTS,
     "http.port": {**PORT, "minimum": 1024},
     "service.type": {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
     "service.port": PORT,

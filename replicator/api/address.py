@@ -23,18 +23,22 @@ class HttpAddress:
 
 @dataclass(frozen=True, slots=True)
 class BoundPort:
-    """A listening socket; ``notice`` says that the default port was busy, else it is empty."""
+    """A listening socket; ``notice`` says that the default port was busy, else it is empty.
+
+    ``scheme`` is what clients speak there, ``http`` or ``https``.
+    """
 
     listener: socket.socket
     host: str
     port: int
     notice: str
+    scheme: str = "http"
 
     @property
     def url(self) -> str:
         """Where a person on this machine opens it."""
         host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104
-        return f"http://{f'[{host}]' if ':' in host and '[' not in host else host}:{self.port}"
+        return f"{self.scheme}://{f'[{host}]' if ':' in host and '[' not in host else host}:{self.port}"
 
 
 def parse_http_address(text: str | None) -> HttpAddress:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from replicator.api.address import BoundPort
 from replicator.api.admission import Token
+from replicator.api.certificate import ServerCertificate
 from replicator.api.provider import StatusProvider
 from replicator.observability.logging import get_logger
 
@@ -39,7 +40,11 @@ class HttpServer:
 
 
 async def start_http(
-    provider: StatusProvider, *, bound: BoundPort, token: Token | None
+    provider: StatusProvider,
+    *,
+    bound: BoundPort,
+    token: Token | None,
+    certificate: ServerCertificate | None = None,
 ) -> HttpServer:
     """Serves the provider at a bound port, in the running loop; returns once it answers.
 
@@ -47,7 +52,9 @@ async def start_http(
     process's signal handlers alone.
     """
     serving = await asyncio.to_thread(import_module, "replicator.api.serving")
-    server: WorkerHttp = serving.build_server(provider, bound=bound, token=token)
+    server: WorkerHttp = serving.build_server(
+        provider, bound=bound, token=token, certificate=certificate
+    )
     task = asyncio.create_task(server.serve(sockets=[bound.listener]), name="http")
     up = asyncio.create_task(server.up.wait(), name="http-up")
     await asyncio.wait({task, up}, return_when=asyncio.FIRST_COMPLETED)
@@ -61,14 +68,18 @@ async def start_http(
 
 @contextmanager
 def http_in_thread(
-    provider: StatusProvider, *, bound: BoundPort, token: Token | None
+    provider: StatusProvider,
+    *,
+    bound: BoundPort,
+    token: Token | None,
+    certificate: ServerCertificate | None = None,
 ) -> Iterator[str]:
     """Serves from a thread with its own loop until the block ends; gives the URL."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="http", daemon=True)
     thread.start()
     try:
-        starting = start_http(provider, bound=bound, token=token)
+        starting = start_http(provider, bound=bound, token=token, certificate=certificate)
         server = asyncio.run_coroutine_threadsafe(starting, loop).result()
         try:
             yield server.url

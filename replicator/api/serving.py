@@ -11,6 +11,7 @@ import uvicorn
 from replicator.api.address import BoundPort
 from replicator.api.admission import Token, access_policy
 from replicator.api.app import create_app
+from replicator.api.certificate import ServerCertificate
 from replicator.api.connection import MOST_HEAD_BYTES, BoundedConnection
 from replicator.api.provider import StatusProvider
 
@@ -20,8 +21,12 @@ TICK_SECONDS = 5.0
 class WorkerHttp(uvicorn.Server):
     """Leaves signals to the worker, which drains by its own rules; ``up`` is set once it answers."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, certificate: ServerCertificate | None) -> None:
         super().__init__(config)
+        if certificate is not None:
+            config.load()
+            config.ssl = certificate.context
+        self._certificate = certificate
         self.up = asyncio.Event()
         self._leaving = asyncio.Event()
 
@@ -40,6 +45,8 @@ class WorkerHttp(uvicorn.Server):
         tenths = 0
         while not await self.on_tick(tenths):
             tenths += round(10 * TICK_SECONDS)
+            if self._certificate is not None:
+                self._certificate.refresh()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._leaving.wait(), TICK_SECONDS)
 
@@ -49,8 +56,17 @@ class WorkerHttp(uvicorn.Server):
         self._leaving.set()
 
 
-def build_server(provider: StatusProvider, *, bound: BoundPort, token: Token | None) -> WorkerHttp:
-    """The server for that port; who may do what follows from host and token."""
+def build_server(
+    provider: StatusProvider,
+    *,
+    bound: BoundPort,
+    token: Token | None,
+    certificate: ServerCertificate | None = None,
+) -> WorkerHttp:
+    """The server for that port, with TLS if there is a certificate.
+
+    Who may do what follows from host and token.
+    """
     policy = access_policy(host=bound.host, token=token() if callable(token) else token)
     app = create_app(
         provider,
@@ -70,5 +86,6 @@ def build_server(provider: StatusProvider, *, bound: BoundPort, token: Token | N
             timeout_keep_alive=10,
             http=BoundedConnection,
             h11_max_incomplete_event_size=MOST_HEAD_BYTES,
-        )
+        ),
+        certificate,
     )

@@ -26,7 +26,7 @@ def check(
         typer.Option(
             "--url",
             metavar="URL",
-            help="Of workers, http://HOST:PORT; may be repeated. A name with several addresses is "
+            help="Of workers, http://HOST:PORT or https://HOST:PORT; may be repeated. A name with several addresses is "
             "several workers. Default http://127.0.0.1:8080.",
             show_default=False,
         ),
@@ -38,6 +38,13 @@ def check(
         Path | None,
         typer.Option(metavar="FILE", help="Bearer token of the workers, where they have one."),
     ] = None,
+    http_ca_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Authorities (PEM) that signed the workers' certificates; default the system's.",
+        ),
+    ] = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Check that workers are ready and that a canary record crosses every link."""
@@ -48,6 +55,7 @@ def check(
     health = watch_release(
         url or ["http://127.0.0.1:8080"],
         token=None if http_token_file is None else read_token(http_token_file),
+        authorities=http_ca_file,
         timeout_seconds=timeout,
         clock=SystemClock(),
         on_waiting=lambda lines: say(f"waiting: {'; '.join(lines)}"),

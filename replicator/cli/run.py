@@ -5,14 +5,19 @@ import os
 import signal
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from replicator.cli.options import FileOption
+from replicator.errors import InputError
+
+if TYPE_CHECKING:
+    from replicator.api.certificate import ServerCertificate
 
 HTTP_AFTER_SECONDS = 3.0
 INTERRUPTED = 130
@@ -87,6 +92,16 @@ def run(
         Path | None,
         typer.Option(metavar="FILE", help="File with the bearer token for changes over HTTP."),
     ] = None,
+    http_tls_certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Serve HTTPS with this certificate chain (PEM); read again if it changes.",
+        ),
+    ] = None,
+    http_tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Private key of that certificate (PEM).")
+    ] = None,
     grace: Annotated[
         float, typer.Option(min=1.0, max=3600.0, help="Seconds to drain after SIGTERM.")
     ] = 20.0,
@@ -137,7 +152,10 @@ def run(
     from replicator.api.token import TokenFile
 
     token_file = None if http_token_file is None else TokenFile(http_token_file)
+    certificate = _certificate(http_tls_certificate, http_tls_key)
     bound = bind(parse_http_address(http))
+    if certificate is not None:
+        bound = replace(bound, scheme="https")
     stop = StopRequest()
     signal.signal(signal.SIGTERM, stop.on_signal)
     signal.signal(signal.SIGINT, stop.on_signal)
@@ -149,13 +167,15 @@ def run(
         from replicator.api.server import http_in_thread
         from replicator.wiring_http import WorkerProvider
 
-        provider = (
-            WorkerProvider(worker)
-            if token_file is None
-            else WorkerProvider(worker, token_problem=token_file.problem)
+        provider = WorkerProvider(
+            worker,
+            token_problem=(lambda: "") if token_file is None else token_file.problem,
+            certificate_problem=(lambda: "") if certificate is None else certificate.problem,
         )
         token = None if token_file is None else token_file.current
-        stack.enter_context(http_in_thread(provider, bound=bound, token=token))
+        stack.enter_context(
+            http_in_thread(provider, bound=bound, token=token, certificate=certificate)
+        )
         # What was imported never becomes garbage: to look at it again takes a tenth of a second.
         gc.freeze()
         stop.wait()
@@ -168,3 +188,17 @@ def run(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0 if clean else 1)
+
+
+def _certificate(certificate: Path | None, key: Path | None) -> "ServerCertificate | None":
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise InputError(
+            "one of certificate and key is missing",
+            subject="--http-tls-certificate" if certificate is None else "--http-tls-key",
+            remedy="Give both, or none for plain HTTP.",
+        )
+    from replicator.api.certificate import ServerCertificate
+
+    return ServerCertificate(certificate, key)

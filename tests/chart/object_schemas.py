@@ -66,12 +66,31 @@ SCHEDULED_SPARK_APPLICATION: Object = {
         "template": SPARK_APPLICATION,
     },
 }
+# The fields of cert-manager.io/v1 that the chart uses.
+CERTIFICATE: Object = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["secretName", "issuerRef", "dnsNames"],
+    "properties": {
+        "secretName": {"type": "string"},
+        "usages": {"type": "array", "items": {"enum": ["server auth"]}},
+        "dnsNames": {"type": "array", "items": {"type": "string"}},
+        "issuerRef": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["name"],
+            "properties": {name: {"type": "string"} for name in ("name", "kind", "group")},
+        },
+    },
+}
 
 
 def problem(each: Object, version: str) -> str:
     """What a Kubernetes release has against an object; nothing when it is fine."""
     if each["kind"] in CRD_KINDS:
         return _crd_problems((json.dumps(each),))[0] or ""
+    if each["kind"] == "Certificate":
+        return _first(jsonschema.Draft202012Validator(CERTIFICATE), each["spec"])
     if each["kind"] in SPARK_KINDS:
         scheduled = each["kind"] == "ScheduledSparkApplication"
         schema = SCHEDULED_SPARK_APPLICATION if scheduled else SPARK_APPLICATION

@@ -284,3 +284,45 @@ def test_spark_has_as_many_threads_as_its_pod_has_cores(resources, master, expec
     for name, container in render(values).containers():
         if name.endswith("container spark"):
             assert f"--master={expected}" in container["args"], name
+
+
+@pytest.mark.parametrize(
+    ("tls", "secret"),
+    [
+        ({"existingSecret": "http.certificate"}, "http.certificate"),
+        ({"certManager": {"enabled": True, "issuerRef": {"name": "ca", "kind": "ClusterIssuer"}}}, "rel-replicator-http-tls"),
+    ],
+)  # fmt: skip
+def test_with_a_certificate_everybody_speaks_https(tls, secret):
+    values = everything(http={"tls": tls}, monitoring={"podMonitor": {"enabled": True}})
+    rendered = render(values)
+    (workers,) = rendered.kind("StatefulSet")
+    spec = workers["spec"]["template"]["spec"]
+    worker = spec["containers"][0]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert worker[probe]["httpGet"]["scheme"] == "HTTPS"
+    (volume,) = (v["secret"] for v in spec["volumes"] if v["name"] == "http-tls")
+    assert volume["secretName"] == secret
+    (mount,) = (m for m in worker["volumeMounts"] if m["name"] == "http-tls")
+    assert "subPath" not in mount, "it would never change"
+    files = {f"{mount['mountPath']}/{item['path']}" for item in volume["items"]}
+    given = {a.partition("=")[2] for a in worker["args"] if a.startswith("--http-tls-")}
+    assert given == files
+    (test,) = (pod["spec"] for name, pod in rendered.pods() if name.startswith("Pod/"))
+    assert f"--url=https://{spec_name(workers)}:8080" in test["containers"][0]["args"]
+    (ca,) = (v["secret"] for v in test["volumes"] if v["name"] == "http-tls")
+    assert [item["key"] for item in ca["items"]] == ["ca.crt"], "the test has no use for the key"
+    (monitor,) = rendered.kind("PodMonitor")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"]["serverName"] == spec_name(workers)
+    assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": secret, "key": "ca.crt"}
+    for certificate in rendered.kind("Certificate"):
+        assert certificate["spec"]["secretName"] == secret
+        assert spec_name(workers) in certificate["spec"]["dnsNames"]
+    assert "https://127.0.0.1" in rendered.notes
+
+
+def spec_name(workers):
+    """The Service of the workers, by whose name they are asked."""
+    return workers["spec"]["serviceName"]

@@ -66,6 +66,8 @@ BAD_VALUES = [
     ("every series twice", {("monitoring",): {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}}, ["podMonitor", "serviceMonitor"]),
     ("a secret in the environment", {("worker", "extraEnv"): [{"name": "DB_PASSWORD", "value": "x"}]}, ["DB_PASSWORD", "secretEnv"]),
     ("a secret in the environment of drills", {("drill", "extraEnv"): [{"name": "API_TOKEN", "value": "x"}]}, ["API_TOKEN", "drill"]),
+    ("two certificates", {("http", "tls"): {"existingSecret": "mine", "certManager": {"enabled": True, "issuerRef": {"name": "ca"}}}}, ["'mine'", "certManager"]),
+    ("a certificate that nobody issues", {("http", "tls"): {"certManager": {"enabled": True}}}, ["issuerRef.name"]),
     ("more threads of Spark than cores", {("spark",): {"mode": "job", "master": "local[8]"}}, ["local[8]", "2 cores"]),
     ("jobs that nobody runs", {("spark", "jobs"): [{"name": "night", "command": "verify", "flow": "east->west"}]}, ["spark.mode", "night"]),
     ("a job for a flow that there is not", {("spark",): {"mode": "job", "jobs": [{"name": "n", "command": "verify", "flow": "north->west"}]}}, ["north->west", "east, west"]),

@@ -86,6 +86,12 @@ What the schema cannot see. All problems are told at once, each with the value t
 {{- end -}}
 {{- end -}}
 
+{{- if and $v.http.tls.certManager.enabled $v.http.tls.existingSecret -}}
+{{- $problems = append $problems (printf "http.tls.existingSecret '%s' and http.tls.certManager.enabled: give one of them" $v.http.tls.existingSecret) -}}
+{{- end -}}
+{{- if and $v.http.tls.certManager.enabled (not (get $v.http.tls.certManager.issuerRef "name")) -}}
+{{- $problems = append $problems "http.tls.certManager.enabled: give http.tls.certManager.issuerRef.name" -}}
+{{- end -}}
 {{- if and $v.monitoring.podMonitor.enabled $v.monitoring.serviceMonitor.enabled -}}
 {{- $problems = append $problems "monitoring.podMonitor and monitoring.serviceMonitor are both enabled: every series would come twice" -}}
 {{- end -}}

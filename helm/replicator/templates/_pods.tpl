@@ -132,6 +132,23 @@ volumes:
 {{- toYaml (dict "name" "http-token" "secret" (dict "secretName" $token.existingSecret "defaultMode" 0440 "items" (list (dict "key" $token.key "path" "token")))) -}}
 {{- end -}}
 
+{{/* The Secret with the certificate of the HTTP API; empty where it is plain HTTP. */}}
+{{- define "replicator.tlsSecret" -}}
+{{- $tls := .Values.http.tls -}}
+{{- if $tls.certManager.enabled -}}{{ include "replicator.fullname" . }}-http-tls{{- else -}}{{ $tls.existingSecret }}{{- end -}}
+{{- end -}}
+
+{{- define "replicator.scheme" -}}
+{{- ternary "https" "http" (not (empty (include "replicator.tlsSecret" .))) -}}
+{{- end -}}
+
+{{/* The volume with the certificate of the HTTP API; `keys` are the files in it. */}}
+{{- define "replicator.httpTls" -}}
+{{- $items := list -}}
+{{- range .keys -}}{{- $items = append $items (dict "key" . "path" .) -}}{{- end -}}
+{{- toYaml (dict "name" "http-tls" "secret" (dict "secretName" (include "replicator.tlsSecret" .root) "defaultMode" 0440 "items" $items)) -}}
+{{- end -}}
+
 {{- define "replicator.topologyKey" -}}
 {{- if .Values.existingTopology.configMap -}}{{ .Values.existingTopology.key }}{{- else -}}topology.yaml{{- end -}}
 {{- end -}}

@@ -62,7 +62,7 @@ def test_a_name_with_addresses_of_both_families_is_one_worker(canaries, reader_u
     assert [worker.address for worker in health.workers] == [reader_url.removeprefix("http://")]
 
 
-@pytest.mark.parametrize("url", ["worker:8080", "https://worker", "http://", "http://w:port"])
+@pytest.mark.parametrize("url", ["worker:8080", "ftp://worker", "http://", "http://w:port"])
 def test_what_is_no_address_of_a_worker_is_refused(url):
     with pytest.raises(InputError) as refused:
         watch(url)
