@@ -21,7 +21,7 @@ FLOW = "east->west"
 SECRET = "client-s3cret-of-tests"
 SILENCE_SECONDS = 2.0
 SLOW_SECONDS = 300
-RATE = 5_000
+RATE = 500
 """Records a second; the machine of the tests also runs both clusters."""
 
 
