@@ -34,6 +34,7 @@ def token_callback(
     source.current()
 
     def answer(_settings: str) -> Answer:
+        source.renew_when_due()
         token = source.last()
         return token.value, told_end(token, time.time()), token.principal, dict(extensions)
 

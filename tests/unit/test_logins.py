@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from identity_provider import OidcServer
 
 from replicator.errors import AuthenticationFailedError, InputError, SecretUnavailableError
-from replicator.kafka.tokens import told_end
+from replicator.kafka.tokens import token_callback, told_end
 from replicator.logins import cluster_login
 from replicator.logins.cluster_login import ClusterLogin, login_of
 from replicator.logins.expiry import ends_of_certificates
@@ -317,3 +317,24 @@ def test_the_ends_of_certificates_are_read_from_them(files):
     assert login.expiries() == {"certificate": wanted[0], "ca": wanted[1]}
     with pytest.raises(ValueError, match="cut off"):
         ends_of_certificates("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----")
+
+
+def test_clients_of_a_drill_log_in_with_tokens_too(tmp_path):
+    from confluent_kafka import Producer
+
+    from replicator.drill.environment.link_environment import endpoint
+
+    server = OidcServer({}, life_seconds=50)
+    server.stop()
+    (tmp_path / "token").write_text(server.token("me"))
+    settings = endpoint(oauth_cluster(token_file=str(tmp_path / "token"))).client_settings()
+    assert settings["oauth_cb"]("")[2] == "me"
+    Producer(settings)
+
+
+def test_the_library_gets_another_token_when_it_asks_though_nobody_follows_the_login():
+    source = Source()
+    answer = token_callback(source.tokens)
+    assert answer("")[0] == "token-1"
+    source.now += 82
+    assert answer("")[0] == "token-2"

@@ -239,11 +239,15 @@ def endpoint(cluster: ClusterPlan) -> RemoteCluster:
     config = client_config(cluster, client_id=CLIENT_ID) | user_settings(cluster, "admin")
     for name in (LOGIN, "logger", "log_level"):
         config.pop(name, None)
-    settings = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in config.items()
-    }
+    settings = {name: _as_given(value) for name, value in config.items()}
     return RemoteCluster(str(cluster.alias), settings)
+
+
+def _as_given(value: object) -> object:
+    """A setting as a file would have it; where tokens come from is a callback."""
+    if callable(value):
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def run_fault_command(command: tuple[str, ...]) -> str:

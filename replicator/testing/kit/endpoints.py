@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Endpoint(Protocol):
@@ -13,26 +13,26 @@ class Endpoint(Protocol):
         """Alias of the cluster in the topology."""
         ...
 
-    def client_settings(self, user: str | None = None) -> dict[str, str]:
+    def client_settings(self, user: str | None = None) -> dict[str, Any]:
         """Settings for librdkafka of an ordinary client."""
         ...
 
-    def admin_settings(self) -> dict[str, str]:
+    def admin_settings(self) -> dict[str, Any]:
         """Settings of a client that may read everything."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteCluster:
-    """A cluster that the kit did not start, for drills against real links."""
+    """A cluster that the kit did not start, for drills against real links; a setting may be a callback."""
 
     name: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, Any]
 
-    def client_settings(self, user: str | None = None) -> dict[str, str]:  # noqa: ARG002
+    def client_settings(self, user: str | None = None) -> dict[str, Any]:  # noqa: ARG002
         """The settings as given; they name their user themselves."""
         return dict(self.settings)
 
-    def admin_settings(self) -> dict[str, str]:
+    def admin_settings(self) -> dict[str, Any]:
         """The same: there is no other way in."""
         return dict(self.settings)
