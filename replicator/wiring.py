@@ -91,7 +91,7 @@ class Worker:
         self._lock = threading.Lock()
         self._runners: dict[FlowId, PairRunner] = {}
         self._leaving: dict[FlowId, PairRunner] = {}
-        self._gaps = GapJournal(clock=self.clock)
+        self._gaps = GapJournal(clock=self.clock, known=self.known_states)
         self._identity = WorkerIdentity(
             id=options.worker_id or f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
             host=socket.gethostname(),

@@ -29,6 +29,7 @@ VERBS = (
     "status",
     "check",
     "topics",
+    "gaps",
     "groups",
     "offsets",
     "pause",

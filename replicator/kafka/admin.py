@@ -41,6 +41,9 @@ class ClusterAdmin:
     def close(self) -> None:
         """Gives the connections back."""
         self._session.close()
+        with self._reading_settings:
+            if self._settings is not None:
+                self._settings.close()
 
     def close_unused(self, seconds: float) -> None:
         """Gives the connections back if nothing was asked for so long; a later call opens new ones."""

@@ -224,6 +224,19 @@ CATALOGUE: tuple[Metric, ...] = (
         "records",
         "Canary records that did not arrive within 30 s while the flow was not paused.",
     ),
+    _flow(
+        "source_transaction_open_seconds",
+        "gauge",
+        "seconds",
+        "Age of the oldest open transaction at the source that records wait behind, 0 where there is none; told "
+        "by the worker that controls the flow.",
+    ),
+    _flow(
+        "source_transaction_waiting_records",
+        "gauge",
+        "records",
+        "Records at the source that wait behind open transactions; part of the lag.",
+    ),
     Metric(
         "link_role",
         "gauge",

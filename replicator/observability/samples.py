@@ -37,6 +37,7 @@ _OF_FLOWS = frozenset(
         "assignment_missing", "flow_state", "problems", "topology_drift",
         "group_translation_total", "group_sync_age_seconds",
         "canary_roundtrip_seconds", "canary_lost_total",
+        "source_transaction_open_seconds", "source_transaction_waiting_records",
     }
 )  # fmt: skip
 _LINK_SAMPLES: dict[str, Callable[[LinkMetrics], list[tuple[tuple[str, ...], float]]]] = {
@@ -200,7 +201,7 @@ class Families:
             elif name == "flow_state":
                 for state in FLOW_STATES:
                     yield Sample((*key, state), int(state == entry.state))
-            elif name.startswith(("group_", "canary_")):
+            elif name.startswith(("group_", "canary_", "source_transaction_")):
                 yield from self._of_duties(name, key, entry.tasks)
             elif name == "problems":
                 for code in sorted(set(entry.problem_codes)):
@@ -221,6 +222,10 @@ class Families:
             yield from self._histogram(key, buckets, tasks.canary_sum_seconds)
         elif name == "canary_lost_total":
             yield Sample(key, tasks.canary_lost)
+        elif name == "source_transaction_open_seconds":
+            yield Sample(key, tasks.open_transactions.seconds)
+        elif name == "source_transaction_waiting_records":
+            yield Sample(key, tasks.open_transactions.records)
         elif tasks.groups_synced_at_ms >= 0:
             age_seconds = (self._snapshot.now_ms - tasks.groups_synced_at_ms) / 1000
             yield Sample(key, max(0.0, age_seconds))

@@ -6,6 +6,14 @@ from dataclasses import dataclass, field
 from replicator.formats.lane_stats import LaneStats, PartitionStats
 
 
+@dataclass(frozen=True, slots=True)
+class OpenTransactionMetrics:
+    """Open source transactions that records of one flow wait behind: age of the oldest, and how many."""
+
+    seconds: float = 0.0
+    records: int = 0
+
+
 @dataclass(slots=True)
 class TaskMetrics:
     """What the controller's periodic tasks counted for one flow; counters only grow while it lives.
@@ -22,6 +30,7 @@ class TaskMetrics:
     canary_lost: int = 0
     canary_at_ms: int = -1
     canary_last_seconds: float = 0.0
+    open_transactions: OpenTransactionMetrics = OpenTransactionMetrics()
 
 
 @dataclass(frozen=True, slots=True)

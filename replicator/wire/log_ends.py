@@ -6,6 +6,7 @@ leaders are kept, and an answer whose bytes are those of the last one is not dec
 
 import time
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
@@ -17,18 +18,23 @@ from replicator.wire.protocol import ListOffsetsRequest, ListOffsetsResponse, Me
 _METADATA_VERSION = 9
 _OFFSETS_VERSION = 5
 _LATEST = -1
-_READ_UNCOMMITTED = 0
 _CORRELATION = bytes(4)
 
 _Address = tuple[str, int]
+Isolation = Literal["read_uncommitted", "read_committed"]
+_LEVELS: dict[Isolation, int] = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class _Broker:
     """The partitions that one broker leads, asked about over a connection of their own."""
 
-    def __init__(self, connection: BrokerConnection, topics: Mapping[str, list[int]]) -> None:
+    def __init__(
+        self, connection: BrokerConnection, topics: Mapping[str, list[int]], isolation: Isolation
+    ) -> None:
         self.connection = connection
-        self._version, self._request = connection.encode(_question(topics), newest=_OFFSETS_VERSION)
+        self._version, self._request = connection.encode(
+            _question(topics, isolation), newest=_OFFSETS_VERSION
+        )
         self._raw = b""
         self._ends: dict[TopicPartition, int] = {}
 
@@ -52,16 +58,24 @@ class _Broker:
 class LogEnds:
     """Asks one cluster; remembers connections, leaders and the last answers. For one thread at a time."""
 
-    def __init__(self, cluster: ClusterPlan, *, client_id: str) -> None:
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        *,
+        client_id: str,
+        isolation: Isolation = "read_uncommitted",
+    ) -> None:
+        """``read_committed`` asks for the last stable offsets: where the oldest open transaction begins."""
         self._cluster = cluster
         self._client_id = client_id
+        self._isolation = isolation
         self._wanted: frozenset[TopicPartition] = frozenset()
         self._brokers: list[_Broker] = []
 
     def read(
         self, keys: Iterable[TopicPartition], *, timeout_seconds: float = 10.0
     ) -> dict[TopicPartition, int]:
-        """Where each log ends, open transactions included; partitions nobody leads now are absent.
+        """Where each log ends, by the isolation level; partitions nobody leads now are absent.
 
         Raises:
             ReplicatorError: a broker cannot be reached, or refuses us.
@@ -105,7 +119,7 @@ class LogEnds:
             connection = BrokerConnection(
                 self._cluster, address, client_id=self._client_id, deadline=deadline
             )
-            self._brokers.append(_Broker(connection, topics))
+            self._brokers.append(_Broker(connection, topics, self._isolation))
 
 
 def _led(
@@ -128,11 +142,11 @@ def _led(
     return places
 
 
-def _question(topics: Mapping[str, list[int]]) -> ListOffsetsRequest:
+def _question(topics: Mapping[str, list[int]], isolation: Isolation) -> ListOffsetsRequest:
     kind = ListOffsetsRequest.ListOffsetsTopic
     return ListOffsetsRequest(
         replica_id=-1,
-        isolation_level=_READ_UNCOMMITTED,
+        isolation_level=_LEVELS[isolation],
         topics=[
             kind(
                 name=name,

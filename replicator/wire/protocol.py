@@ -26,9 +26,11 @@ with warnings.catch_warnings():
         DescribeConfigsRequest,
         DescribeConfigsResponse,
         DescribeLogDirsRequest,
+        DescribeProducersRequest,
+        DescribeTransactionsRequest,
         ListGroupsRequest,
+        ListTransactionsRequest,
     )
-    from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
     from kafka.protocol.metadata import (
@@ -93,6 +95,7 @@ __all__ = [
     "DescribeConfigsResponse",
     "DescribeLogDirsRequest",
     "DescribeProducersRequest",
+    "DescribeTransactionsRequest",
     "EndTxnRequest",
     "FetchRequest",
     "FindCoordinatorRequest",

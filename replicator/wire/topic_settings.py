@@ -7,6 +7,7 @@ Here the response is decoded in 18 ms, and not at all while its bytes are those 
 import time
 from collections.abc import Iterable
 
+from replicator.errors import ReplicatorError
 from replicator.policy.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection import BrokerConnection
@@ -19,6 +20,9 @@ _TOPIC = 2
 _SET_ON_TOPIC = 1
 _NOT_FOUND = 3
 _AT_ONCE = 200
+_MOST_KEPT = 50
+"""Answers about so many chunks are remembered: 10,000 topics."""
+
 _CORRELATION = bytes(4)
 
 Settings = dict[str, dict[str, ConfigValue]]
@@ -26,12 +30,13 @@ _Names = tuple[str, ...]
 
 
 class TopicSettings:
-    """Reads settings of one cluster's topics and remembers the last answers; for one thread."""
+    """Reads settings of one cluster's topics; keeps its connection and the last answers. For one thread."""
 
     def __init__(self, cluster: ClusterPlan, *, client_id: str) -> None:
         self._cluster = cluster
         self._client_id = client_id
         self._last: dict[_Names, tuple[bytes, Settings]] = {}
+        self._connection: BrokerConnection | None = None
 
     def read(self, names: Iterable[str], *, timeout_seconds: float = 10.0) -> Settings:
         """All settings of the topics, defaults included; names that do not exist are absent.
@@ -45,19 +50,40 @@ class TopicSettings:
         if not chunks:
             return {}
         deadline = time.monotonic() + timeout_seconds
+        if self._connection is not None:
+            try:
+                return self._read(self._connection, chunks, deadline)
+            except ReplicatorError:
+                self.close()  # a connection that was kept may be dead for any reason: a new one tells
+        self._connection = any_broker(self._cluster, client_id=self._client_id, deadline=deadline)
+        try:
+            return self._read(self._connection, chunks, deadline)
+        except ReplicatorError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Hangs up; the next read connects again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _read(
+        self, connection: BrokerConnection, chunks: list[_Names], deadline: float
+    ) -> Settings:
         found: Settings = {}
-        known, self._last = self._last, {}
-        with any_broker(self._cluster, client_id=self._client_id, deadline=deadline) as connection:
-            for chunk in chunks:
-                version, raw = _ask(connection, chunk, deadline)
-                before = known.get(chunk)
-                answer = (
-                    before[1]
-                    if before is not None and before[0] == raw
-                    else self._decoded(version, raw)
-                )
-                self._last[chunk] = (raw, answer)
-                found.update(answer)
+        while len(self._last) > _MOST_KEPT:
+            del self._last[next(iter(self._last))]  # the one that was asked longest ago
+        for chunk in chunks:
+            version, raw = _ask(connection, chunk, deadline)
+            before = self._last.pop(chunk, None)
+            answer = (
+                before[1]
+                if before is not None and before[0] == raw
+                else self._decoded(version, raw)
+            )
+            self._last[chunk] = (raw, answer)
+            found.update(answer)
         return found
 
     def _decoded(self, version: int, raw: bytes) -> Settings:

@@ -207,6 +207,24 @@ def test_growth_and_settings_follow_the_source(east, west, unique, desks):
     assert done.control.layout("east").total == 2  # `auto` stays what it was at first
 
 
+def test_a_changed_setting_arrives_with_the_next_round(east, west, unique, desks):
+    east.create_topic(f"{unique}.a")
+    context = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    context.bootstrap()
+    context.once()
+    # The first rounds read everything; what an ordinary one reads is what counts.
+    asyncio.run(context.controller.run_once())
+    asyncio.run(context.controller.run_once())
+    for value in ("7200000", "3600000"):
+        context.source.alter_topic_configs({f"{unique}.a": {"retention.ms": value}})
+        wait_until(
+            lambda value=value: context.retention(context.source, f"{unique}.a") == value,
+            timeout_seconds=30, describe="the setting at the source",
+        )  # fmt: skip
+        asyncio.run(context.controller.run_once())
+        context.until_retention(f"{unique}.a", value)
+
+
 def test_fewer_partitions_on_the_target_are_refused_and_other_topics_go_on(
     east, west, unique, desks
 ):

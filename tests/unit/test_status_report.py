@@ -25,6 +25,7 @@ from replicator.formats.checkpoint import Checkpoint, TargetLoss
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
+from replicator.wire.open_transactions import OpenTransaction
 
 NOW = 1_700_000_000_000
 FLOW = FlowPlan("orders-dr", "east", "west", LinkPolicy(Selection(("*",)), Selection()), ("west",))
@@ -84,7 +85,7 @@ def test_a_healthy_flow_shows_lag_rates_and_its_workers():
     assert flow["problems"] == []
     assert flow["topics"][0]["partitions"][1] == {
         "partition": 1, "state": "replicating", "sourceStart": 0, "sourceEnd": 90, "position": 90,
-        "targetEnd": 95, "lagRecords": 0, "lagSeconds": 0.0,
+        "targetEnd": 95, "lagRecords": 0, "lagSeconds": 0.0, "openTransaction": None,
     }  # fmt: skip
 
 
@@ -269,3 +270,27 @@ def test_status_does_not_call_moving_what_a_worker_cannot_read():
 
     flow = told(0, 1)
     assert (flow["state"], flow["reason"]) == ("failed", "0 of 2 partitions moving, 2 failed")
+
+
+def test_records_behind_an_open_source_transaction_are_lag_and_shown_as_such():
+    held = OpenTransaction("orders", 1, 90, 7, NOW - 2000, "billing", since_ms=NOW - 42_000)
+    flow = report(
+        source_highs={("orders", 0): 100, ("orders", 1): 140},
+        open_transactions={("orders", 1): held},
+        oldest_waiting_ms={},
+    )
+    waiting = flow["topics"][0]["partitions"][1]
+    assert (waiting["sourceEnd"], waiting["lagRecords"], waiting["lagSeconds"]) == (140, 50, 42.0)
+    assert waiting["openTransaction"]["records"] == 50
+    assert waiting["openTransaction"]["transactionalId"] == "billing"
+    assert flow["lagRecords"] == 60
+    assert flow["reason"].startswith(
+        "2 of 2 partitions moving, 50 records wait behind an open source"
+    )
+    assert "since 2023-11-14T22:12:38+00:00, transactional id 'billing', age 42 s" in flow["reason"]
+    assert flow["topics"][0]["partitions"][0]["openTransaction"] is None
+
+
+def test_a_transaction_whose_id_may_not_be_seen_is_named_by_its_producer():
+    words = OpenTransaction("orders", 1, 90, 7, NOW).age_words(now_ms=NOW)
+    assert "producer id 7, whose transactional id may not be seen, age 0 s" in words

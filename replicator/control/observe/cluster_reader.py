@@ -43,6 +43,7 @@ class ClusterReader:
         self._described_revision = -1
         self._followed: AbstractSet[str] = frozenset()
         self._stale: AbstractSet[str] = frozenset()
+        self._settings_read: dict[str, _Settings] = {}
         self._equal_settings: dict[tuple[tuple[str, ConfigValue], ...], _Settings] = {}
 
     @property
@@ -78,6 +79,8 @@ class ClusterReader:
         left = self._followed - names
         self._stale = (self._stale | (names - self._followed)) & names
         self._followed = names
+        for name in left:
+            self._settings_read.pop(name, None)
         self.view = self.view.described(dict.fromkeys(left & self.view.topics.keys()))
 
     def describe(self, *, anew: bool, settings: AbstractSet[str]) -> ClusterView:
@@ -100,11 +103,14 @@ class ClusterReader:
         read = self._admin.topic_configs(asked) if asked else {}
         for name in asked:
             facts = fresh.get(name) or self.view.topics.get(name)
-            if facts is not None:
+            # The broker's answer was byte for byte the last one: then this is the same object.
+            same = name not in fresh and self._settings_read.get(name) is read.get(name)
+            if facts is not None and not (same and facts.configs is not None):
                 fresh[name] = TopicFacts(
                     facts.topic_id, facts.partitions, facts.replication_factor,
                     self._shared(read.get(name)),
                 )  # fmt: skip
+        self._settings_read.update(read)
         self.view = self.view.described(fresh)
         sizes = self.view.sizes
         self._stale = {

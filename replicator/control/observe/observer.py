@@ -1,7 +1,7 @@
 """Looking at both clusters of a pair: the only reader behind a snapshot.
 
-Cheap by default: a look at each cluster that tells whether anything has changed. Settings are read
-for topics that are new, and for all of them every few rounds.
+Cheap by default: a look at each cluster that tells whether anything has changed. Settings at the source
+are read every round, those of the target where the source's changed, and all of them every few rounds.
 """
 
 from collections.abc import Mapping
@@ -32,8 +32,11 @@ from replicator.kafka.wire_json import decode_key
 from replicator.problem import Problem
 from replicator.topology.plan import Plan
 
+SETTINGS_AT_ONCE = 1000
+"""Of more topics than that the settings at the source are read in turns, one after the other."""
+
 CONFIG_ROUNDS = 12
-"""The settings of all topics are read every so many rounds, and topics are described again where
+"""The settings of all topics on both sides are read every so many rounds, and topics are described again where
 anything changed: every minute at the default interval. Lanes notice a recreated topic at once, and by
 themselves."""
 
@@ -64,6 +67,7 @@ class Observer:
         self._client_id = client_id
         self._aliases = tuple(str(cluster.alias) for cluster in plan.clusters)
         self._rounds = 0
+        self._settings_from = 0
         self._brokers = 0
         self._source = ClusterReader(source_admin, client_id=client_id)
         self._target = ClusterReader(target_admin, client_id=client_id)
@@ -91,6 +95,7 @@ class Observer:
         """
         full = all_settings or self._rounds % CONFIG_ROUNDS == 0
         source, target = self._source.look(surely=full), self._target.look(surely=full)
+        known = source.version
         selection = self._selector.select(source)
         needs = self._needs_now(selection, control)
         every = full and (
@@ -105,8 +110,20 @@ class Observer:
         if full or not self._brokers:
             self._brokers = len(self._target_admin.describe_cluster().brokers)
         asked = selection.topics if full else (*needs.new, *self._tried_again(selection, refusals))
-        source = self._source.describe(anew=every, settings={one.topic for one in asked})
-        target = self._target.describe(anew=every, settings={one.target for one in asked})
+        source = self._source.describe(
+            anew=every,
+            settings={one.topic for one in asked} | self._settings_turn(selection),
+        )
+        changed = source.changed_since(known)
+        target = self._target.describe(
+            anew=every,
+            settings={one.target for one in asked}
+            | {
+                one.target
+                for topic in (selection.places if changed is None else changed)
+                if (one := selection.get(topic)) is not None
+            },
+        )
         snapshot = PairSnapshot(
             at_ms=round(self._clock.now() * 1000),
             aliases=self._aliases,
@@ -173,6 +190,16 @@ class Observer:
             self._target.follow(self._needs.targets)
         self._needs_basis = source.version, target.version, control
         return self._needs
+
+    def _settings_turn(self, selection: TopicSelection) -> set[str]:
+        """The topics whose settings at the source are read this round: all, or the next so many."""
+        names = sorted(selection.places)
+        most = max(SETTINGS_AT_ONCE, -(-len(names) // CONFIG_ROUNDS))
+        if len(names) <= most:
+            return set(names)
+        first = self._settings_from if self._settings_from < len(names) else 0
+        self._settings_from = first + most
+        return set(names[first : first + most])
 
     def _tried_again(
         self, selection: TopicSelection, refusals: Mapping[str, Problem]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from replicator.clock import Clock, SystemClock
 from replicator.control.roles.read import RolesRead, read_roles
@@ -28,6 +29,9 @@ from replicator.kafka.errors import kafka_errors
 from replicator.kafka.settings import consumer_config
 from replicator.problem import Problem, problem_of
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
+
+if TYPE_CHECKING:
+    from replicator.wire.open_transactions import OpenTransaction
 
 CLIENT_ID = "replicator-status"
 CLUSTER_SECONDS = 5.0
@@ -152,6 +156,8 @@ def _read(
         return PairFacts(now_ms, source_problem=source.problem, target_problem=problem)
     starts: dict[TopicPartition, int] = {}
     ends: dict[TopicPartition, int] = {}
+    highs: dict[TopicPartition, int] = {}
+    held: dict[TopicPartition, OpenTransaction] = {}
     waiting: dict[TopicPartition, int] = {}
     source_problem = source.problem
     if source_problem is None:
@@ -162,8 +168,10 @@ def _read(
                 if number < source.topics.get(topic, 0)
             }
             starts = source.admin.known_offsets(keys, "earliest")
+            highs = source.admin.known_offsets(keys, "latest", "read_uncommitted")
             ends = source.admin.known_offsets(keys, "latest")
             waiting = _oldest_waiting(pair.source, checkpoints, starts, ends)
+            held = _open_transactions(pair.source, highs, ends)
         except ReplicatorError as error:
             source_problem = problem_of(error, subject=f"cluster:{pair.source.alias}")
     return PairFacts(
@@ -172,6 +180,8 @@ def _read(
         checkpoints=checkpoints,
         source_starts=starts,
         source_ends=ends,
+        source_highs=highs,
+        open_transactions=held,
         target_ends=target_ends,
         oldest_waiting_ms=waiting,
         members=members,
@@ -199,6 +209,29 @@ def _members(plan: Plan, pair: PairPlan, admin: ClusterAdmin) -> tuple[GroupMemb
         )
         for member in group.members
     )
+
+
+def _open_transactions(
+    source: ClusterPlan, highs: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> "dict[TopicPartition, OpenTransaction]":
+    """What records wait behind; a source that does not tell it hides no lag."""
+    held = [key for key, high in highs.items() if ends.get(key, high) < high]
+    if not held:
+        return {}
+    # Slow to import, and seldom needed.
+    from replicator.wire.open_transactions import oldest_by_partition, open_transactions
+
+    try:
+        return oldest_by_partition(
+            open_transactions(
+                source,
+                held[:PEEKED_PARTITIONS],
+                client_id=CLIENT_ID,
+                timeout_seconds=CLUSTER_SECONDS,
+            )
+        )
+    except ReplicatorError:
+        return {}
 
 
 def _oldest_waiting(

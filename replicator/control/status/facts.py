@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.control.store.worker_record import fresh_workers
@@ -9,6 +10,9 @@ from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_stream
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
+
+if TYPE_CHECKING:
+    from replicator.wire.open_transactions import OpenTransaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class PairFacts:
         checkpoints: by source topic and partition.
         source_starts: oldest source offsets that still exist.
         source_ends: next source offsets that can be read (last stable).
+        source_highs: where the source logs end, records behind open transactions included.
+        open_transactions: what holds up the partitions in which these differ, as far as it was found.
         target_ends: by target topic and partition.
         oldest_waiting_ms: timestamp of the first record not copied yet, where there is one.
         members: of the workers' group on the target.
@@ -43,6 +49,8 @@ class PairFacts:
     checkpoints: Mapping[TopicPartition, Checkpoint] = field(default_factory=dict)
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    source_highs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    open_transactions: "Mapping[TopicPartition, OpenTransaction]" = field(default_factory=dict)
     target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     oldest_waiting_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     members: tuple[GroupMember, ...] = ()

@@ -26,8 +26,34 @@ _STOPPED_REMEDY = (
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingBehind:
+    """The open source transaction that ``records`` of a partition wait behind; ``text`` says it all."""
+
+    first_offset: int
+    records: int
+    transactional_id: str
+    since_ms: int
+    age_seconds: float
+    text: str
+
+    def as_json(self) -> dict[str, object]:
+        """Under the field names of the contract."""
+        return {
+            "firstOffset": self.first_offset,
+            "records": self.records,
+            "transactionalId": self.transactional_id,
+            "sinceMs": self.since_ms,
+            "ageSeconds": self.age_seconds,
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One partition; None where a side did not answer."""
+    """One partition; None where a side did not answer.
+
+    ``source_end`` counts what stands behind an open transaction, and so does the lag.
+    """
 
     partition: int
     state: State
@@ -37,6 +63,7 @@ class PartitionStatus:
     target_end: int | None
     lag_records: int | None
     lag_seconds: float | None
+    open_transaction: WaitingBehind | None = None
     problems: tuple[Problem, ...] = ()
 
     def as_json(self) -> dict[str, object]:
@@ -50,6 +77,7 @@ class PartitionStatus:
             "targetEnd": self.target_end,
             "lagRecords": self.lag_records,
             "lagSeconds": self.lag_seconds,
+            "openTransaction": self.open_transaction and self.open_transaction.as_json(),
         }
 
 
@@ -74,7 +102,9 @@ def partition_status(
     """
     key = (topic.topic, partition)
     checkpoint = facts.checkpoints.get(key)
-    start, end = facts.source_starts.get(key), facts.source_ends.get(key)
+    start, stable = facts.source_starts.get(key), facts.source_ends.get(key)
+    end = facts.source_highs.get(key, stable)
+    open_transaction = _open_transaction(facts, key)
     position = checkpoint.offset if checkpoint is not None else None
     lag = _lag(flow, topic.is_late(partition), position, start, end)
     state, problems = _state(flow, topic, partition, facts, owned)
@@ -93,6 +123,7 @@ def partition_status(
         target_end=facts.target_ends.get((topic.target, partition)),
         lag_records=lag,
         lag_seconds=_lag_seconds(lag, facts, key),
+        open_transaction=open_transaction,
         problems=found,
     )
 
@@ -154,7 +185,8 @@ def _lag_seconds(lag: int | None, facts: PairFacts, key: tuple[str, int]) -> flo
         return None
     if lag == 0:
         return 0.0
-    oldest_ms = facts.oldest_waiting_ms.get(key)
+    held = facts.open_transactions.get(key)
+    oldest_ms = facts.oldest_waiting_ms.get(key, None if held is None else held.known_since_ms)
     if oldest_ms is None:
         return None
     return round(max(0.0, (facts.now_ms - oldest_ms) / 1000), 3)
@@ -179,6 +211,22 @@ def _target_loss(
         loss.detail,
         f"Find out why {flow.target} lost records. They are copied again by themselves; groups that "
         f"had read them there may read them twice.",
+    )
+
+
+def _open_transaction(facts: PairFacts, key: tuple[str, int]) -> WaitingBehind | None:
+    """What records of a partition wait behind; None where nothing waits, or nobody told it."""
+    held = facts.open_transactions.get(key)
+    high, stable = facts.source_highs.get(key), facts.source_ends.get(key)
+    if held is None or high is None or stable is None or stable >= high:
+        return None
+    return WaitingBehind(
+        first_offset=held.offset,
+        records=high - stable,
+        transactional_id=held.transactional_id,
+        since_ms=held.known_since_ms,
+        age_seconds=round(max(0, facts.now_ms - held.known_since_ms) / 1000, 1),
+        text=held.age_words(now_ms=facts.now_ms),
     )
 
 

@@ -173,7 +173,7 @@ def _moving(flow: FlowPlan, partitions: Sequence[PartitionStatus]) -> tuple[str,
         for state in ("failed", "paused", "stopped", "waiting")
         if count[state]
     ]
-    reason = ", ".join([moving, *others])
+    reason = ", ".join([moving, *others, *_held(partitions)])
     if count["failed"] == total:
         return "failed", reason
     if count["stopped"] == total:
@@ -181,6 +181,15 @@ def _moving(flow: FlowPlan, partitions: Sequence[PartitionStatus]) -> tuple[str,
     if count["paused"] == total:
         return "paused", reason
     return "replicating", reason
+
+
+def _held(partitions: Sequence[PartitionStatus]) -> list[str]:
+    held = [one.open_transaction for one in partitions if one.open_transaction is not None]
+    if not held:
+        return []
+    records = sum(each.records for each in held)
+    oldest = max(held, key=lambda each: each.age_seconds)
+    return [f"{records:,} records wait behind an {oldest.text}"]
 
 
 def _seeding(seeding: Sequence[PartitionStatus], total: int) -> str:

@@ -6,6 +6,7 @@ from replicator.control.tasks.groups import group_sync_task
 from replicator.control.tasks.last_contact import last_contact_task
 from replicator.control.tasks.mm2_heartbeats import mm2_heartbeat_task
 from replicator.control.tasks.mm2_offsets import mm2_offsets_task
+from replicator.control.tasks.open_transactions import open_transactions_task
 from replicator.control.tasks.split_brain import split_brain_task
 from replicator.control.tasks.task import PeriodicTask, TaskContext
 
@@ -17,6 +18,7 @@ _BUILDERS = (
     canary_task,
     mm2_heartbeat_task,
     mm2_offsets_task,
+    open_transactions_task,
 )
 
 

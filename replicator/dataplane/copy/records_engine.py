@@ -34,6 +34,7 @@ from replicator.dataplane.progress.run_reports import RunReports
 from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
+from replicator.kafka.client import KafkaException
 
 
 class RecordsEngine:
@@ -59,8 +60,16 @@ class RecordsEngine:
 
     def copy(self, messages: Sequence[SourceMessage]) -> Iterator[CopyStep]:
         """Copies the records in order and yields runs, and what the caller has to decide."""
-        iterator = zip(messages, read_headers(messages), strict=True)
         run = _OpenRun()
+        try:
+            yield from self._copy_runs(messages, run)
+        except KafkaException:
+            # What was produced must be known: the record that failed the unit is among it.
+            run.close()
+            raise
+
+    def _copy_runs(self, messages: Sequence[SourceMessage], run: "_OpenRun") -> Iterator[CopyStep]:
+        iterator = zip(messages, read_headers(messages), strict=True)
         while True:
             message, headers = self._copy_plain(iterator, run)
             if message is None:

@@ -7,10 +7,15 @@ from replicator.identifiers import TopicPartition
 
 
 class RetryRange:
-    """How far each partition is copied record by record; for the lane's thread."""
+    """How far each partition is copied record by record; for the lane's thread.
+
+    Invariant: a range is never behind the lane before something was copied in it. Else a session that
+    has read nothing yet would end it, and the next one would meet the same record at full speed.
+    """
 
     def __init__(self) -> None:
         self._until: dict[TopicPartition, int] = {}
+        self._unknown = False
 
     def __bool__(self) -> bool:
         """Whether there is a range to copy."""
@@ -22,10 +27,14 @@ class RetryRange:
             if state.position > state.committed >= 0:
                 self._until[state.key] = max(state.position, self._until.get(state.key, 0))
         if not self._until:
+            # Nothing tells where it is; a part of it was copied once any partition has moved.
             self._until = {state.key: state.position for state in states}
+            self._unknown = True
 
     def is_past(self, states: Collection[PartitionState]) -> bool:
         """Whether every partition that can be copied is behind its part of the range."""
+        if self._unknown:
+            return any(state.position > self._until.get(state.key, -1) >= 0 for state in states)
         return not any(
             state.position < self._until.get(state.key, 0)
             for state in states
@@ -35,3 +44,4 @@ class RetryRange:
     def clear(self) -> None:
         """Back to full speed."""
         self._until = {}
+        self._unknown = False

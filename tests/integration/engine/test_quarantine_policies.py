@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from lane_lab import LaneLab
 
 from replicator.identifiers import HOPS_HEADER, quarantine_topic
 from replicator.wire.produce_one import produce_record
@@ -262,3 +263,22 @@ def test_quarantine_records_of_a_lane_stand_in_the_topic_named_after_the_flow(la
     lab.copied(topic)
 
     assert len(lab.on_target(quarantine_topic(lab.name, "east"))) == 1
+
+
+@pytest.mark.slow
+def test_a_first_batch_at_fault_is_found_when_the_source_is_far_away(lab, clusters, unique):
+    """The first look at the source brings nothing then: that must not end the search."""
+    (east,) = clusters("east", proxied=True)
+    far = LaneLab(east, lab.target, name=unique)
+    topic = far.topic(target=SMALL)
+    far.produce(topic, {"value": BIG}, *({"value": b"%d" % n} for n in range(3000)))
+    east.proxy.latency(0.2)
+    lane = far.lane(topic)
+    try:
+        far.caught_up(lane)
+        assert far.values(topic) == numbered(*range(3000))
+        assert len(far.quarantined()) == 1
+        slow = [line for line in lane.log if "record by record" in line.event]
+        assert len(slow) <= 2, "the lane circles between the search and full speed"
+    finally:
+        far.close()

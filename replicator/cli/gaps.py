@@ -1,0 +1,54 @@
+"""`gaps`: source records that were given up."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from replicator.cli.options import FileOption, OneFlowOption, Output, OutputOption
+from replicator.cli.output import render, say
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FAILED = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(rich_help_panel="Replication")(gaps)
+
+
+def gaps(
+    *,
+    flow: OneFlowOption = None,
+    file: FileOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """List source records that vanished before they were copied and were given up."""
+    from replicator.control.roles.read import in_force
+    from replicator.control.status.gaps import list_gaps
+    from replicator.topology.load import require_plan, topology_path
+
+    result = list_gaps(in_force(require_plan(topology_path(file))), flow=flow)
+    found, problems = result["gaps"], result["problems"]
+    render(result, output, text=_text(found if isinstance(found, list) else []))
+    for problem in problems if isinstance(problems, list) else []:
+        say(f"{problem['code']} {problem['subject']}: {problem['detail']}", style="red")
+    if problems:
+        raise typer.Exit(FAILED)
+
+
+def _text(found: list[dict[str, Any]]) -> "RenderableType":
+    from rich.table import Table
+
+    if not found:
+        return "Nothing was given up."
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("at", "flow", "partition", "offsets", "by", "what happened"):
+        table.add_column(heading, overflow="fold")
+    for gap in found:
+        table.add_row(
+            str(gap["at"]), str(gap["flow"]), f"{gap['topic']}/{gap['partition']}",
+            f"{gap['from']} to {gap['to']}", str(gap["by"] or "policy"), str(gap["detail"]),
+        )  # fmt: skip
+    return table
