@@ -144,6 +144,14 @@ class RecordRefusedError(ReplicatorError):
     code = "QUARANTINED"
 
 
+class NotMovingError(ReplicatorError):
+    """A partition stands still though records wait, and nobody says why."""
+
+    retriable = True
+    partition_scoped = True
+    code = "NOT_MOVING"
+
+
 class PartitionsRefusedError(ReplicatorError):
     """Some target partitions take no writes now; the others do.
 

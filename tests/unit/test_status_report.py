@@ -21,6 +21,7 @@ from replicator.control.store.records import (
     WorkerRecord,
 )
 from replicator.control.store.state import EMPTY
+from replicator.errors import TransientBrokerError
 from replicator.formats.checkpoint import Checkpoint, TargetLoss
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.problem import Problem
@@ -294,3 +295,13 @@ def test_records_behind_an_open_source_transaction_are_lag_and_shown_as_such():
 def test_a_transaction_whose_id_may_not_be_seen_is_named_by_its_producer():
     words = OpenTransaction("orders", 1, 90, 7, NOW).age_words(now_ms=NOW)
     assert "producer id 7, whose transactional id may not be seen, age 0 s" in words
+
+
+def test_a_partition_whose_end_the_source_does_not_tell_is_not_called_moving():
+    silent = TransientBrokerError("no leader", remedy="Bring its brokers back.")
+    flow = report(source_ends={("orders", 0): 100}, source_errors={("orders", 1): silent})
+    assert flow["reason"] == "1 of 2 partitions moving, 1 failed"
+    (problem,) = flow["problems"]
+    assert (problem["code"], problem["subject"]) == ("UNREACHABLE", "orders/1")
+    assert problem["remedy"] == "Bring its brokers back."
+    assert flow["lagRecords"] is None

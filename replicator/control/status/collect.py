@@ -12,7 +12,7 @@ from replicator.control.status.facts import GroupMember, PairFacts
 from replicator.control.status.report import status_report
 from replicator.control.store.read import read_control
 from replicator.control.store.state import ControlState
-from replicator.errors import ReplicatorError
+from replicator.errors import NotFoundError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import (
     JsonObject,
@@ -157,6 +157,7 @@ def _read(
     starts: dict[TopicPartition, int] = {}
     ends: dict[TopicPartition, int] = {}
     highs: dict[TopicPartition, int] = {}
+    errors: dict[TopicPartition, ReplicatorError] = {}
     held: dict[TopicPartition, OpenTransaction] = {}
     waiting: dict[TopicPartition, int] = {}
     source_problem = source.problem
@@ -168,7 +169,13 @@ def _read(
                 if number < source.topics.get(topic, 0)
             }
             starts = source.admin.known_offsets(keys, "earliest")
-            highs = source.admin.known_offsets(keys, "latest", "read_uncommitted")
+            answers = source.admin.offsets(keys, "latest", "read_uncommitted")
+            highs = {key: end for key, end in answers.items() if isinstance(end, int)}
+            errors = {
+                key: error
+                for key, error in answers.items()
+                if isinstance(error, ReplicatorError) and not isinstance(error, NotFoundError)
+            }
             ends = source.admin.known_offsets(keys, "latest")
             waiting = _oldest_waiting(pair.source, checkpoints, starts, ends)
             held = _open_transactions(pair.source, highs, ends)
@@ -181,6 +188,7 @@ def _read(
         source_starts=starts,
         source_ends=ends,
         source_highs=highs,
+        source_errors=errors,
         open_transactions=held,
         target_ends=target_ends,
         oldest_waiting_ms=waiting,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.control.store.worker_record import fresh_workers
+from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_stream
 from replicator.problem import Problem
@@ -35,6 +36,7 @@ class PairFacts:
         source_starts: oldest source offsets that still exist.
         source_ends: next source offsets that can be read (last stable).
         source_highs: where the source logs end, records behind open transactions included.
+        source_errors: why the end of a partition is not known, though the source answers.
         open_transactions: what holds up the partitions in which these differ, as far as it was found.
         target_ends: by target topic and partition.
         oldest_waiting_ms: timestamp of the first record not copied yet, where there is one.
@@ -50,6 +52,7 @@ class PairFacts:
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     source_highs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    source_errors: Mapping[TopicPartition, ReplicatorError] = field(default_factory=dict)
     open_transactions: "Mapping[TopicPartition, OpenTransaction]" = field(default_factory=dict)
     target_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     oldest_waiting_ms: Mapping[TopicPartition, int] = field(default_factory=dict)

@@ -25,6 +25,9 @@ _STOPPED_REMEDY = (
 )
 
 
+_ANSWERS = "Check that the partition has a leader on the source, and our rights to it."
+
+
 @dataclass(frozen=True, slots=True)
 class WaitingBehind:
     """The open source transaction that ``records`` of a partition wait behind; ``text`` says it all."""
@@ -108,7 +111,11 @@ def partition_status(
     position = checkpoint.offset if checkpoint is not None else None
     lag = _lag(flow, topic.is_late(partition), position, start, end)
     state, problems = _state(flow, topic, partition, facts, owned)
-    failure = failing.get(f"{topic.topic}/{partition}")
+    place = f"{topic.topic}/{partition}"
+    failure = failing.get(place)
+    unknown = facts.source_errors.get(key)
+    if failure is None and unknown is not None:  # at its end, or behind it? nobody can say
+        failure = Problem(unknown.code, place, unknown.message, unknown.remedy or _ANSWERS)
     if state == "replicating" and failure is not None:
         state, problems = "failed", (failure,)
     overtaking = _overtaking(topic, partition, position, start, end)

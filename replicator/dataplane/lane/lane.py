@@ -30,6 +30,7 @@ from replicator.dataplane.session.lane_throttle import LaneThrottle
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.session.session_factory import open_clients
+from replicator.dataplane.session.standstill import Standstill
 from replicator.dataplane.session.stuck_writes import StuckWrites
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
@@ -121,6 +122,9 @@ class Lane(threading.Thread):
             idle_wait=None
             if idle_poller is None
             else idle_poller.for_lane(self._wake, interrupted=self._has_commands),
+        )
+        self._standstill = Standstill(
+            source=spec.source, client_id=lane_client_id(spec), clock=clock
         )
         self._healths: dict[TopicPartition, PartitionHealth] = {}
         self._clients: SessionClients | None = None
@@ -304,10 +308,18 @@ class Lane(threading.Thread):
         # Canaries do not count: a lane that copies nothing else is idle.
         records = outcome.copied + sum(outcome.dropped.values())
         failing = any(state.health.failure for state in self._states())
-        if self._stats_schedule.is_due(now, records=records, problem=problems.any() or failing):
+        if self._stats_schedule.is_due(
+            now, records=records, problem=problems.any() or failing or self._standstill.waiting
+        ):
             if failing:
                 self._partitions_now().note_recoveries()
             clients.session.read_source_ends()
+            if not self._context.throttle.limits:
+                still = self._standstill.found(
+                    self._states(), empty_polls=self._counters.empty_polls
+                )
+                for state, why in still.items():
+                    clients.session.events.suspend(state, why)
             problems.clear_answered(
                 commits=self._counters.commits, read=outcome.read, answers=clients.answers
             )

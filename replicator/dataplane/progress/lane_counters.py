@@ -33,7 +33,7 @@ class LaneCounters:
     """Everything a lane counts; survives the lane's recoveries."""
 
     __slots__ = (
-        "aborts", "commit", "commits", "latency", "outcome", "pending_runs",
+        "aborts", "commit", "commits", "empty_polls", "latency", "outcome", "pending_runs",
         "throttle_wait_seconds", "unit_start", "unknown_outcomes",
     )  # fmt: skip
 
@@ -43,6 +43,8 @@ class LaneCounters:
         self.commit = Histogram()
         self.commits = 0
         self.aborts = 0
+        self.empty_polls = 0
+        """How often the lane found nothing to read."""
         self.unknown_outcomes = 0
         self.throttle_wait_seconds = 0.0
         self.pending_runs: list[tuple[int, int]] = []

@@ -46,6 +46,11 @@ class LaneThrottle:
         else:
             self._bucket.change(throttle, now=now)
 
+    @property
+    def limits(self) -> bool:
+        """Whether there is a budget: then partitions may stand still on purpose."""
+        return self._bucket is not None
+
     def spent(self, records: int, size: int, now: float) -> None:
         """Takes what was copied from the bucket; it may go into debt."""
         if records > 0:

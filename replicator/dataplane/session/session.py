@@ -159,6 +159,7 @@ class Session:
         """Nothing is waiting: commit if it is due, else sleep in the client for the next record."""
         now = self._clock.monotonic()
         unit, counters = self.unit, self._context.counters
+        counters.empty_polls += 1
         if not self._transactional and counters.pending_runs and len(unit.producer) == 0:
             counters.delivered(now=self._clock.now())
         schedule = commit_schedule(

@@ -106,9 +106,13 @@ class SourceEvents:
                 if error.code() in _DAMAGED
                 else map_kafka_error(error, subject=place, doing=f"read {place}")
             )
-            self._on_failure(state, mapped)
-            state.needs_check = True
-            self._to_suspend.add(state)
+            self.suspend(state, mapped)
+
+    def suspend(self, state: PartitionState, error: ReplicatorError) -> None:
+        """Keeps why a partition cannot be read; the session reads nothing of it until it is tried again."""
+        self._on_failure(state, error)
+        state.needs_check = True
+        self._to_suspend.add(state)
 
     def on_topic_id(self, topic: str, topic_id: str) -> None:
         """The consumer has learned a topic's id: from now on it reads the topic of that id."""

@@ -1,0 +1,96 @@
+"""Partitions that stand still without an error: records wait, none comes, and the client says nothing.
+
+"Moving" means that the position moved, or that the partition is at its end by an answer of the source.
+"""
+
+from collections.abc import Iterable
+
+from replicator.clock import Clock
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.errors import NotMovingError, ReplicatorError
+from replicator.identifiers import TopicPartition
+from replicator.kafka.admin import ClusterAdmin
+from replicator.topology.plan import ClusterPlan
+
+STILL_SECONDS = 6.0
+"""So long a partition with waiting records may stand still before the source is asked about it."""
+
+_ASK_SECONDS = 3.0
+
+
+class Standstill:
+    """Of one lane, across its sessions; for the lane's thread."""
+
+    def __init__(self, *, source: ClusterPlan, client_id: str, clock: Clock) -> None:
+        self._source = source
+        self._client_id = client_id
+        self._clock = clock
+        self._seen: dict[TopicPartition, tuple[int, float]] = {}
+        self._empty_polls = -1
+
+    def found(
+        self, states: Iterable[PartitionState], *, empty_polls: int
+    ) -> dict[PartitionState, ReplicatorError]:
+        """The partitions that stand still though the source has records for them; called now and then.
+
+        A partition that waits behind an open transaction is at the end of what can be read.
+        """
+        suspects = self.suspects(states, empty_polls=empty_polls)
+        return self._judged(suspects) if suspects else {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether records wait, so that it is worth to look again soon."""
+        return bool(self._seen)
+
+    def suspects(
+        self, states: Iterable[PartitionState], *, empty_polls: int
+    ) -> list[PartitionState]:
+        """Partitions that stood still before known records for so long while the lane had time for them.
+
+        Args:
+            states: of the lane.
+            empty_polls: how often the lane has found nothing to read. While that does not grow the lane
+                is busy with other partitions, or waits for its target.
+        """
+        now = self._clock.monotonic()
+        before, self._seen = self._seen, {}
+        if empty_polls == self._empty_polls:
+            before = {}
+        self._empty_polls = empty_polls
+        suspects = []
+        for state in states:
+            waits = state.source_end > state.position >= 0
+            if not waits or state.problem or state.needs_check or state.health.failure:
+                continue
+            known = before.get(state.key)
+            if known is None or known[0] != state.position:
+                known = (state.position, now)
+            elif now - known[1] >= STILL_SECONDS:
+                suspects.append(state)
+                known = (state.position, now)  # asked about again only after as long
+            self._seen[state.key] = known
+        return suspects
+
+    def _judged(self, suspects: list[PartitionState]) -> dict[PartitionState, ReplicatorError]:
+        try:
+            with ClusterAdmin(
+                self._source, client_id=self._client_id, timeout_seconds=_ASK_SECONDS
+            ) as admin:
+                ends = admin.offsets([state.key for state in suspects], "latest", "read_committed")
+        except ReplicatorError:
+            return {}  # the whole cluster: that has a problem of its own
+        found: dict[PartitionState, ReplicatorError] = {}
+        for state in suspects:
+            end = ends.get(state.key)
+            if isinstance(end, ReplicatorError):
+                found[state] = end
+            elif end is not None and end > state.position:
+                found[state] = NotMovingError(
+                    f"{state.topic}/{state.partition} stands still at {state.position} while the "
+                    f"source has records up to {end}",
+                    subject=f"{state.topic}/{state.partition}",
+                    remedy="It is read anew by itself. If that repeats, look at the broker that "
+                    "leads it, and at fetch settings below the size of its records.",
+                )
+        return found

@@ -1,0 +1,80 @@
+"""A partition with waiting records that stands still without an error is noticed, and no other is blamed."""
+
+import pytest
+
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.standstill import STILL_SECONDS, Standstill
+from replicator.dataplane.transport.spec import PartitionWork
+from replicator.errors import NotMovingError
+from replicator.testing import ManualClock
+from replicator.topology.plan import ClusterPlan
+
+
+class Watch:
+    """A judge that looks once a second at partitions of a lane that now and then finds nothing."""
+
+    def __init__(self, *ends):
+        self.clock = ManualClock()
+        self.polls = 0
+        self.states = [
+            PartitionState(
+                PartitionWork("orders", number, "orders", ""),
+                source_alias="east",
+                provenance="full",
+            )
+            for number in range(len(ends))
+        ]
+        for state, end in zip(self.states, ends, strict=True):
+            state.position, state.source_end = 10, end
+        self.judge = Standstill(
+            source=ClusterPlan("east", ("127.0.0.1:1",)), client_id="test", clock=self.clock
+        )
+
+    def look(self, seconds, *, idle=True, each=lambda: None):
+        found = []
+        for _ in range(int(seconds)):
+            self.clock.advance(1.0)
+            self.polls += idle
+            each()
+            found += self.judge.suspects(self.states, empty_polls=self.polls)
+        return [state.partition for state in found]
+
+
+def test_only_a_partition_that_stands_still_before_known_records_is_suspected():
+    watch = Watch(20, 10, -1)
+    assert watch.look(STILL_SECONDS) == []
+    assert watch.judge.waiting
+    assert watch.look(1) == [0]
+    assert watch.look(STILL_SECONDS - 1) == [], "asked about again only after as long"
+    assert watch.look(1) == [0]
+
+
+def test_a_partition_that_moves_now_and_then_is_not_suspected():
+    watch = Watch(10_000)
+
+    def move():
+        watch.states[0].position += 1
+
+    assert watch.look(STILL_SECONDS - 1) == []
+    move()
+    assert watch.look(STILL_SECONDS - 1) == []
+    assert watch.look(60, each=move) == []
+
+
+def test_a_lane_that_is_busy_or_waits_for_its_target_blames_no_partition():
+    watch = Watch(20)
+    assert watch.look(60, idle=False) == []
+
+
+@pytest.mark.parametrize("why", ["problem", "check", "failure"])
+def test_what_is_known_not_to_move_is_not_asked_about(why):
+    watch = Watch(20)
+    (state,) = watch.states
+    if why == "problem":
+        state.problem = "TRUNCATED"
+    elif why == "check":
+        state.needs_check = True
+    else:
+        state.health.failed("source", NotMovingError("still"), position=10, now=0.0, at_ms=0)
+    assert watch.look(60) == []
+    assert not watch.judge.waiting
