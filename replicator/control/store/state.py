@@ -40,14 +40,11 @@ from replicator.control.store.role_records import (
 )
 
 _NEWS = frozenset(
-    {
-        kind.KIND
-        for kind in (
-            WorkerRecord, ProblemRecord, QuarantineOutcome,
-            TransitionRecord, StepRecord, FenceRecord, ContactRecord, SalvageRecord, SightingRecord,
-            DrainedRecord, DrillRecord, ReturnRecord,
-        )
-    }
+    kind.KIND
+    for kind in (
+        WorkerRecord, ProblemRecord, QuarantineOutcome, TransitionRecord, StepRecord, FenceRecord,
+        ContactRecord, SalvageRecord, SightingRecord, DrainedRecord, DrillRecord, ReturnRecord,
+    )
 )  # fmt: skip
 """Kinds that tell people something and ask nothing of a lane."""
 

@@ -50,6 +50,22 @@ def lost_by_returning(clusters: LinkClusters) -> tuple[Unknown, ...]:
     return returned_short(look, stored_checkpoints(clusters, clusters.new))
 
 
+NOT_FENCED = "not fenced: "
+"""How ``ReturnedCluster.fence`` begins where it should have fenced writers and could not."""
+
+
+def unfenced_problems(link: str, cluster: str, fence: str) -> tuple[ReturnProblem, ...]:
+    """A returned cluster whose writers could not be fenced, as a problem of the link. Pure."""
+    if not fence.startswith(NOT_FENCED):
+        return ()
+    problem = ReturnProblem(
+        code="RETURNED_UNFENCED", subject=link,
+        detail=f"writers of {cluster}, which returned, are {fence}",
+        remedy=f"Keep applications away from {cluster}, and correct what the method of 'fencing' needs.",
+    )  # fmt: skip
+    return (problem,)
+
+
 @dataclass(slots=True)
 class ReturnedCluster:
     """The passive cluster of a promoted link (``clusters.old``) while it answers; for one thread."""
@@ -84,11 +100,12 @@ class ReturnedCluster:
             writes.setdefault((one.code, one.subject), one)
         self._seen = dict(look.ends)
         alias = str(clusters.old.alias)
+        unfenced = unfenced_problems(clusters.link.name, alias, fence)
         short = [short_problem(alias, one.words()) for one in returned_short(look, self._copied)]
         return ReturnRecord(
             link=clusters.link.name, cluster=alias, epoch=self.role.epoch,
             at_ms=known.at_ms if known is not None else round(self.clock.now() * 1000),
-            ends=by_topic(baseline), fence=fence, problems=(*short, *writes.values()),
+            ends=by_topic(baseline), fence=fence, problems=(*unfenced, *short, *writes.values()),
             tail=sum(lag_of(look.ends, look.starts, self._copied).values()),
         )  # fmt: skip
 
@@ -146,7 +163,7 @@ class ReturnedCluster:
             apply_fence(clusters, clusters.old, plan, clock=self.clock)
             self.store(record.model_copy(update={"state": "held"}))
         except ReplicatorError as error:
-            return f"not fenced: {error.message}"
+            return f"{NOT_FENCED}{error.message}"
         return fencing.method
 
     def store(self, record: FenceRecord | ReturnRecord) -> None:

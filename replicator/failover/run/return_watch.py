@@ -15,7 +15,7 @@ from replicator.control.roles.open_transitions import open_transition
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.link_clusters import LinkClusters
-from replicator.failover.clusters.returned import ReturnedCluster
+from replicator.failover.clusters.returned import NOT_FENCED, ReturnedCluster
 from replicator.failover.clusters.witness_client import reaches
 from replicator.topology.plan import LinkPlan, Plan
 from replicator.topology.roles import Role, has_roles
@@ -88,7 +88,8 @@ class ReturnWatch(threading.Thread):
             held = active.fence(name, alias)
             record = active.role(name)
             fencing = self._link.procedure.fencing
-            if not self._looks or (fencing is not None and fencing.method == "acl"):
+            by_acl = fencing is not None and fencing.method == "acl"
+            if not self._looks or by_acl or self._fence.startswith(NOT_FENCED):
                 transition = record.transition if record is not None else ""
                 self._fence = returned.fence(fencing, held, transition)
         self._looks += 1

@@ -72,6 +72,25 @@ def test_it_is_fenced_when_it_answers_and_a_write_there_is_reported_in_time(
     assert time.monotonic() - began < NOTICED_SECONDS
 
 
+def test_one_that_cannot_be_fenced_is_a_problem_until_it_can(link, watched, tmp_path):
+    fence = tmp_path / "fence"
+    fence.write_text("#!/bin/sh\nexit 1\n")
+    fence.chmod(0o755)
+    lab = link(fencing={"method": "command", "fence": [str(fence)], "unfence": ["true"]})
+    lab.apply({0: 5, 1: 5}, records=5)
+    lab.role("west", "promoted", 1)
+    watched(lab)
+    wait_until(
+        lambda: ("RETURNED_UNFENCED", "dr") in codes(lab),
+        timeout_seconds=30.0, interval_seconds=0.5, describe="the fence that failed",
+    )  # fmt: skip
+    fence.write_text("#!/bin/sh\nexit 0\n")
+    wait_until(
+        lambda: not codes(lab),
+        timeout_seconds=30.0, interval_seconds=0.5, describe="the fence that holds",
+    )  # fmt: skip
+
+
 def test_one_that_lost_what_it_had_given_is_named_and_blocks_failback(link, watched):
     lab = link()
     lab.apply({0: 9, 1: 5}, records=5)
