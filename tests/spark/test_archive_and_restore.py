@@ -84,6 +84,29 @@ def test_archive_wipe_restore_and_verify_is_clean(spark, pair, tmp_path):
     assert (rows[8].key, rows[8].value) == (b"", None)
 
 
+def test_times_are_microseconds_and_files_of_older_releases_are_read_beside_them(
+    spark, pair, tmp_path
+):
+    kinds = "spark.sql.parquet.outputTimestampType"
+    pair.apply(partitions=1)
+    folder = tmp_path / "archive"
+    write(pair.east, pair.topic, plain(20), 0)
+    spark.conf.set(kinds, "INT96")  # as releases before wrote them
+    try:
+        assert archiver(spark, pair, folder).round()["records"] == 20
+    finally:
+        spark.conf.set(kinds, "TIMESTAMP_MICROS")
+    write(pair.east, pair.topic, plain(20), 0)
+    assert archiver(spark, pair, folder).round()["records"] == 20
+    schemas = [pq.ParquetFile(file).schema for file in folder.rglob("*.parquet")]
+    written = {each.column(each.names.index("timestamp")).physical_type for each in schemas}
+    assert written == {"INT96", "INT64"}
+    wanted = RestoreRequest(pair.name, pair.plan.cluster("west"), Selection((pair.topic,)))
+    assert restore(spark, str(folder), wanted)["records"] == 40
+    times = [row.timestamp for row in rows_of(spark, pair.west, pair.topic)]
+    assert times == [row.timestamp for row in rows_of(spark, pair.east, pair.topic)]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_more_records_of_a_megabyte_than_memory_are_archived_and_restored(spark, pair, tmp_path):

@@ -11,6 +11,7 @@ from replicator.offsets.runs import Pair
 from replicator.policy.provenance import Arrivals, parse_hops
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.spark.base.failures import TaskError, as_replicator_error, task_errors
+from replicator.spark.base.progress import progress_line
 from replicator.spark.base.ranges import Range, packed, parse_offsets, ranges_between, split
 from replicator.spark.session.java import SparkUnavailableError, require_java
 from replicator.spark.session.settings import SparkSettings, parse_conf, spark_conf
@@ -66,6 +67,20 @@ def test_settings_win_in_their_order(tmp_path):
     assert "spark.driver.host" not in conf
     assert spark_conf(SparkSettings(master="local[2]"))["spark.master"] == "local[2,4]"
     assert conf["spark.speculation"] == "false"
+
+
+def test_what_the_installation_says_wins_over_our_defaults_only(tmp_path, monkeypatch):
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.master yarn\nspark.driver.memory 6g\nspark.eventLog.dir file:/logs\n"
+    )
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    conf = spark_conf(SparkSettings())
+    assert (conf["spark.master"], conf["spark.driver.memory"]) == ("yarn", "6g")
+    assert conf["spark.eventLog.enabled"] == "true"
+    assert "spark.ui.enabled" not in conf  # on, as Spark has it, where a cluster runs
+    told = spark_conf(SparkSettings(master="local[2]", conf=(("spark.driver.memory", "2g"),)))
+    assert (told["spark.master"], told["spark.driver.memory"]) == ("local[2,4]", "2g")
+    assert told["spark.ui.enabled"] == "false"
 
 
 def test_a_setting_of_another_form_is_named():
@@ -290,3 +305,13 @@ def test_records_of_others_belong_on_a_passive_side_only_once_the_link_was_turne
         plan, replace(flow, role_version=(0, 3))
     )  # begun, and taken back
     assert foreign_records_allowed(plan, replace(flow, role_version=(2, 0)))
+
+
+def test_progress_without_a_terminal_is_a_line_with_an_estimate():
+    assert progress_line("Copying", 0, 40, 15.2) == "Copying: 0 of 40 tasks after 15 s"
+    assert progress_line("Copying", 10, 40, 60) == (
+        "Copying: 10 of 40 tasks after 1 min 0 s, about 3 min 0 s left"
+    )
+    assert progress_line("Copying", 1_000, 1_000, 7_300) == (
+        "Copying: 1,000 of 1,000 tasks after 2 h 1 min"
+    )

@@ -1,8 +1,10 @@
-"""What a Spark session is made of: defaults, a properties file, single settings. Pure but for the file.
+"""What a Spark session is made of: defaults, the installation's, a properties file, single settings.
 
-Later wins: our defaults, then the properties file, then ``--conf``, then ``--master``.
+Later wins: our defaults, then what the installation says (``spark-defaults.conf``, or ``spark-submit``
+and all it was given), then the properties file, then ``--conf``, then ``--master``.
 """
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,6 +18,10 @@ DEFAULT_MASTER = "local[*]"
 TASK_FAILURES = 4
 """How often a task may fail before the command fails; a local master allows one by itself."""
 
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""In the environment of a program that spark-submit runs: its JVM is there, with its settings."""
+_OF_THE_PROGRAM = {"spark.app.name"}
+"""What spark-submit fills in by itself, and every command names better."""
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
 
 _DEFAULTS = {
@@ -29,15 +35,17 @@ _DEFAULTS = {
     "spark.sql.parquet.columnarReaderBatchSize": "128",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Spark would write INT96, which other readers take for nanoseconds or refuse.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.task.maxFailures": str(TASK_FAILURES),
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 _LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "16",
 }
 
@@ -75,19 +83,50 @@ def parse_conf(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, _, value in pairs)
 
 
-def spark_conf(settings: SparkSettings) -> dict[str, str]:
+def spark_conf(
+    settings: SparkSettings, installation: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """All settings of the session, ``spark.master`` among them.
+
+    Args:
+        settings: what the command was told.
+        installation: what this machine's Spark says by itself; None reads it.
 
     Raises:
         InputError: the properties file cannot be read.
     """
-    asked = {**_from_file(settings.properties_file), **dict(settings.conf)}
+    found = installed_settings() if installation is None else installation
+    asked = {**found, **_from_file(settings.properties_file), **dict(settings.conf)}
     master = local_with_retries(settings.master or asked.get("spark.master") or DEFAULT_MASTER)
-    local = _LOCAL_DEFAULTS if is_local(master) else {}
+    defaults = _DEFAULTS
+    if is_local(master):
+        defaults = {**_DEFAULTS, **_LOCAL_DEFAULTS}
+    elif "spark.eventLog.dir" in asked:
+        defaults = {**_DEFAULTS, "spark.eventLog.enabled": "true"}
     for name, value in asked.items():
         if is_secret_setting(name):
             register_secret(value)
-    return {**_DEFAULTS, **local, **asked, "spark.master": master}
+    return {**defaults, **asked, "spark.master": master}
+
+
+def installed_settings() -> dict[str, str]:
+    """What spark-submit was given, where it runs this program; else ``spark-defaults.conf``.
+
+    Spark looks for that file in ``SPARK_CONF_DIR``, else in ``conf`` below ``SPARK_HOME``.
+
+    Raises:
+        InputError: the file is there and cannot be read.
+    """
+    if SUBMITTED in os.environ:
+        from pyspark import SparkConf, SparkContext
+
+        SparkContext._ensure_initialized()  # noqa: SLF001  the way to the settings of the JVM that is there
+        found = dict(SparkConf().getAll())
+        return {name: value for name, value in found.items() if name not in _OF_THE_PROGRAM}
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (home and str(Path(home) / "conf"))
+    file = Path(folder or "") / "spark-defaults.conf"
+    return dict(_from_file(file)) if folder and file.exists() else {}
 
 
 def is_local(master: str) -> bool:
