@@ -1,7 +1,12 @@
 """The protocol proxy's rules meet exactly the requests they name, and its frames say what rules ask."""
 
+import gc
+import socket
+import warnings
+
 import pytest
 
+from replicator.testing import ProtocolProxy
 from replicator.testing.faults.protocol_frames import (
     error_response,
     read_request,
@@ -173,3 +178,17 @@ def test_hidden_keys_are_gone_and_versions_are_limited():
     }
     most = message_classes()[Api.PRODUCE][0].max_version
     assert found == {Api.PRODUCE: most, Api.END_TXN: 3, 9_999: 99}
+
+
+def test_a_proxy_that_stops_while_clients_connect_leaves_no_socket_open():
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+        for _ in range(10):
+            with ProtocolProxy([f"127.0.0.1:{server.getsockname()[1]}"]) as proxy:
+                port = int(proxy.bootstrap_servers[0].rpartition(":")[2])
+                clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
+            for client in clients:
+                client.close()
+        with warnings.catch_warnings(record=True) as unclosed:
+            warnings.simplefilter("always", ResourceWarning)
+            gc.collect()
+    assert not unclosed

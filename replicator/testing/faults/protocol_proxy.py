@@ -133,7 +133,12 @@ class ProtocolProxy:
     def _accept(self, accepted: socket.socket, broker: tuple[str, int]) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(accepted, broker))
         self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+
+        def ended(_task: object) -> None:
+            self._serving.discard(task)
+            accepted.close()  # a task that was cancelled before it began has not closed it
+
+        task.add_done_callback(ended)
 
     async def _serve(self, accepted: socket.socket, broker: tuple[str, int]) -> None:
         client = FrameStream(
