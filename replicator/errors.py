@@ -137,6 +137,10 @@ class UnknownOutcomeError(ReplicatorError):
     code = "UNKNOWN_OUTCOME"
 
 
+class SpentProducerError(UnknownOutcomeError):
+    """What was ended is known, but a late repetition may end what comes next: go on with a new producer."""
+
+
 class RecordRefusedError(ReplicatorError):
     """The target will never take this record (too large, invalid)."""
 

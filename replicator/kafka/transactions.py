@@ -20,6 +20,7 @@ from replicator.errors import (
 )
 from replicator.kafka import codes
 from replicator.kafka.client import open_producer
+from replicator.kafka.coordinator_watch import CoordinatorWatch
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import producer_config
@@ -177,6 +178,7 @@ class TransactionWriter:
         self._partitioner = partitioner
         self._subject = f"cluster:{cluster.alias}"
         self._watch = ProducerWatch(self._subject)
+        self._coordinator = CoordinatorWatch()
         self._producer: Producer | None = None
         self._opened_with = OpenedWith()
         self._fenced = False
@@ -215,6 +217,8 @@ class TransactionWriter:
         if self._partitioner is not None:
             config["partitioner"] = self._partitioner
         config["topic.metadata.propagation.max.ms"] = round(self._timeout_seconds * 200)
+        self._coordinator = CoordinatorWatch()
+        config |= self._coordinator.settings()
         # Not looked up before: the library takes over in 30 ms when this is its first question,
         # and often waits for half a second when it is the second.
         producer = open_producer(config, subject=self._subject)
@@ -285,14 +289,17 @@ class TransactionWriter:
         # No flush of our own: on a fenced producer it ends in a SystemError of the library
         # (confluent-kafka 2.16.1); the commit flushes and reports the fence properly.
         try:
-            self._watch.until_done(
-                producer, producer.commit_transaction, seconds=self._timeout_seconds
-            )
+            with self._coordinator.ending(producer):
+                self._watch.until_done(
+                    producer, producer.commit_transaction, seconds=self._timeout_seconds
+                )
         except KafkaException as error:
-            abort = as_kafka_error(error).txn_requires_abort()
+            abort = as_kafka_error(error).txn_requires_abort() and not self._coordinator.in_doubt
             raise self._failed(producer, error, abort=abort, unknown=not abort) from error
         self._doing = ""
         self._watch.trouble.clear()
+        if self._coordinator.in_doubt:
+            self._drop()  # committed; but a late repetition could end this producer's next one
 
     def close(self) -> None:
         """Aborts what is open and gives the connections back; the id stays ours until it is taken."""

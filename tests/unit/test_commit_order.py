@@ -15,6 +15,7 @@ from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException
+from replicator.kafka.coordinator_watch import CoordinatorWatch
 from replicator.testing import ManualClock
 
 
@@ -35,6 +36,9 @@ class ScriptedProducer:
     def flush(self, timeout: float) -> int:
         self.happened.append("flush")
         return self._unsent.popleft() if self._unsent else 0
+
+    def poll(self, timeout: float) -> int:
+        return 0
 
     def commit_transaction(self, timeout: float) -> None:
         self.happened.append("commit")
@@ -71,6 +75,7 @@ def transactional(producer: ScriptedProducer, *, give_up: bool = False) -> Trans
     return TransactionalCommitter(
         producer=producer,
         writer=writer(producer, transactional=True),
+        coordinator=CoordinatorWatch(),
         clock=ManualClock(),
         give_up=lambda: give_up,
     )

@@ -14,7 +14,7 @@ from replicator.dataplane.progress.commit import Committer
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.run_reports import RunReports
-from replicator.errors import UnknownOutcomeError
+from replicator.errors import SpentProducerError, UnknownOutcomeError
 from replicator.kafka.client import KafkaException, Producer
 
 
@@ -125,7 +125,7 @@ class ProgressUnit:
 
         Raises:
             RecordRefusedError: when the target refused a record of this unit for good.
-            KafkaException, UnknownOutcomeError: the session is over.
+            KafkaException, UnknownOutcomeError: the session is over; a SpentProducerError, after all was done.
         """
         stored = self._uncommitted | self._deferred
         if not stored and self._committer.opened_at is None:
@@ -146,9 +146,14 @@ class ProgressUnit:
         self.last_commit_at = started
         seconds = self._clock.monotonic() - started
         self._counters.committed(now=self._clock.now(), seconds=seconds)
+        self._end_in_doubt()
 
     def abort(self) -> None:
-        """Aborts the open transaction; without transactions what was written stays."""
+        """Aborts the open transaction; without transactions what was written stays.
+
+        Raises:
+            SpentProducerError: the session is over.
+        """
         self._committer.abort()
         for state in self._uncommitted:
             state.target.aborted()
@@ -156,3 +161,13 @@ class ProgressUnit:
         self.deliveries.clear()
         self.reports.first_writes.clear()
         self._counters.roll_back()
+        self._end_in_doubt()
+
+    def _end_in_doubt(self) -> None:
+        """The next transaction of this producer could be ended by what ended the last one."""
+        if self._committer.in_doubt:
+            raise SpentProducerError(
+                "the connection to the target's coordinator was lost while a transaction ended, and "
+                "the request may arrive a second time",
+                remedy="The lane goes on from its checkpoints with a new producer, which fences it.",
+            )

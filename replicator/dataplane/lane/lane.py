@@ -38,6 +38,7 @@ from replicator.errors import (
     FencedError,
     RecordRefusedError,
     ReplicatorError,
+    SpentProducerError,
     UnknownOutcomeError,
 )
 from replicator.formats.lane_stats import LaneState, LaneStats
@@ -204,6 +205,8 @@ class Lane(threading.Thread):
                     self._publish()
                     continue
                 self._recovering(error)
+                if isinstance(error, SpentProducerError):
+                    continue  # the target works: nothing to wait for
                 failures = 1 if self._clock.monotonic() - began > 30 else failures + 1
                 self._pause(RETRY.seconds(failures, random.random))
             finally:

@@ -13,6 +13,7 @@ from replicator.dataplane.progress.index_notes import Stored
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka.client import KafkaError, Producer
+from replicator.kafka.coordinator_watch import CoordinatorWatch
 from replicator.kafka.transactions import produce_when_room, until_done
 
 
@@ -21,6 +22,11 @@ class Committer(Protocol):
 
     opened_at: float | None
     """Monotonic seconds when the open unit began; None when nothing is open."""
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the last unit may be ended once more by a late request: then none is begun."""
+        ...
 
     def begin(self) -> None:
         """Opens a unit unless one is open."""
@@ -88,14 +94,22 @@ class TransactionalCommitter:
         *,
         producer: Producer,
         writer: CheckpointWriter,
+        coordinator: CoordinatorWatch,
         clock: Clock,
         give_up: Callable[[], bool],
     ) -> None:
+        """``coordinator`` watches the producer."""
         self._producer = producer
         self._writer = writer
+        self._coordinator = coordinator
         self._clock = clock
         self._give_up = give_up
         self.opened_at: float | None = None
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the last transaction may be ended once more, and with it the next one."""
+        return self._coordinator.in_doubt
 
     def begin(self) -> None:
         """Opens a transaction unless one is open (a local call, the broker is not asked)."""
@@ -114,7 +128,8 @@ class TransactionalCommitter:
         states = tuple(states)
         self.begin()
         at_ms = self._writer.write(states, notes)
-        until_done(lambda: self._producer.commit_transaction(2.0), final=self._final)
+        with self._coordinator.ending(self._producer):
+            until_done(lambda: self._producer.commit_transaction(2.0), final=self._final)
         self.opened_at = None
         _mark_committed(states, at_ms)
 
@@ -131,7 +146,8 @@ class TransactionalCommitter:
     def abort(self) -> None:
         """Aborts the open transaction, if there is one."""
         if self.opened_at is not None:
-            self._producer.abort_transaction(30.0)
+            with self._coordinator.ending(self._producer):
+                self._producer.abort_transaction(30.0)
             self.opened_at = None
 
 
@@ -153,6 +169,7 @@ class AcknowledgedCommitter:
         self._give_up = give_up
         self._failed = failed
         self.opened_at: float | None = None
+        self.in_doubt = False
 
     def begin(self) -> None:
         """Notes when the oldest record without a checkpoint was produced."""

@@ -30,6 +30,7 @@ from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic, lane_transactional_id, progress_group
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import Consumer, Producer, open_consumer, open_producer
+from replicator.kafka.coordinator_watch import CoordinatorWatch
 from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import consumer_config, producer_config
 from replicator.kafka.topic_ids import watch_topic_ids
@@ -65,6 +66,7 @@ class SessionParts:
     events: SourceEvents
     deliveries: DeliveryErrors
     record_by_record: bool
+    coordinator: CoordinatorWatch
 
     @classmethod
     def of(cls, spec: LaneSpec, context: LaneContext, *, record_by_record: bool) -> "SessionParts":
@@ -79,6 +81,7 @@ class SessionParts:
             ),
             DeliveryErrors(transactional=_transactional(spec), attributed=record_by_record),
             record_by_record,
+            CoordinatorWatch(),
         )
 
 
@@ -212,6 +215,7 @@ def _open_producer(
                 if transactional
                 else {"on_delivery": parts.deliveries.report, "delivery.report.only.error": True}
             ),
+            **(parts.coordinator.settings() if transactional else {}),
             "error_cb": lambda error: context.problems.note("target", error),
         }
     )
@@ -242,7 +246,11 @@ def _progress_unit(
     committer: TransactionalCommitter | AcknowledgedCommitter
     if transactional:
         committer = TransactionalCommitter(
-            producer=producer, writer=writer, clock=clock, give_up=give_up
+            producer=producer,
+            writer=writer,
+            coordinator=parts.coordinator,
+            clock=clock,
+            give_up=give_up,
         )
     else:
         committer = AcknowledgedCommitter(
