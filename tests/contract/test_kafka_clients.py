@@ -6,6 +6,7 @@ for both, so a unit test on a fake says something about Kafka.
 
 import pytest
 from fake_kafka import FakeCluster, FakeConsumer, FakeProducer
+from simulated_kafka import Calm, SimulatedCluster, SimulatedProducer
 
 from replicator.kafka import codes
 from replicator.kafka.client import (
@@ -15,6 +16,7 @@ from replicator.kafka.client import (
     open_consumer,
     open_producer,
 )
+from replicator.kafka.coordinator_watch import CoordinatorWatch
 from replicator.kafka.settings import consumer_config, producer_config
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
@@ -43,6 +45,19 @@ class Fakes:
 
     def close(self) -> None:
         pass
+
+
+class Simulated(Fakes):
+    """Clients of the cluster that simulated schedules run on, in calm weather."""
+
+    def __init__(self) -> None:
+        self._cluster = SimulatedCluster()
+
+    def producer(self, *, name: str | None = None, on_delivery=None, queue: int = 1000):
+        return SimulatedProducer(
+            self._cluster, Calm(), watch=CoordinatorWatch(),
+            transactional_id=name, on_delivery=on_delivery, queue_records=queue,
+        )  # fmt: skip
 
 
 class RealClients:
@@ -86,10 +101,12 @@ class RealClients:
             consumer.close()
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.integration)])
+@pytest.fixture(params=["fake", "simulated", pytest.param("real", marks=pytest.mark.integration)])
 def kafka(request):
     if request.param == "fake":
         clients = Fakes()
+    elif request.param == "simulated":
+        clients = Simulated()
     else:
         east, unique = (request.getfixturevalue(name) for name in ("east", "unique"))
         clients = RealClients(east, unique)

@@ -33,6 +33,27 @@ def test_records_arrive_in_order_with_their_origin_and_the_checkpoint_that_count
     assert (lab.counters.outcome.copied, lab.counters.outcome.read) == (7, 7)
 
 
+def test_the_first_record_that_is_written_is_watched_where_others_before_it_were_dropped():
+    lab = SessionLab()
+    looped = FakeProducer(lab.source)
+    looped.produce(
+        "orders", b"back", b"k", 0, None, None, 1000, [(HOPS_HEADER, b"west/orders/0/7")]
+    )
+    looped.flush()
+    lab.write(*numbered(3))
+    lab.open()
+    watched = []
+    produce = lab.session.unit.producer.produce
+
+    def noted(*record):
+        watched.append((record[1], record[4] is not None))
+        produce(*record)
+
+    lab.session.unit.producer.produce = noted
+    lab.session.step()
+    assert watched == [(b"0", True), (b"1", False), (b"2", False)]
+
+
 def test_nothing_is_visible_before_the_commit_and_the_checkpoint_comes_with_it():
     lab = SessionLab()
     lab.write(*numbered(3))

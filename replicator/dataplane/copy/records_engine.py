@@ -94,8 +94,10 @@ class RecordsEngine:
         self, iterator: Iterator[tuple[SourceMessage, Headers | None]], run: "_OpenRun"
     ) -> tuple[SourceMessage | None, Headers | None]:
         """Copies until a record needs more than the plain way; returns that record, not copied."""
-        if self._rewriter.active:
-            return next(iterator, (None, None))  # filters and transforms look at every record
+        # Filters and transforms look at every record; and what stands before the first record that a
+        # run produces may have been dropped: that one is watched all the same.
+        if self._rewriter.active or not run.count:
+            return next(iterator, (None, None))
         produce = self._producer.produce
         full_hops = self._full_hops
         # One dictionary for all records: the client copies headers before it returns.

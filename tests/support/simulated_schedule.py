@@ -1,0 +1,58 @@
+"""Runs one schedule of simulated lanes, with the product's lane on virtual time.
+
+``run_schedule`` returns what was broken; nothing is the aim.
+"""
+
+import contextlib
+
+from simulated_lane import STEPS, Chances, World
+
+from replicator.dataplane.lane import lane as lane_module
+from replicator.dataplane.lane.lane import Lane
+from replicator.dataplane.session import session_clients
+from replicator.dataplane.session.stuck_writes import StuckWrites
+
+
+class _NoCollector:
+    @staticmethod
+    def collect() -> None:
+        """A simulated client has no threads that would live on."""
+
+
+@contextlib.contextmanager
+def on_virtual_time(world: World):
+    """The product's lane with the world's clients and clock in place of the real ones."""
+    kept = (
+        lane_module.open_clients, lane_module.gc, session_clients.read_lane_records,
+        Lane._pause, StuckWrites.refusals,
+    )  # fmt: skip
+    lane_module.open_clients = world.open_clients
+    lane_module.gc = _NoCollector
+    session_clients.read_lane_records = lambda _spec, client_id: world.stored()
+    Lane._pause = lambda self, seconds: world.wait(seconds)
+    StuckWrites.refusals = lambda self, places: {}
+    try:
+        yield
+    finally:
+        (
+            lane_module.open_clients, lane_module.gc, session_clients.read_lane_records,
+            Lane._pause, StuckWrites.refusals,
+        ) = kept  # fmt: skip
+
+
+def run_schedule(seed: int, *, delivery: str = "exactly-once", chances: Chances | None = None):
+    """Runs one schedule; returns what was broken, nothing where all held."""
+    world = World(seed, delivery=delivery, chances=chances or Chances())
+    with on_virtual_time(world):
+        while world.moments <= STEPS and not world.broken:
+            world.lanes.clear()
+            world.run_lane()
+        world.calm = True
+        world.end_transaction("committed")
+        world.target.deliver_late()
+        if not world.broken:
+            world.lanes.clear()
+            world.run_lane()
+    world.judge()
+    world.judge_the_end()
+    return world.broken
