@@ -21,6 +21,7 @@ from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.formats.checkpoint import decode_checkpoints
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka.coordinator_watch import CoordinatorWatch
+from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.topics import TopicDescription
 from replicator.testing import ManualClock
 from replicator.topology.plan import ClusterPlan
@@ -192,6 +193,7 @@ class World:
         return LaneClients(
             spec=spec, consumer=consumer, producer=producer, source_admin=SourceAdmin(self.source),
             session=session, clock=self.clock, record_by_record=record_by_record,
+            opened_with=OpenedWith(),
         )  # fmt: skip
 
     def stored(self) -> dict[bytes, bytes]:
