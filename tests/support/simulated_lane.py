@@ -16,6 +16,7 @@ from simulated_kafka import SimulatedCluster, SimulatedConsumer, SimulatedProduc
 from replicator.dataplane.lane.lane import Lane
 from replicator.dataplane.session.session_clients import LaneClients
 from replicator.dataplane.session.session_factory import SessionParts, wire_session
+from replicator.dataplane.session.target_looks import LastCopy, SeenTarget
 from replicator.dataplane.transport.messages import LaneStopped, LogLine
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.formats.checkpoint import decode_checkpoints
@@ -206,6 +207,26 @@ class World:
             each["key"]: each["value"] for each in self.target.records(session_lab.CHECKPOINTS)
         }
         return {key: value for key, value in found.items() if value is not None}
+
+    def read_targets(self, _target, places, *, client_id):
+        del client_id
+        ends = {place: len(self.target.logs[place]) for place in places}
+        return {place: SeenTarget("", 0, end, 0 if end else -1) for place, end in ends.items()}
+
+    def find_last_copies(self, _target, suspects, origins, *, source_alias, client_id):
+        del origins, client_id
+        found = {}
+        for place in suspects:
+            hops = [
+                value.decode().split(",")[-1].split("/")
+                for each in self.target.records(*place)
+                for name, value in each["headers"][-1:]
+                if name == HOPS_HEADER
+            ]
+            found[place] = LastCopy(
+                max((int(hop[3]) for hop in hops if hop[0] == source_alias), default=None)
+            )
+        return found
 
     def _on_said(self, said) -> None:
         if isinstance(said, LaneStopped) and said.fenced and self.calm:

@@ -8,8 +8,9 @@ import contextlib
 from simulated_lane import STEPS, Chances, World
 
 from replicator.dataplane.lane import lane as lane_module
+from replicator.dataplane.lane import partitions
 from replicator.dataplane.lane.lane import Lane
-from replicator.dataplane.session import session_clients
+from replicator.dataplane.session import session_clients, takeover
 from replicator.dataplane.session.stuck_writes import StuckWrites
 
 
@@ -24,19 +25,21 @@ def on_virtual_time(world: World):
     """The product's lane with the world's clients and clock in place of the real ones."""
     kept = (
         lane_module.open_clients, lane_module.gc, session_clients.read_lane_records,
-        Lane._pause, StuckWrites.refusals,
+        Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
     )  # fmt: skip
     lane_module.open_clients = world.open_clients
     lane_module.gc = _NoCollector
     session_clients.read_lane_records = lambda _spec, client_id: world.stored()
     Lane._pause = lambda self, seconds: world.wait(seconds)
     StuckWrites.refusals = lambda self, places: {}
+    takeover.read_targets = partitions.read_targets = world.read_targets
+    takeover.find_last_copies = world.find_last_copies
     try:
         yield
     finally:
         (
             lane_module.open_clients, lane_module.gc, session_clients.read_lane_records,
-            Lane._pause, StuckWrites.refusals,
+            Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
         ) = kept  # fmt: skip
 
 
