@@ -42,7 +42,7 @@ class FirstWrites:
         """
         self._producer = producer
         self._clock = clock
-        self._transactional = transactional
+        self.transactional = transactional
         self._failed = failed
         self._give_up = give_up
         self._current: dict[_Place, float] = {}
@@ -60,7 +60,7 @@ class FirstWrites:
         """
         place = (topic, partition)
         first = self._is_first(place)
-        if not self._transactional or (not first and expected < 0):
+        if not self.transactional or (not first and expected < 0):
             return noted
         if first:
             self._current[place] = self._clock.monotonic()

@@ -21,6 +21,8 @@ class RunReports:
     def report_for(self, state: PartitionState, source_offset: int) -> OnDelivery | None:
         """The delivery report for the first record of a run; None where none is needed."""
         noted = None if self.index is None else self.index.report_for(state, source_offset)
+        if not self.first_writes.transactional:
+            return noted  # others report failures only, and those to the whole session
         noted, expected = state.target.report_for(noted)
         return self.first_writes.report_for(
             state.target_topic, state.partition, noted, expected=expected
