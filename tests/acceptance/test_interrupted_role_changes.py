@@ -26,7 +26,7 @@ class Killer:
     def __init__(self, monkeypatch, *, after: int | None) -> None:
         self.writes = 0
         self._after = after
-        for name in ("_write", "_tell"):
+        for name in ("_write", "_write_to"):
             monkeypatch.setattr(Journal, name, self._counted(getattr(Journal, name)))
 
     def _counted(self, whole):
