@@ -1,8 +1,9 @@
 """The fence of DENY ACLs: writers are kept off by the brokers, and rights are restored exactly."""
 
 import pytest
-from role_changes import Operator
+from role_changes import LINK, Operator
 
+from replicator.cli.main import run_command
 from replicator.testing import SecuritySetup, wait_until
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.topic_acls import topic_acls
@@ -59,6 +60,13 @@ def test_writers_are_refused_by_the_brokers_and_both_ways_lose_nothing(scene, op
     scene.writer(east, rate=200, user="ann")
     scene.copying(FLOW)
     scene.settled()
+    for worker in scene.workers:
+        worker.terminate()
+        assert worker.exit_code(timeout_seconds=60.0) == 0
+    line = ["cleanup", "--link", LINK, "-f", str(scene.topology()), "--yes"]
+    assert run_command(line) == 0
+    assert rights(west) == before["west"], "a link that is given up fences nobody any more"
+    assert rights(east) == before["east"]
 
 
 def test_a_writer_whom_the_fence_does_not_reach_is_noticed_and_rights_are_as_before(
