@@ -48,7 +48,7 @@ contracts: $(STAMP) ## Which package may import which
 	$(BIN)/lint-imports
 
 unit: $(STAMP) ## Unit and property tests with their branch coverage: no broker
-	$(PYTEST) -q --cov --cov-report= --cov-fail-under=$(COVERAGE_FLOOR) -m 'not integration' tests/unit tests/property tests/contract
+	$(PYTEST) -q --cov --cov-report= --cov-fail-under=$(COVERAGE_FLOOR) -m 'not integration and not slow' tests/unit tests/property tests/contract
 
 chart: $(STAMP) ## The chart, alerts, dashboards, runbooks and deploy/: no cluster (needs promtool and Node.js)
 	$(PYTEST) -q -m 'not slow' tests/chart

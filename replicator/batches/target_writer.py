@@ -38,6 +38,9 @@ REQUEST_BYTES = 4 * 1024 * 1024
 ANSWER_SECONDS = 30.0
 """How long an acknowledgement may take; then the connection is taken for gone."""
 
+KNOWN_SECONDS = 600.0
+"""How long after an acknowledgement a broker is trusted to remember the producer; its default is a day."""
+
 _TIMEOUT_MS = 20_000
 _RETRY_SECONDS = 0.05
 _REPORTED_SECONDS = 5.0
@@ -75,7 +78,7 @@ class Outgoing:
 
 class _Partition:
     __slots__ = (
-        "failed", "failed_since", "in_flight", "key", "pending", "proven", "retry_at", "sequence",
+        "failed", "failed_since", "in_flight", "key", "known_until", "pending", "retry_at", "sequence",
         "unacknowledged",
     )  # fmt: skip
 
@@ -85,7 +88,7 @@ class _Partition:
         self.unacknowledged: deque[Outgoing] = deque()
         self.in_flight = 0
         self.sequence = 0
-        self.proven = False
+        self.known_until = 0.0
         self.failed = False
         self.failed_since = 0.0
         self.retry_at = 0.0
@@ -98,7 +101,7 @@ class _Partition:
             if self.unacknowledged:
                 return self.unacknowledged[0]
             self.failed = False
-        most = REQUESTS_IN_FLIGHT if self.proven else 1
+        most = REQUESTS_IN_FLIGHT if now < self.known_until else 1
         return self.pending[0] if self.pending and self.in_flight < most else None
 
     def sent(self, batch: Outgoing, identity: ProducerIdentity, *, transactional: bool) -> None:
@@ -305,6 +308,7 @@ class TargetWriter:
     def _answered(self, partition: _Partition, batch: Outgoing, part: Produced, now: float) -> None:
         error = part.error
         if not error or error == DUPLICATE:
+            partition.known_until = now + KNOWN_SECONDS
             self._written(partition, batch, -1 if error else part.base_offset)
             return
         # What stands behind a batch that was not taken comes too early for the broker.
@@ -320,7 +324,6 @@ class TargetWriter:
 
     def _written(self, partition: _Partition, batch: Outgoing, base_offset: int) -> None:
         partition.unacknowledged.remove(batch)
-        partition.proven = True
         self.problem = None
         self.outstanding_bytes -= len(batch.data)
         if partition.failed and not partition.unacknowledged:
