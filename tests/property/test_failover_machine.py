@@ -28,7 +28,13 @@ SEQUENCES = {
 }
 GOOD = TransitionFacts(lag_records=0, fence_holds=True, groups_ready=True)
 LOOKS = [
-    TransitionFacts(lag, fence, groups, waited, 10.0)
+    TransitionFacts(
+        lag_records=lag,
+        fence_holds=fence,
+        groups_ready=groups,
+        waited_seconds=waited,
+        patience_seconds=10.0,
+    )
     for lag, fence, groups, waited in itertools.product(
         (None, 0, 7), (None, True, False), (None, True, False), (0.0, 11.0)
     )
