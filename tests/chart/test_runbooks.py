@@ -13,7 +13,8 @@ FILES = sorted(FOLDER.glob("*.md"))
 PROCEDURES = {
     "assess", "planned-switchover", "unplanned-failover", "partial-failover",
     "failback-divergent-tails", "link-lost", "topic-recreated", "truncation", "poison-record",
-    "certificate-rotation", "scaling", "upgrade", "control-topics-lost",
+    "certificate-rotation", "scaling", "upgrade", "control-topics-lost", "damaged-source",
+    "deletions-refused", "target-lost-records",
 }  # fmt: skip
 
 
