@@ -2,13 +2,11 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from replicator.errors import InputError
 from replicator.spark.base.ranges import Range
-from replicator.spark.source.filters import EVERYTHING, Comparison, narrowed
 from replicator.spark.source.options import read_options
 from replicator.spark.source.planning import tasks_of
 from replicator.spark.source.positions import Times
@@ -100,35 +98,3 @@ def test_tasks_keep_the_limits_that_were_asked_for():
     assert len(sizes(replace(plain, least_tasks=8))) >= 8
     assert sum(sizes(replace(plain, most_per_task=30, least_tasks=2))) == 110
     assert sizes(replace(plain, least_tasks=500)) == [1] * 110
-
-
-def test_filters_narrow_what_is_read():
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    found = narrowed(
-        EVERYTHING,
-        [
-            Comparison("partition", "in", (1, 2)), Comparison("partition", "=", 2),
-            Comparison("offset", ">", 9), Comparison("offset", "<=", 20),
-            Comparison("timestamp", ">=", noon), Comparison("topic", "=", "orders"),
-        ],
-    )  # fmt: skip
-    assert found.has(("orders", 2))
-    assert not found.has(("orders", 1))
-    assert not found.has(("payments", 2))
-    assert (found.first_offset, found.end_offset) == (10, 21)
-    assert found.first_ms == int(noon.timestamp() * 1000)
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        Comparison("timestamp", "<", datetime(2026, 1, 1, tzinfo=UTC)),
-        Comparison("timestamp", ">=", datetime(2026, 1, 1)),  # noqa: DTZ001  no zone is the case
-        Comparison("timestamp", ">=", datetime(1960, 1, 1, tzinfo=UTC)),
-        Comparison("value", "=", b"x"), Comparison("offset", "=", None),
-        Comparison("offset", "in", (1, None)), Comparison("partition", ">", 3),
-        Comparison("topic", ">", "orders"),
-    ],
-)  # fmt: skip
-def test_a_filter_that_could_mean_more_narrows_nothing(one):
-    assert narrowed(EVERYTHING, [one]) == EVERYTHING

@@ -60,11 +60,11 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
         require_spark()
         from pyspark.sql import SparkSession
 
-        from replicator.spark.source.data_source import register
+        from replicator.spark.source.data_source import KafkaDataSource
 
     held = SparkSession.getActiveSession()
     if held is not None:
-        register(held)
+        held.dataSource.register(KafkaDataSource)
         with spark_failures():
             yield held
         return
@@ -75,7 +75,7 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
                 session = _start(settings, name, Path(folder))
             # Again: PySpark installs a handler of its own while it starts.
             with interruptible(interruption):
-                register(session)
+                session.dataSource.register(KafkaDataSource)
                 with _without_chatter(), spark_failures():
                     yield session
         except Exception:

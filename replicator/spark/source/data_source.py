@@ -5,22 +5,14 @@ each task reads its own with confluent-kafka and answers with Arrow batches. Wha
 plan holds references to secrets, never secrets.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
     InputPartition,
-    LessThan,
-    LessThanOrEqual,
 )
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -42,7 +34,6 @@ from replicator.spark.base.ranges import (
 )
 from replicator.spark.sink.options import read_sink_options
 from replicator.spark.sink.writers import KafkaStreamWriter, KafkaWriter
-from replicator.spark.source.filters import EVERYTHING, Comparison, narrowed
 from replicator.spark.source.options import SourceOptions, read_options
 from replicator.spark.source.planning import (
     CLIENT_ID,
@@ -59,26 +50,12 @@ from replicator.spark.source.scan import RangeScanner
 from replicator.spark.source.stream_limits import limited
 
 FORMAT = "replicator-kafka"
-PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-_OPERATORS: dict[type[Filter], str] = {
-    EqualTo: "=", GreaterThan: ">", GreaterThanOrEqual: ">=", LessThan: "<", LessThanOrEqual: "<=", In: "in",
-}  # fmt: skip
-
-
-def register(session: SparkSession) -> None:
-    """Makes the format known to a session, with filters on places and times pushed down to it.
-
-    Filters reach a Python data source only where Spark's setting for that is on, and where it is off
-    Spark refuses a source that takes them: so this turns it on. ``KafkaDataSource`` works without.
-    """
-    session.conf.set(PUSHDOWN, "true")
-    session.dataSource.register(FilteringKafkaDataSource)
 
 
 class KafkaDataSource(DataSource):
     """``spark.read.format("replicator-kafka").option(...)``; options in ``options.py``.
 
-    Registered by itself it reads all that the options name; see ``register``.
+    It takes no filters (docs/decisions/filters-are-not-pushed-down.md).
     """
 
     @classmethod
@@ -117,15 +94,6 @@ class KafkaDataSource(DataSource):
             return KafkaStreamWriter(read_sink_options(_plain(self.options), schema))
 
 
-class FilteringKafkaDataSource(KafkaDataSource):
-    """The same, where Spark hands filters over."""
-
-    def reader(self, schema: StructType) -> "FilteringKafkaReader":  # noqa: ARG002  it never varies
-        """A batch reader that reads no more than the filters leave."""
-        with task_errors():
-            return FilteringKafkaReader(read_options(_plain(self.options)))
-
-
 class Ranges(InputPartition):
     """What one task reads, one after the other."""
 
@@ -139,37 +107,15 @@ class KafkaReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._pushed = EVERYTHING
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plans the ranges; a partition is one task's unless the options split it."""
         with task_errors():
-            ranges = plan_ranges(self._options, self._pushed)
-            return [Ranges(task) for task in tasks_of(ranges, self._options)]
+            return [Ranges(task) for task in tasks_of(plan_ranges(self._options), self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a task."""
         yield from _read(self._options, partition)
-
-
-class FilteringKafkaReader(KafkaReader):
-    """Reads no partition, offset or time that the query's filters leave out."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  Spark's name
-        """Takes what is about places and times; Spark applies all of them again."""
-        self._pushed = narrowed(EVERYTHING, _comparisons(filters))
-        return filters
-
-
-def _comparisons(filters: Iterable[Filter]) -> Iterator[Comparison]:
-    for one in filters:
-        if (
-            isinstance(
-                one, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual | In
-            )
-            and len(one.attribute) == 1
-        ):
-            yield Comparison(one.attribute[0], _OPERATORS[type(one)], one.value)
 
 
 class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

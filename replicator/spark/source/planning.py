@@ -17,7 +17,6 @@ from replicator.spark.base.ranges import (
     ranges_between,
     split,
 )
-from replicator.spark.source.filters import EVERYTHING, Pushed
 from replicator.spark.source.options import SourceOptions
 from replicator.spark.source.positions import Position, Times, Word
 
@@ -28,8 +27,8 @@ Late = Callable[[TopicPartition, int], InputError]
 """The error of a partition that has nothing as young as a time in milliseconds."""
 
 
-def plan_ranges(options: SourceOptions, only: Pushed = EVERYTHING) -> list[Range]:
-    """What is to be read now; ``only`` is what the query's filters leave of it.
+def plan_ranges(options: SourceOptions) -> list[Range]:
+    """What is to be read now.
 
     Raises:
         NotFoundError: a topic that was named does not exist.
@@ -38,20 +37,11 @@ def plan_ranges(options: SourceOptions, only: Pushed = EVERYTHING) -> list[Range
     with ClusterAdmin(
         options.cluster, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS
     ) as admin:
-        keys = [key for key in partitions_of(admin, options) if only.has(key)]
+        keys = partitions_of(admin, options)
         bounds = read_bounds(admin, keys, options.isolation)
         starts = resolved_starts(admin, keys, options, bounds, otherwise="earliest")
         ends = resolved_ends(admin, keys, options, bounds)
-        if only.first_ms is not None:
-            young = admin.every_offset(keys, only.first_ms, "read_committed")
-            starts = {
-                key: max(start, bounds.latest[key] if young[key] < 0 else young[key])
-                for key, start in starts.items()
-            }
-    return ranges_between(
-        {key: max(start, only.first_offset) for key, start in starts.items()},
-        {key: min(end, only.end_offset) for key, end in ends.items()},
-    )
+    return ranges_between(starts, ends)
 
 
 def tasks_of(ranges: list[Range], options: SourceOptions) -> list[tuple[Range, ...]]:
