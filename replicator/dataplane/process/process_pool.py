@@ -66,7 +66,12 @@ class LanePool:
         self._token = 0
         self._waiting: dict[int, threading.Event] = {}
         self._process_of: dict[LaneKey, _Process] = {}
-        self._processes = [_Process(child, self._on_message, self._on_exit) for child in children]
+        with (
+            self._lock
+        ):  # one that dies at once is replaced, but not before the list of them is there
+            self._processes = [
+                _Process(child, self._on_message, self._on_exit) for child in children
+            ]
 
     def start(self, spec: LaneSpec) -> None:
         """Starts the lane in the emptiest process, or updates it where it runs."""
