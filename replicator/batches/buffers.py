@@ -8,7 +8,7 @@ _KEPT_BYTES = 32 * 1024 * 1024
 
 
 class Buffer:
-    """Bytes of one response; whoever keeps a slice of it holds it."""
+    """Bytes of one response; a reader that keeps a slice of it holds it."""
 
     __slots__ = ("_pool", "_users", "data")
 

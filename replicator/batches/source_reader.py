@@ -61,7 +61,7 @@ class Reading:
 
 @dataclass(slots=True)
 class Arrived:
-    """What came of one partition; ``buffer`` is held until ``release`` by whoever takes this."""
+    """What came of one partition; ``buffer`` is held until its taker calls ``release``."""
 
     reading: Reading
     part: Fetched
@@ -125,7 +125,7 @@ class SourceReader:
         return self.brokers.failure is None and all(key in seen.leaders for key in self._readings)
 
     def retry_later(self, reading: Reading, now: float) -> None:
-        """Asks for a partition again in a moment, of whoever leads it then."""
+        """Asks for a partition again in a moment, of the broker that leads it then."""
         reading.retry_at = now + _RETRY_SECONDS
         reading.failed_since = min(reading.failed_since, now)
         reading.replica = -1

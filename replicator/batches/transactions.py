@@ -188,7 +188,7 @@ class Transactions:
             raise TransientBrokerError(mapped.message, subject=self._subject, remedy=mapped.remedy)
         if code in _MOVED:
             self.close()
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(_PAUSE_SECONDS)  # a coordinator that moves answers at once, with a refusal
 
     def _coordinator(self, deadline: float) -> BrokerConnection:
         if self._connection is None:

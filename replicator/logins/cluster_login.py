@@ -179,7 +179,7 @@ def _tls_of(security: ResolvedSecurity) -> tuple[str | None, ...]:
 
 def _follow(reference: "weakref.ref[ClusterLogin]") -> None:
     while True:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)  # files are swapped without an event that all file systems have
         login = reference()
         if login is None:
             return

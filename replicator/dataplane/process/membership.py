@@ -52,7 +52,7 @@ class Membership(threading.Thread):
 
     A member that opens another client may lose its place for a moment, so it keeps the one that works:
     only after a connection failed does it open one with the login of now. Its lanes run on meanwhile;
-    whoever takes one over fences it.
+    an owner that takes one over fences it.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def end_processes(roots: Iterable[int], *, grace_seconds: float) -> None:
     _signal(tree, signal.SIGTERM)
     deadline = time.monotonic() + grace_seconds
     while tree and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_LOOK_SECONDS)  # grandchildren are not ours to wait for: look again
         tree = _with_descendants(tree)
     _signal(tree, signal.SIGKILL)
 
