@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.dataplane.session.start_position import SourceLog, decide_start
+from replicator.dataplane.takeover.start_position import SourceLog, decide_start
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoint
 from replicator.policy.values import StartFrom
 

@@ -16,7 +16,7 @@ from simulated_kafka import SimulatedCluster, SimulatedConsumer, SimulatedProduc
 from replicator.dataplane.lane.lane import Lane
 from replicator.dataplane.session.session_clients import LaneClients
 from replicator.dataplane.session.session_factory import SessionParts, wire_session
-from replicator.dataplane.session.target_looks import LastCopy, SeenTarget
+from replicator.dataplane.takeover.target_looks import LastCopy, SeenTarget
 from replicator.dataplane.transport.messages import LaneStopped, LogLine
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.formats.checkpoint import decode_checkpoints

@@ -7,11 +7,12 @@ import contextlib
 
 from simulated_lane import STEPS, Chances, World
 
+from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.lane import lane as lane_module
 from replicator.dataplane.lane import partitions
 from replicator.dataplane.lane.lane import Lane
-from replicator.dataplane.session import session_clients, takeover
-from replicator.dataplane.session.stuck_writes import StuckWrites
+from replicator.dataplane.session import session_clients
+from replicator.dataplane.takeover import takeover
 
 
 class _NoCollector:

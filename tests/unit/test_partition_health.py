@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from replicator.control.store.worker_record import MOST_FAILURES, lane_problems
+from replicator.dataplane.health.target_check import write_refusal
 from replicator.dataplane.progress.partition_health import RETRY_MOST_SECONDS, PartitionHealth
-from replicator.dataplane.session.target_check import write_refusal
 from replicator.errors import NotAuthorizedError, NotFoundError, TransientBrokerError
 from replicator.formats.lane_stats import LaneStats, PartitionStats
 from replicator.formats.partition_failure import PartitionFailure

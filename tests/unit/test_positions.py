@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.dataplane.session.start_position import SourceLog, StartDecision, decide_start
+from replicator.dataplane.takeover.start_position import SourceLog, StartDecision, decide_start
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.values import StartFrom
 

@@ -25,7 +25,8 @@ from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.progress import commit
 from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.session import source_events, takeover
+from replicator.dataplane.session import source_events
+from replicator.dataplane.takeover import takeover
 from replicator.kafka import coordinator_watch
 from replicator.policy.provenance import Arrivals
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from replicator.dataplane.health.standstill import STILL_SECONDS, Standstill
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.session.standstill import STILL_SECONDS, Standstill
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import NotMovingError
 from replicator.testing import ManualClock

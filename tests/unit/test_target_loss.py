@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.dataplane.session.target_loss import SeenTarget, find_loss, moved_back, needs_look
+from replicator.dataplane.takeover.target_loss import SeenTarget, find_loss, moved_back, needs_look
 from replicator.formats.checkpoint import Checkpoint, TargetClaim
 
 CLAIM = TargetClaim("T", 100, 3, 79)

@@ -11,7 +11,7 @@ from replicator.control.controller.recent_results import (
     RecentResults,
 )
 from replicator.control.worker.owned_lanes import OwnedLanes
-from replicator.dataplane.session.connection_problems import ConnectionProblems
+from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
 from replicator.errors import TransientBrokerError
 from replicator.policy.values import StartFrom

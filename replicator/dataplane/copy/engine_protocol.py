@@ -2,7 +2,7 @@
 
 An engine moves consumed records to the producer of its lane and advances each partition's position. It
 never commits, never decides where a partition starts, and never owns a client.
-Whole batches are carried by a session of their own (session/batch_session.py).
+Whole batches are carried by a session of their own (whole_batches/batch_session.py).
 """
 
 from collections.abc import Iterator, Sequence

@@ -13,6 +13,9 @@ from collections.abc import Callable
 from replicator.backoff import Backoff
 from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
+from replicator.dataplane.health.connection_problems import ConnectionProblems
+from replicator.dataplane.health.standstill import Standstill
+from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
@@ -23,15 +26,12 @@ from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.session.connection_problems import ConnectionProblems
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.lane_throttle import LaneThrottle
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.session.session_factory import open_clients
-from replicator.dataplane.session.standstill import Standstill
-from replicator.dataplane.session.stuck_writes import StuckWrites
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
 from replicator.errors import (
@@ -281,7 +281,7 @@ class Lane(threading.Thread):
         one_by_one = bool(self._retry_range)
         if spec.settings.engine == "batches" and not one_by_one and self._bounded_copy is None:
             # Here, because the protocol's codec takes half a second to import.
-            from replicator.dataplane.session.batch_clients import BatchClients
+            from replicator.dataplane.whole_batches.batch_clients import BatchClients
 
             return BatchClients(spec, self._context)
         return open_clients(

@@ -6,7 +6,7 @@ from typing import Protocol
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.source_events import SourceEvents
-from replicator.dataplane.session.start_position import StartDecision
+from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint

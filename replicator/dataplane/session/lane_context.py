@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
+from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import Side
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.session.connection_problems import ConnectionProblems
 from replicator.dataplane.session.idle_poller import IdleWait
 from replicator.dataplane.session.lane_throttle import LaneThrottle
 from replicator.errors import ReplicatorError

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 from replicator.clock import Clock
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.session.seek import read_from
 from replicator.dataplane.session.session import Session
-from replicator.dataplane.session.start_position import StartDecision
-from replicator.dataplane.session.takeover import (
+from replicator.dataplane.takeover.seek import read_from
+from replicator.dataplane.takeover.start_position import StartDecision
+from replicator.dataplane.takeover.takeover import (
     decide_starts,
     look_at_targets,
     read_lane_records,

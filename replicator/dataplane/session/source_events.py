@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
-from replicator.dataplane.session.seek import NEEDS_CHECK
+from replicator.dataplane.takeover.seek import NEEDS_CHECK
 from replicator.errors import ReplicatorError, SourceDamagedError
 from replicator.kafka import codes
 from replicator.kafka.client import KafkaError, KafkaException

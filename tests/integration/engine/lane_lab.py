@@ -14,7 +14,7 @@ from confluent_kafka.admin import OffsetSpec
 from running_lane import PATIENCE_SECONDS, RunningLane
 
 from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
-from replicator.dataplane.session.takeover import read_lane_records
+from replicator.dataplane.takeover.takeover import read_lane_records
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic, quarantine_topic

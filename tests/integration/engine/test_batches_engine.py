@@ -216,7 +216,7 @@ def test_a_budget_in_bytes_is_kept(lab):
 
 
 def test_the_index_notes_where_batches_stand_on_the_target(lab):
-    from replicator.dataplane.session.takeover import read_lane_records
+    from replicator.dataplane.takeover.takeover import read_lane_records
     from replicator.offsets.index import decode_index
 
     topic = lab.topic()

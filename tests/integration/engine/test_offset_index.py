@@ -2,7 +2,7 @@
 
 from test_start_and_lost_data import recreate
 
-from replicator.dataplane.session.takeover import read_lane_records
+from replicator.dataplane.takeover.takeover import read_lane_records
 from replicator.offsets.index import decode_index, index_pairs
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.session.start_position import (
+from replicator.dataplane.takeover.start_position import (
     SourceLog,
     StartDecision,
     after_target_loss,
     decide_start,
 )
-from replicator.dataplane.session.target_looks import LastCopy, find_last_copies, read_targets
-from replicator.dataplane.session.target_loss import (
+from replicator.dataplane.takeover.target_looks import LastCopy, find_last_copies, read_targets
+from replicator.dataplane.takeover.target_loss import (
     SeenTarget,
     TargetLossFound,
     claimed_now,

@@ -14,10 +14,10 @@ from replicator.batches.target_writer import Outgoing, TargetWriter
 from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.pacing import IDLE_POLL_SECONDS, CommitSchedule, commit_schedule
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
-from replicator.dataplane.session.batch_unit import BatchUnit
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
+from replicator.dataplane.whole_batches.batch_unit import BatchUnit
 from replicator.errors import ReplicatorError, TransientBrokerError
 from replicator.kafka.client import ClientPartition
 from replicator.wire.errors import code_error

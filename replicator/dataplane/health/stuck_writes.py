@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 
 from replicator.clock import Clock
+from replicator.dataplane.health.target_check import unwritable_partitions
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.session.target_check import unwritable_partitions
 from replicator.errors import (
     AuthenticationFailedError,
     PartitionsRefusedError,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self, cast
 
-from replicator.dataplane.session.target_loss import SeenTarget
+from replicator.dataplane.takeover.target_loss import SeenTarget
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.identifiers import TopicPartition
 from replicator.kafka import codes

@@ -8,14 +8,14 @@ from replicator.batches.target_writer import TargetWriter
 from replicator.batches.transactions import Transactions
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
-from replicator.dataplane.session.batch_session import BatchSession
-from replicator.dataplane.session.batch_unit import TRANSACTION_SECONDS, BatchUnit
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.session_clients import CONNECTED_SECONDS, lane_client_id
 from replicator.dataplane.session.source_events import SourceEvents
-from replicator.dataplane.session.start_position import StartDecision
-from replicator.dataplane.session.takeover import decide_starts, look_at_targets, read_lane_records
+from replicator.dataplane.takeover.start_position import StartDecision
+from replicator.dataplane.takeover.takeover import decide_starts, look_at_targets, read_lane_records
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.whole_batches.batch_session import BatchSession
+from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
