@@ -15,7 +15,6 @@ from replicator.mm2.scopes import Settings, is_true, number
 from replicator.mm2.unmapped import Outcome
 from replicator.policy.lane_assignment import MAX_LANES
 from replicator.policy.topic_config import EXCLUDED
-from replicator.topology.availability import NOT_YET
 from replicator.topology.sync_spec import MAX_REPLICATION_FACTOR
 from replicator.topology.units import format_duration
 
@@ -101,13 +100,6 @@ def import_flow(settings: Settings, source: tuple[str, str], target: tuple[str, 
     return flow
 
 
-def available(field_path: str, value: object) -> bool:
-    """Whether this release takes a value of a policy field."""
-    return all(
-        entry.field != tuple(field_path.split(".")) or value in entry.harmless for entry in NOT_YET
-    )
-
-
 def _start(flow: FlowImport, settings: Settings) -> None:
     entry = _client_key(flow, settings, _RESETS)
     if entry is not None:
@@ -182,10 +174,7 @@ def _sync(flow: FlowImport, find: Callable[..., Entry | None]) -> None:
                 entry, "not supported", "the target's defaults hold; see sync.topics.overrides"
             )
     if (entry := find("sync.topic.acls.enabled")) is not None:
-        if available("sync.acls", is_true(entry)):
-            flow.put("sync.acls", is_true(entry), entry)
-        else:
-            flow.found(entry, "not supported", "sync.acls is not available yet")
+        flow.put("sync.acls", is_true(entry), entry)
     # MirrorMaker 2 leaves the positions of groups alone unless it is told otherwise.
     entry = find("sync.group.offsets.enabled")
     flow.put("sync.groups.enabled", is_true(entry), entry)
@@ -233,18 +222,15 @@ def _compatibility(flow: FlowImport, settings: Settings) -> None:
         if (entry := settings.for_flow(flow.source[0], flow.target[0], name)) is not None
     ]
     wanted = [entry for entry in asked if is_true(entry)]
-    able = available("mm2Compatibility", True)
     for entry in asked:
         if not is_true(entry):
             why = "heartbeats, checkpoints and offset-syncs go together, in mm2Compatibility"
-            flow.found(entry, "not supported" if wanted and able else "not needed", why)
-        elif able:
+            flow.found(entry, "not supported" if wanted else "not needed", why)
+        else:
             # Its topics are called after the aliases, and the separator is a dot.
             known = flow.naming.naming in ("prefix", "identity")
             note = "" if known else "its topics carry the topology's aliases and a dot"
             flow.put("mm2Compatibility", True, entry, note)
-        else:
-            flow.found(entry, "not supported", "mm2Compatibility is not available yet")
     location = settings.for_flow(flow.source[0], flow.target[0], "offset-syncs.topic.location")
     if location is not None and location.value.strip().lower() == "source":
         flow.found(location, "not needed", "with mm2Compatibility, offset-syncs go to the source")

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from replicator.topology.availability import given
 from replicator.topology.cluster_spec import ClusterSpec
 from replicator.topology.document import ActivePassive, Document, HubAndSpoke, LinkSpec
 from replicator.topology.policy_spec import PolicySpec
@@ -49,9 +48,9 @@ class DraftLink:
 
     def where(self, *field: str) -> Path:
         """The path of a policy field: on the link, else on the defaults, else the link itself."""
-        if given(self.spec, field) is not None:
+        if _given(self.spec, field) is not None:
             return (*self.path, *field)
-        if given(self.policy, field) is not None:
+        if _given(self.policy, field) is not None:
             return (*DEFAULTS, *field)
         return self.path
 
@@ -131,3 +130,14 @@ def _merged(name: str, below: object, above: object) -> object:
         # The link's entries come first, because the first match counts.
         return above | {key: value for key, value in below.items() if key not in above}
     return above
+
+
+def _given(spec: BaseModel, field: tuple[str, ...]) -> object:
+    """The value of a field by its name in the file; None when it is not given."""
+    value: object = spec
+    for name in field:
+        if not isinstance(value, BaseModel):
+            return None
+        attribute = next(at for at, info in type(value).model_fields.items() if info.alias == name)
+        value = getattr(value, attribute)
+    return value

@@ -12,11 +12,8 @@ from replicator.policy.selection import (
     pattern_matches,
 )
 from replicator.policy.values import Selection
-from replicator.topology.availability import (
-    unavailable,
-)
 from replicator.topology.document import ActivePassive, HubAndSpoke
-from replicator.topology.draft import DEFAULTS, Draft, DraftLink
+from replicator.topology.draft import Draft, DraftLink
 from replicator.topology.problems import Finding
 
 COPY_RECORDS = "use engine: auto or records"
@@ -24,14 +21,12 @@ COPY_RECORDS = "use engine: auto or records"
 
 def link_findings(draft: Draft) -> Iterator[Finding]:
     """Every rule that looks at one link at a time."""
-    yield from unavailable(draft.defaults, DEFAULTS)
     names: dict[str, int] = {}
     for link in draft.links:
         first = names.setdefault(link.spec.name, link.index)
         if first != link.index:
             wrong = f"'{link.spec.name}' is also the name of spec.links[{first}]"
             yield Finding((*link.path, "name"), wrong, "give each link its own name")
-        yield from unavailable(link.spec, link.path)
         yield from _alias_findings(link, draft)
         yield from _witness_findings(link, draft)
         if link.partial:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from replicator.topology.availability import NOT_YET
 from replicator.topology.schema import Schema, resolved, topology_schema
 
 _FEW = 9
@@ -97,7 +96,6 @@ def _rows(schema: Schema, prefix: str, skipped: Schema) -> Iterator[str]:
         whole = resolved(field)
         required = " (required)" if name in schema.get("required", ()) else ""
         meaning = _cell(field.get("description") or whole.get("description", ""))
-        meaning += _availability(prefix + name)
         yield f"| `{prefix}{name}`{required} | {_cell(_values(whole))} | {meaning} |"
         if "properties" in whole and name not in {"metadata", "spec", "security", "defaults"}:
             yield from _nested(whole, f"{prefix}{name}")
@@ -158,15 +156,6 @@ def _by_pattern(pattern: str) -> str:
     if "KiB" in pattern:
         return "size"
     return "name" if "-a-z0-9" in pattern else "text"
-
-
-def _availability(field: str) -> str:
-    """A remark on fields of which this release has only a part."""
-    for entry in NOT_YET:
-        if ".".join(entry.field) == field:
-            there = ", ".join(f"`{_plain(value)}`" for value in entry.harmless)
-            return f" **Not available yet{f', except {there}' if there else ''}.**"
-    return ""
 
 
 def _plain(value: Any) -> str:  # noqa: ANN401 # any JSON value

@@ -3,7 +3,6 @@
 import pytest
 
 from replicator.policy.engines import flow_engine
-from replicator.topology import availability
 from replicator.topology.load import load_text
 
 HEAD = """apiVersion: replicator/v1
@@ -517,12 +516,6 @@ def test_only_errors_keep_a_plan_from_being_made(case):
     severities = {p.severity for p in result.problems if p.path == path and words in str(p)}
     assert severities == {"warning"} if "warning" in case else "error" in severities
     assert (result.plan is None) == bool(result.errors)
-
-
-def test_a_capability_that_has_not_landed_is_refused_not_ignored(monkeypatch):
-    monkeypatch.setattr(availability, "NOT_YET", (availability.NotYet(("lanes",), ("auto",)),))
-    result = load_text(link("lanes: 4"))
-    assert [problem.path for problem in result.errors] == ["spec.links[0].lanes"]
 
 
 WAY_BACK = "shape: active-passive, active: east, passive: west, topics: {include: [orders]}"
