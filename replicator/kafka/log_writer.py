@@ -12,8 +12,9 @@ from replicator.kafka.client import open_producer
 from replicator.kafka.compacted_log import Entry
 from replicator.kafka.errors import as_kafka_error
 from replicator.kafka.opened_with import OpenedWith
+from replicator.kafka.producer_calls import ProducerWatch, produce_when_room
 from replicator.kafka.settings import producer_config
-from replicator.kafka.transactions import ProducerWatch, TransactionWriter, produce_when_room
+from replicator.kafka.transactions import TransactionWriter
 from replicator.topology.plan import ClusterPlan
 
 

@@ -6,143 +6,21 @@ partition is begun, filled, committed and aborted. A lane commits by itself, wit
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self
+from collections.abc import Sequence
+from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from replicator.errors import (
-    AuthenticationFailedError,
-    FencedError,
-    ReplicatorError,
-    TransientBrokerError,
-    UnknownOutcomeError,
-)
-from replicator.kafka import codes
+from replicator.errors import FencedError, ReplicatorError, TransientBrokerError
 from replicator.kafka.client import open_producer
 from replicator.kafka.coordinator_watch import CoordinatorWatch
-from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
+from replicator.kafka.errors import as_kafka_error
 from replicator.kafka.opened_with import OpenedWith
+from replicator.kafka.producer_calls import ProducerWatch, fatal_error, produce_when_room
 from replicator.kafka.settings import producer_config
 from replicator.topology.plan import ClusterPlan
 
-_STEP_SECONDS = 1.0
-"""Length of one attempt: the library tells why nothing answers only between attempts."""
-
-_PAUSE_SECONDS = 0.05
-
-_LOGIN_SECONDS = 1.0
-"""Another broker may still know our password: a refused login is believed after this."""
-
 _ABORT_SECONDS = 10.0
-
-
-class RecordQueue(Protocol):
-    """What queues records: a producer, or what passes them on to one."""
-
-    def produce(self, *record: Any, **fields: Any) -> None:  # noqa: ANN401
-        """Queues one record; BufferError when the queue is full."""
-        ...
-
-    def poll(self, timeout: float, /) -> int:
-        """Serves delivery reports for so many seconds at most."""
-        ...
-
-
-def produce_when_room(
-    producer: RecordQueue,
-    *record: Any,  # noqa: ANN401 - the fields of Producer.produce, in its order
-    deadline: float | None = None,
-) -> None:
-    """Queues one record; waits while the queue is full.
-
-    Raises:
-        KafkaException: the record is refused, or there was no room until ``deadline`` (monotonic).
-    """
-    while True:
-        try:
-            producer.produce(*record)
-        except BufferError:
-            producer.poll(_PAUSE_SECONDS)
-            if deadline is not None and time.monotonic() >= deadline:
-                raise KafkaException(KafkaError(codes.QUEUE_FULL)) from None
-        else:
-            return
-
-
-def until_done(
-    attempt: Callable[[], object], *, final: Callable[[KafkaError], KafkaError | None]
-) -> None:
-    """Repeats a call on transactions, as the library wants it: a time-out leaves it going on inside.
-
-    Raises:
-        KafkaException: the first error that ``final`` returns; where it returns None, the call goes on.
-    """
-    while True:
-        try:
-            attempt()
-        except KafkaException as error:
-            failure = final(as_kafka_error(error))
-            if failure is not None:
-                raise KafkaException(failure) from error
-        else:
-            return
-
-
-class ProducerWatch:
-    """Why calls of one producer fail: refused deliveries, lost connections, and our error for them."""
-
-    def __init__(self, subject: str) -> None:
-        self.trouble = ConnectionTrouble()
-        self.refused: list[KafkaError] = []
-        self._subject = subject
-
-    def on_delivery(self, error: KafkaError | None, _message: object) -> None:
-        """Takes a delivery report."""
-        if error is not None:
-            self.refused.append(error)
-
-    def until_done(
-        self, producer: Producer, call: Callable[[float], object], *, seconds: float
-    ) -> None:
-        """Repeats a call until it is done, for so long at most.
-
-        Raises:
-            KafkaException: it failed for good, needs an abort first, or the time is over.
-        """
-        begun = time.monotonic()
-        deadline = begun + seconds
-
-        def final(error: KafkaError) -> KafkaError | None:
-            inner = _fatal(producer) or error
-            mapped = self.mapped(inner, "go on")
-            login = isinstance(mapped, AuthenticationFailedError)
-            patient = may_pass(mapped) or (login and time.monotonic() - begun < _LOGIN_SECONDS)
-            if inner.txn_requires_abort() or not patient or time.monotonic() >= deadline:
-                return inner
-            time.sleep(_PAUSE_SECONDS)  # refused at once: not asked again in a tight loop
-            return None
-
-        until_done(
-            lambda: call(max(0.1, min(_STEP_SECONDS, deadline - time.monotonic()))), final=final
-        )
-
-    def mapped(self, error: KafkaError, doing: str, *, unknown: bool = False) -> ReplicatorError:
-        """Our error; ``unknown`` where no answer leaves it open whether this took effect."""
-        mapped = map_kafka_error(
-            error,
-            subject=self._subject,
-            doing=doing,
-            cause=self.trouble.cause(),
-            unknown_on_timeout=unknown,
-        )
-        if unknown and mapped.retriable and not isinstance(mapped, UnknownOutcomeError):
-            return UnknownOutcomeError(
-                f"no answer whether this took effect: {doing} ({mapped.message})",
-                subject=self._subject,
-                remedy="The stored state is read again before going on.",
-            )
-        return mapped
 
 
 class TransactionWriter:
@@ -336,7 +214,7 @@ class TransactionWriter:
         unknown: bool = False,
     ) -> ReplicatorError:
         """Drops the producer, whose state is spent, and maps the error that says most."""
-        fatal = _fatal(producer)
+        fatal = fatal_error(producer)
         refused = None if unknown else next(iter(self._watch.refused), None)
         if abort:
             self._abort(producer)
@@ -356,12 +234,3 @@ class TransactionWriter:
             # producer raises its fatal error out of whatever serves its events next.
             with contextlib.suppress(KafkaException, SystemError):
                 producer.purge()
-
-
-def _fatal(producer: Producer) -> KafkaError | None:
-    """Lets the library tell why connections fail; returns the error that ended the producer."""
-    try:
-        producer.poll(0)
-    except KafkaException as error:
-        return as_kafka_error(error)
-    return None

@@ -15,7 +15,7 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.identifiers import quarantine_topic
 from replicator.kafka.client import KafkaError
-from replicator.kafka.transactions import produce_when_room
+from replicator.kafka.producer_calls import produce_when_room
 
 _RAW_FETCH_SECONDS = 10.0
 _ANY_PARTITION = -1

@@ -14,7 +14,7 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka.client import KafkaError, Producer
 from replicator.kafka.coordinator_watch import CoordinatorWatch
-from replicator.kafka.transactions import produce_when_room, until_done
+from replicator.kafka.producer_calls import produce_when_room, until_done
 
 
 class Committer(Protocol):

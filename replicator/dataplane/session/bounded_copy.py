@@ -16,12 +16,12 @@ from crc32c import crc32c
 
 from replicator.clock import Clock
 from replicator.dataplane.copy.engine_protocol import CopyStep, Engine
-from replicator.dataplane.copy.progress_unit import ProgressUnit
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.checkpoint import Checkpoint
+from replicator.kafka.producer_calls import produce_when_room
 
 TOTALS = "seed"
 """Field of a checkpoint that holds the totals of an unfinished range."""
@@ -126,19 +126,10 @@ class BoundedCopy:
             session.unit.begin()
             session.unit.store_soon(state)
             if self._final_record is not None:
-                _produce(session.unit, *self._final_record(totals, state))
+                unit, (topic, key, value) = session.unit, self._final_record(totals, state)
+                produce_when_room(unit.producer, topic, value, key, 0, wait=unit.wait_for_room)
         session.unit.commit()
         self.totals = totals  # not before: a commit of unknown outcome is looked up, not believed
-
-
-def _produce(unit: ProgressUnit, topic: str, key: bytes, value: bytes | None) -> None:
-    while True:
-        try:
-            unit.producer.produce(topic, value, key, 0)
-        except BufferError:
-            unit.wait_for_room()
-        else:
-            return
 
 
 class RangeTotalsEngine:
