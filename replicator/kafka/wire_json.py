@@ -5,7 +5,7 @@ compaction keeps one of them. Fields that this version does not know are kept as
 that it does not know is refused, because guessing at progress or roles would lose records.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import orjson
@@ -25,13 +25,21 @@ def encode_value(fields: Mapping[str, Any]) -> bytes:
     return encode_key(fields)
 
 
-def decode_key(data: bytes | None, *, subject: str = "") -> dict[str, Any]:
+def decode_key(
+    data: bytes | None, *, subject: str = "", kinds: Container[object] | None = None
+) -> dict[str, Any]:
     """Reads a key; ``v`` stays in the answer.
+
+    With ``kinds``, a key of another kind is given back whatever its version: a newer release may have
+    written it, and it is the caller's to leave it alone.
 
     Raises:
         StoredFormatError: it is no JSON object, or of an unknown version.
     """
-    return _decode(data, "key", subject)
+    fields = _object(data, "key", subject)
+    if kinds is None or fields.get("kind") in kinds:
+        _check_version(fields, "key", subject)
+    return fields
 
 
 def decode_value(data: bytes | None, *, subject: str = "") -> dict[str, Any]:
@@ -40,10 +48,12 @@ def decode_value(data: bytes | None, *, subject: str = "") -> dict[str, Any]:
     Raises:
         StoredFormatError: it is no JSON object, or of an unknown version.
     """
-    return _decode(data, "value", subject)
+    fields = _object(data, "value", subject)
+    _check_version(fields, "value", subject)
+    return fields
 
 
-def _decode(data: bytes | None, part: str, subject: str) -> dict[str, Any]:
+def _object(data: bytes | None, part: str, subject: str) -> dict[str, Any]:
     try:
         fields = orjson.loads(data or b"")
     except orjson.JSONDecodeError:
@@ -54,6 +64,10 @@ def _decode(data: bytes | None, part: str, subject: str) -> dict[str, Any]:
             subject=subject,
             remedy="Somebody else wrote into a topic of the replicator; remove that record.",
         )
+    return fields
+
+
+def _check_version(fields: Mapping[str, Any], part: str, subject: str) -> None:
     version = fields.get("v")
     if version is True or version != VERSION:
         raise StoredFormatError(
@@ -61,4 +75,3 @@ def _decode(data: bytes | None, part: str, subject: str) -> dict[str, Any]:
             subject=subject,
             remedy="Run the newer program that wrote it.",
         )
-    return fields

@@ -116,7 +116,7 @@ class SyncReport:
 def last_synced_ms(records: Mapping[bytes, bytes], source: str) -> tuple[int | None, set[str]]:
     """When the groups of a source were last synced, and which ones could not be, as recorded."""
     for key, value in records.items():
-        where: Mapping[str, Any] = decode_key(key)
+        where: Mapping[str, Any] = decode_key(key, kinds={KIND})
         if where.get("kind") == KIND and where.get("source") == source:
             what = decode_value(value)
             return int(what["at"]), set(what.get("failed", {}))

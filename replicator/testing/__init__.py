@@ -13,6 +13,7 @@ from replicator.testing.kit.endpoints import Endpoint, RemoteCluster
 from replicator.testing.kit.manual_clock import ManualClock
 from replicator.testing.kit.waiting import NotInTimeError, wait_until
 from replicator.testing.workload.group_reader import GroupReader
+from replicator.testing.workload.poller import Poller
 from replicator.testing.workload.positions import commit_positions
 from replicator.testing.workload.recorder import Recorder
 from replicator.testing.workload.records import RecordStyle
@@ -29,6 +30,7 @@ __all__ = [
     "LocalCluster",
     "ManualClock",
     "NotInTimeError",
+    "Poller",
     "ProtocolProxy",
     "RecordStyle",
     "Recorder",

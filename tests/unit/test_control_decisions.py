@@ -483,13 +483,17 @@ def test_records_survive_the_wire_and_keep_what_newer_releases_added():
     )
     _, layout = decode_record(LAYOUT.key(), newer)
     assert b'"later":7' in layout.encode()[1]
-    assert decode_record(encode_key({"kind": "unheard-of", "link": "one"}), b"{}") is None
+    for version in (1, 9):
+        future = encode_key({"kind": "unheard-of", "v": version, "link": "one"})
+        assert decode_record(future, b"{}") is None
+        assert EMPTY.fold([known.encode(), (future, b"{}")]).topics("east") == (known,)
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
     [
         (encode_key({"kind": "layout", "source": "east"}), b'{"v":2}'),
+        (encode_key({"kind": "layout", "v": 2, "source": "east"}), b'{"v":1}'),
         (encode_key({"kind": "layout", "source": "east"}), b'{"v":1,"epoch":"no"}'),
         (b"not json", b"{}"),
     ],

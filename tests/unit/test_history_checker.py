@@ -14,6 +14,7 @@ from replicator.testing.checker.history import (
     Flow,
     GroupStarted,
     Measured,
+    Polled,
     Promised,
     Role,
     Salvaged,
@@ -252,6 +253,93 @@ def test_group_rewind_within_what_was_told_is_tolerated(plain):
     assert report.findings[0].count == 3
     names = found([*planted, Promised(GROUP, "reread-records", 2)])
     assert names == ("group rewind", "false RPO/RTO")
+
+
+def polled_on_west(history, *, batch=10):
+    """A reader on west was given every copy in partition 0, in its order."""
+    return [
+        Polled("r", number // batch, "west", TOPIC, 0, each.offset, each.id)
+        for number, each in enumerate(copies_on(history, "west"))
+    ]
+
+
+def test_a_reader_that_was_given_everything_is_clean(plain):
+    report = check([*plain, *polled_on_west(plain)])
+    assert report.findings == ()
+    assert report.counts["polled"] > 20
+
+
+@pytest.mark.parametrize(("left_out", "words"), [(15, "within one"), (20, "between two")])
+def test_poll_skip_is_caught_within_a_poll_and_between_polls(plain, left_out, words):
+    polls = polled_on_west(plain)
+    report = check([*plain, *polls[:left_out], *polls[left_out + 1 :]])
+    assert report.names() == ("poll skip",)
+    assert words in report.paragraph()
+
+
+@pytest.mark.parametrize("back", [15, 20])
+def test_nonmonotonic_poll_is_caught(plain, back):
+    polls = polled_on_west(plain)
+    polls[back], polls[back - 1] = polls[back - 1], polls[back]
+    assert "nonmonotonic poll" in found([*plain, *polls])
+    again = polled_on_west(plain)
+    assert found([*plain, *again[:back], again[back - 1], *again[back:]]) == ("nonmonotonic poll",)
+
+
+def test_two_readers_are_judged_each_by_itself(plain):
+    polls = polled_on_west(plain)
+    second = [each._replace(reader="s") for each in polls]
+    both = [each for pair in zip(polls, second, strict=True) for each in pair]
+    assert found([*plain, *both]) == ()
+
+
+def test_an_inconsistent_offset_is_caught(plain):
+    polls = polled_on_west(plain)
+    other = polls[30]._replace(id=polls[3].id)
+    assert found([*plain, *polls[:30], other, *polls[31:]]) == ("inconsistent offset",)
+    gone = without(plain, next(e for e in copies_on(plain, "west") if e.id == polls[30].id))
+    assert set(found([*gone, *polls])) == {"lost", "inconsistent offset"}
+
+
+def test_an_aborted_record_that_a_reader_was_given_is_caught():
+    history = clean_history(records=300, seed=2)
+    aborted = {
+        e.transaction for e in history if isinstance(e, TransactionEnded) and e.outcome == "fail"
+    }
+    sent = next(e for e in history if isinstance(e, Sent) and e.transaction in aborted)
+    dirty = Polled("r", 1, "west", TOPIC, 0, 10_000, sent.id)
+    assert set(found([*history, dirty])) == {"aborted", "inconsistent offset"}
+
+
+def in_transactions(history, reads):
+    """Plain records put into transactions T0, T1, ...; ``reads`` says who was given records of whom."""
+    copies = copies_on(history, "west")
+    names = sorted({name for pair in reads for name in pair})
+    member = dict(zip(names, copies, strict=False))
+    of = {copy.id: name for name, copy in member.items()}
+    moved = [
+        e._replace(transaction=of[e.id]) if isinstance(e, Sent) and e.id in of else e
+        for e in history
+    ]
+    ended = [TransactionEnded(name, "ok") for name in names]
+    polls = [
+        Polled(f"r-{number}", 1, "west", TOPIC, 0, member[wrote].offset, member[wrote].id, reader)
+        for number, (reader, wrote) in enumerate(reads)
+    ]
+    return [*moved, *ended, *polls]
+
+
+@pytest.mark.parametrize(
+    "circle",
+    [[("T0", "T1"), ("T1", "T0")], [("T0", "T1"), ("T1", "T2"), ("T2", "T0"), ("T3", "T0")]],
+)
+def test_circular_reads_are_caught(plain, circle):
+    assert found(in_transactions(plain, circle)) == ("circular reads",)
+
+
+def test_reads_that_lead_one_way_are_clean(plain):
+    reads = [("T1", "T0"), ("T2", "T0"), ("T2", "T1"), ("T3", "T2"), ("T3", "T3")]
+    assert found(in_transactions(plain, reads)) == ()
 
 
 def promoted(history, *, epoch_at=1_000.0):

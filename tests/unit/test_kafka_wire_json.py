@@ -29,6 +29,14 @@ def test_what_is_not_ours_is_refused(data):
     assert raised.value.remedy
 
 
+def test_a_key_of_another_kind_is_given_back_whatever_its_version():
+    key = encode_key({"kind": "later", "v": 7})
+    assert decode_key(key, kinds={"layout"}) == {"kind": "later", "v": 7}
+    for kinds in (None, {"later"}):
+        with pytest.raises(StoredFormatError):
+            decode_key(key, kinds=kinds)
+
+
 def test_a_broker_is_refused_for_what_it_lacks_and_no_more():
     current = {key: (0, needed) for key, (_, needed, _) in NEEDED.items()}
     assert missing_features(current) == ()

@@ -80,6 +80,14 @@ def test_small_values_stay_readable_as_they_are():
     assert len(small.encode()[1]) < LARGE_BYTES
 
 
+def test_what_an_older_release_could_have_written_it_can_read():
+    ends = dict(list(offsets(1).items())[:16_000])
+    large = step().model_copy(update={"evidence": {"newEnds": ends}})
+    _, value = large.encode()
+    assert 600_000 < len(value) < LARGE_BYTES
+    assert PACKED not in orjson.loads(value)
+
+
 def test_a_compressed_value_that_is_not_ours_is_refused():
     key, _ = step().encode()
     with pytest.raises(StoredFormatError, match="compressed control record"):

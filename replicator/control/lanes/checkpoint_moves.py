@@ -56,6 +56,10 @@ def plan_moves(
     return tuple(moves)
 
 
+CHECKED_KINDS = frozenset({"checkpoint"})
+"""Kinds of keys whose version is checked before they are moved; others follow their partition as they are."""
+
+
 def lane_of_link(layout: Layout, link: str, topic: str, partition: int) -> int | None:
     """The lane of a source partition, None while the link has no lanes."""
     block = layout.block(link)
@@ -63,7 +67,7 @@ def lane_of_link(layout: Layout, link: str, topic: str, partition: int) -> int |
 
 
 def _lane(key: bytes, layout: Layout, links: Mapping[str, str]) -> int | None:
-    where = decode_key(key)
+    where = decode_key(key, kinds=CHECKED_KINDS)
     topic, partition = where.get("topic"), where.get("partition")
     if not isinstance(topic, str) or not isinstance(partition, int) or topic not in links:
         return None

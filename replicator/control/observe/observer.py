@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from replicator.clock import Clock
-from replicator.control.lanes.checkpoint_moves import plan_moves
+from replicator.control.lanes.checkpoint_moves import CHECKED_KINDS, plan_moves
 from replicator.control.lanes.layout import decide_layout
 from replicator.control.observe.cluster_reader import ClusterReader
 from replicator.control.observe.needs import Needs, needs_of
@@ -229,5 +229,7 @@ class Observer:
             self._pair, snapshot.control.layout(self._pair.source.alias), partitions=sizes
         ).layout
         moves = plan_moves(stored, layout, links)
-        misplaced = frozenset(str(decode_key(move.key).get("topic")) for move in moves)
+        misplaced = frozenset(
+            str(decode_key(move.key, kinds=CHECKED_KINDS).get("topic")) for move in moves
+        )
         return replace(snapshot, misplaced=misplaced & links.keys(), checkpoints_exist=True)

@@ -16,9 +16,11 @@ from replicator.kafka.wire_json import decode_value, encode_key, encode_value
 
 VERSION = 1
 
-LARGE_BYTES = 500_000
-"""A value above this is stored compressed: brokers refuse records above 1,048,588 bytes by default, and
-what is known of twenty thousand partitions is larger than that."""
+LARGE_BYTES = 900_000
+"""A value above this is stored compressed: the client library refuses records above 1,000,000 bytes by default,
+brokers those above 1,048,588, and what is known of twenty thousand partitions is larger than that. Smaller
+values stay plain, because releases that know nothing of compressed ones must be able to read whatever they
+could have written themselves."""
 
 PACKED = "z"
 """The field of a compressed value."""

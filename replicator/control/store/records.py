@@ -3,8 +3,9 @@
 A control topic is a compacted log of facts and decisions. The key says which fact (``kind`` plus the
 fields that identify it), the value says what holds now, a tombstone says that nothing holds any
 more. Fields of newer releases are kept when a record is written again; records of kinds that this
-release does not know are skipped; a known kind of an unknown version is refused, because acting on
-half of a decision is worse than stopping.
+release does not know are skipped, whatever their version; a known kind of an unknown version is refused,
+because acting on half of a decision is worse than stopping. A new kind begins with version 1: releases before
+this one refused any other.
 
 Wire names are camelCase; times are milliseconds since the epoch under the name ``at``.
 """
@@ -301,7 +302,7 @@ def decode_record(key: bytes, value: bytes | None) -> tuple[Identity, Record | N
     Raises:
         StoredFormatError: for an unknown version of a known kind, or content that is not ours.
     """
-    where = decode_key(key)
+    where = decode_key(key, kinds=KINDS)
     kind = KINDS.get(str(where.get("kind")))
     if kind is None:
         return None

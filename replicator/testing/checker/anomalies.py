@@ -24,6 +24,10 @@ class Anomaly(StrEnum):
     MISROUTED = "misrouted"
     GROUP_SKIP = "group skip"
     GROUP_REWIND = "group rewind"
+    POLL_SKIP = "poll skip"
+    NONMONOTONIC_POLL = "nonmonotonic poll"
+    INCONSISTENT = "inconsistent offset"
+    CIRCULAR_READS = "circular reads"
     SPLIT_BRAIN = "split brain"
     EPOCH_REGRESSION = "epoch regression"
     LATE_ZOMBIE = "late zombie"
@@ -43,6 +47,10 @@ MEANINGS: Mapping[Anomaly, str] = {
     Anomaly.MISROUTED: "a copy in a topic, partition or cluster the topology does not send it to",
     Anomaly.GROUP_SKIP: "a record was never delivered to a group that went on past it",
     Anomaly.GROUP_REWIND: "records behind a committed position were delivered again",
+    Anomaly.POLL_SKIP: "a reader was given a later record before one that stands between",
+    Anomaly.NONMONOTONIC_POLL: "a reader was given an offset that was not behind the one before",
+    Anomaly.INCONSISTENT: "a reader was given a record that is not at that offset in the end",
+    Anomaly.CIRCULAR_READS: "transactions that read from each other before either was committed",
     Anomaly.SPLIT_BRAIN: "two clusters accepted writes, or claimed the role, in one epoch",
     Anomaly.EPOCH_REGRESSION: "a role record went back to an older epoch",
     Anomaly.LATE_ZOMBIE: "a fenced epoch still wrote after the new epoch's first write",

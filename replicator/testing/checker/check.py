@@ -11,6 +11,8 @@ from replicator.testing.checker.anomalies import Anomaly, Findings, Guarantee, R
 from replicator.testing.checker.group_rules import judge_groups
 from replicator.testing.checker.history import Event, read_events
 from replicator.testing.checker.ledger import fold
+from replicator.testing.checker.poll_rules import judge_polls
+from replicator.testing.checker.read_cycles import judge_read_cycles
 from replicator.testing.checker.record_rules import judge_records, judge_views
 from replicator.testing.checker.role_rules import judge_promises, judge_roles
 from replicator.testing.checker.routes import Naming, Routes, identity
@@ -41,6 +43,8 @@ def check(
     missing = judge_records(ledger, routes, findings)
     judge_views(ledger, routes, findings)
     judge_groups(ledger, findings)
+    judge_polls(ledger, findings)
+    judge_read_cycles(ledger, findings)
     judge_roles(ledger, findings)
     judge_promises(ledger, missing, findings)
     tolerated = set() if atomic_transactions else {Anomaly.TORN}
@@ -54,5 +58,6 @@ def check(
         "clusters": len(ledger.scanned_clusters),
         "flows": len(ledger.flows),
         "deliveries": len(ledger.group_events),
+        "polled": len(ledger.polls),
     }
     return findings.report(tolerated=tolerated, counts=counts)

@@ -102,6 +102,23 @@ class Delivered(NamedTuple):
     at: float = 0.0
 
 
+class Polled(NamedTuple):
+    """A reader that is in no group was given a record; ``poll`` counts its calls.
+
+    ``transaction`` is the one in which its application read the record, and then wrote: what it writes
+    may follow from what it read.
+    """
+
+    reader: str
+    poll: int
+    cluster: str
+    topic: str
+    partition: int
+    offset: int
+    id: str
+    transaction: str | None = None
+
+
 class Committed(NamedTuple):
     """A consumer group committed a position (the next offset to read)."""
 
@@ -163,6 +180,7 @@ Event = (
     | Scanned
     | Seen
     | Delivered
+    | Polled
     | Committed
     | GroupStarted
     | Role
@@ -178,6 +196,7 @@ _KINDS: dict[str, type[Event]] = {
     "scanned": Scanned,
     "seen": Seen,
     "delivered": Delivered,
+    "polled": Polled,
     "committed": Committed,
     "group": GroupStarted,
     "role": Role,

@@ -14,6 +14,7 @@ from replicator.testing.checker.history import (
     GroupStarted,
     Measured,
     Outcome,
+    Polled,
     Promised,
     Role,
     Salvaged,
@@ -48,6 +49,7 @@ class Ledger:
         seen: what the final scans found in each place, in offset order.
         views: the same for each look at the running system.
         scanned_clusters: those a final scan looked at.
+        polls: what each reader was given, in its order.
     """
 
     writes: dict[str, Write] = field(default_factory=dict)
@@ -56,6 +58,7 @@ class Ledger:
     scanned_clusters: set[str] = field(default_factory=set)
     flows: list[Flow] = field(default_factory=list)
     group_events: list[Delivered | Committed] = field(default_factory=list)
+    polls: list[Polled] = field(default_factory=list)
     groups_from_start: set[str] = field(default_factory=set)
     roles: list[Role] = field(default_factory=list)
     salvaged: set[str] = field(default_factory=set)
@@ -79,6 +82,8 @@ def fold(events: Iterable[Event]) -> Ledger:
         if isinstance(event, Seen):
             places = views.setdefault(event.view, {})
             places.setdefault((event.cluster, event.topic, event.partition), []).append(event)
+        elif isinstance(event, Polled):
+            ledger.polls.append(event)
         elif isinstance(event, Sent):
             sent.append(event)
         elif isinstance(event, Completed):

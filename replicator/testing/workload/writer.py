@@ -56,6 +56,8 @@ class Writer:
         user: of a secured cluster.
         epoch: called at each write; the role epoch that the application believes in.
         max_records: ends by itself after so many.
+        between: called with its transaction after each record of one, in the thread: what an application
+            does there, such as reading.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Writer:
         user: str | None = None,
         epoch: Callable[[], int | None] | None = None,
         max_records: int | None = None,
+        between: Callable[[str], None] | None = None,
     ) -> None:
         self._cluster = cluster
         self._topics = tuple(topics)
@@ -84,6 +87,7 @@ class Writer:
         self._user = user
         self._epoch = epoch or (lambda: None)
         self._max_records = max_records
+        self._between = between or (lambda _transaction: None)
         self._name = f"{cluster.name}.{uuid.uuid4().hex[:8]}"
         self._stopping = threading.Event()
         self._abandoned = False
@@ -287,8 +291,10 @@ class Writer:
         try:
             self._producer.begin_transaction()
             self._write(places, transaction=name)
+            self._between(name)
             for _ in itertools.islice(pace, size - 1):
                 self._write(places, transaction=name)
+                self._between(name)
             if give_up:
                 return self._abort()
             self._producer.commit_transaction(_DELIVERY_TIMEOUT_SECONDS)
