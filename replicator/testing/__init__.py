@@ -12,6 +12,8 @@ from replicator.testing.faults.protocol_proxy import ProtocolProxy
 from replicator.testing.kit.endpoints import Endpoint, RemoteCluster
 from replicator.testing.kit.manual_clock import ManualClock
 from replicator.testing.kit.waiting import NotInTimeError, wait_until
+from replicator.testing.wan.line_rules import LineQuality
+from replicator.testing.wan.wan_line import WanLine
 from replicator.testing.workload.group_reader import GroupReader
 from replicator.testing.workload.poller import Poller
 from replicator.testing.workload.positions import commit_positions
@@ -27,6 +29,7 @@ __all__ = [
     "Finding",
     "GroupReader",
     "IdentityProvider",
+    "LineQuality",
     "LocalCluster",
     "ManualClock",
     "NotInTimeError",
@@ -37,6 +40,7 @@ __all__ = [
     "RemoteCluster",
     "Report",
     "SecuritySetup",
+    "WanLine",
     "Writer",
     "check",
     "commit_positions",

@@ -8,6 +8,7 @@ from replicator.testing.cluster.broker import Backend, Broker, BrokerSpec
 from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm, broker_properties
 from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy
+from replicator.testing.kit.place import HERE, Place
 from replicator.testing.kit.ports import free_ports
 from replicator.testing.kit.scratch import ScratchDirectory
 
@@ -26,6 +27,7 @@ class Blueprint:
     config: Mapping[str, str]
     jvm: Jvm
     heap_megabytes: int
+    place: Place = HERE
 
 
 @dataclass(slots=True)
@@ -50,6 +52,7 @@ class Assembly:
                 client_protocol=setup.protocol if setup else "PLAINTEXT",
                 security=self.security.broker_settings() if self.security else None,
                 overrides=self.blueprint.config,
+                place=self.blueprint.place,
             )
             broker.configure(settings)
 
@@ -91,6 +94,7 @@ def assemble(blueprint: Blueprint, backend: Backend) -> Assembly:
                 jvm=blueprint.jvm,
                 heap_megabytes=blueprint.heap_megabytes,
                 properties=security.java_properties() if security else (),
+                place=blueprint.place,
             )
         )
         broker.format(cluster_id=blueprint.cluster_id)

@@ -10,6 +10,7 @@ from replicator.errors import InputError
 from replicator.testing.cluster.broker import Backend, Broker, BrokerSpec, LocalBroker
 from replicator.testing.cluster.class_archive import class_archive_flags
 from replicator.testing.cluster.jars import broker_jars
+from replicator.testing.kit.place import HERE, Place
 
 VARIABLE = "REPLICATOR_TEST_BACKEND"
 
@@ -30,8 +31,8 @@ def jar_backend() -> Backend:
     return broker
 
 
-def choose_backend() -> Backend:
-    """The backend the environment asks for, ready to use.
+def choose_backend(place: Place = HERE) -> Backend:
+    """The backend the environment asks for, ready to use at that place.
 
     Raises:
         InputError: it can not be used here, with the reason.
@@ -40,6 +41,12 @@ def choose_backend() -> Backend:
     if asked == "jars":
         return jar_backend()
     if asked == "containers":
+        if place != HERE:
+            raise InputError(
+                "containers run on this machine's loopback only",
+                subject=VARIABLE,
+                remedy="Use jars for clusters at the far end of a line.",
+            )
         from replicator.testing.cluster.containers import container_backend
 
         return container_backend()

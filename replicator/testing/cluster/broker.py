@@ -18,6 +18,7 @@ from replicator.testing.cluster.broker_settings import (
 )
 from replicator.testing.cluster.jars import KafkaJars, find_java, package_file
 from replicator.testing.kit.child_processes import ChildProcess, start_child
+from replicator.testing.kit.place import HERE, Place
 
 _STOP_TIMEOUT_SECONDS = 20.0
 
@@ -33,6 +34,7 @@ class BrokerSpec:
         jvm: which flags ``java`` gets.
         heap_megabytes: of the JVM.
         properties: system properties of the JVM, for what no broker setting says.
+        place: where it runs.
     """
 
     node_id: int
@@ -41,6 +43,7 @@ class BrokerSpec:
     jvm: Jvm = "fast-start"
     heap_megabytes: int = 400
     properties: tuple[tuple[str, str], ...] = ()
+    place: Place = HERE
 
 
 class Broker(ABC):
@@ -50,6 +53,7 @@ class Broker(ABC):
         self.node_id = spec.node_id
         self.directory = spec.directory
         self.ports = spec.ports
+        self.place = spec.place
         self._java_flags = (
             *jvm_flags(spec.jvm, heap_megabytes=spec.heap_megabytes),
             *(f"-D{name}={value}" for name, value in spec.properties),
@@ -155,6 +159,7 @@ class LocalBroker(Broker):
     def start(self) -> None:
         """Starts the JVM."""
         command = [
+            *self.place.command,
             find_java(),
             *self._java_flags,
             *self._flags,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from replicator.testing.kit.place import HERE, Place
+
 Jvm = Literal["fast-start", "throughput"]
 
 _JVM_FLAGS: dict[Jvm, tuple[str, ...]] = {
@@ -52,6 +54,7 @@ def broker_properties(
     client_protocol: str = "PLAINTEXT",
     security: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
+    place: Place = HERE,
 ) -> dict[str, str]:
     """The whole ``server.properties`` of one broker.
 
@@ -62,6 +65,7 @@ def broker_properties(
         client_protocol: security protocol of the CLIENT listener.
         security: settings of that listener, and of the authorizer.
         overrides: settings of the kit's user; they win over everything.
+        place: where the brokers run.
     """
     own = ports[node_id]
     replicas = min(3, len(ports))
@@ -74,10 +78,13 @@ def broker_properties(
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "INTERNAL",
         "listeners": (
-            f"CLIENT://127.0.0.1:{own.client},INTERNAL://127.0.0.1:{own.internal},"
+            f"CLIENT://{place.client_host}:{own.client},INTERNAL://{place.internal_host}:{own.internal},"
             f"CONTROLLER://127.0.0.1:{own.controller}"
         ),
-        "advertised.listeners": f"CLIENT://127.0.0.1:{own.advertised},INTERNAL://127.0.0.1:{own.internal}",
+        "advertised.listeners": (
+            f"CLIENT://{place.client_host}:{own.advertised},"
+            f"INTERNAL://{place.internal_host}:{own.internal}"
+        ),
         "listener.security.protocol.map": (
             f"CLIENT:{client_protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT"
         ),

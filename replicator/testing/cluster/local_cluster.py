@@ -19,6 +19,7 @@ from replicator.testing.cluster.broker import Backend, Broker, random_id
 from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm
 from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy, ProxyGroup
+from replicator.testing.kit.place import HERE, Place
 from replicator.testing.kit.ports import is_free
 from replicator.testing.kit.waiting import wait_until
 
@@ -37,6 +38,7 @@ class LocalCluster:
         config: broker settings that win over the kit's.
         jvm: ``fast-start`` for tests, ``throughput`` for benchmarks.
         heap_megabytes: of each broker.
+        place: where its brokers run; the far end of a ``WanLine``, plaintext and without proxies.
     """
 
     def __init__(
@@ -49,9 +51,12 @@ class LocalCluster:
         config: Mapping[str, str] | None = None,
         jvm: Jvm = "fast-start",
         heap_megabytes: int = 400,
+        place: Place = HERE,
     ) -> None:
         if brokers < 1:
             raise InputError("a cluster has at least one broker", subject=name)
+        if place != HERE and (proxied or security is not None):
+            raise InputError("a cluster far away is plaintext and has no proxies", subject=name)
         self.name = name
         self.cluster_id = random_id()
         self._blueprint = Blueprint(
@@ -63,6 +68,7 @@ class LocalCluster:
             config=dict(config or {}),
             jvm=jvm,
             heap_megabytes=heap_megabytes,
+            place=place,
         )
         self._assembly: Assembly | None = None
         self._admin: AdminClient | None = None
@@ -84,7 +90,7 @@ class LocalCluster:
         """
         if self._assembly is not None:
             raise InputError("the cluster was started already", subject=self.name)
-        backend = choose_backend()
+        backend = choose_backend(self._blueprint.place)
         try:
             self._boot(backend, timeout_seconds)
         except BaseException:
@@ -181,12 +187,14 @@ class LocalCluster:
     @property
     def bootstrap_servers(self) -> list[str]:
         """What clients connect to (the proxies, where there are any)."""
-        return [f"127.0.0.1:{broker.ports.advertised}" for broker in self.brokers]
+        host = self._blueprint.place.client_host
+        return [f"{host}:{broker.ports.advertised}" for broker in self.brokers]
 
     @property
     def admin_bootstrap_servers(self) -> list[str]:
         """Plaintext, all rights, never through a proxy: for set-up and for looking behind a fault."""
-        return [f"127.0.0.1:{broker.ports.internal}" for broker in self.brokers]
+        host = self._blueprint.place.internal_host
+        return [f"{host}:{broker.ports.internal}" for broker in self.brokers]
 
     @property
     def proxy(self) -> ProxyGroup:

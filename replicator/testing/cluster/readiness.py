@@ -34,7 +34,7 @@ def wait_ready(
                     f"broker {broker.node_id} ended while it was waited for:\n{log_tail()}",
                     subject=name,
                 )
-            if not answers(broker.ports.client):
+            if not answers(broker.ports.client, broker.place.client_host):
                 return False
         return topics.live_brokers(admin) >= len(running)
 
