@@ -40,6 +40,9 @@ class ScriptedProducer:
     def poll(self, timeout: float) -> int:
         return 0
 
+    def __len__(self) -> int:
+        return self._unsent.popleft() if self._unsent else 0
+
     def commit_transaction(self, timeout: float) -> None:
         self.happened.append("commit")
         outcome = self._commits.popleft() if self._commits else None
@@ -155,4 +158,35 @@ def test_without_an_acknowledgement_no_checkpoint_is_written(answer):
         acknowledged(producer, **{answer: True}).commit([one])
 
     assert "checkpoint in 3" not in producer.happened
+    assert one.committed == 5
+
+
+def test_checkpoints_are_written_when_nothing_is_on_its_way_and_count_when_that_is_so_again():
+    producer, one = ScriptedProducer(unsent=[3, 0]), state()
+    committer = acknowledged(producer)
+    assert not committer.acknowledged()
+    assert committer.acknowledged()
+    committer.write([one])
+    producer._unsent.extend([0, 2, 0])  # the first checkpoint of a producer is waited for, once
+    one.position = 20  # the lane copies on meanwhile
+    assert not committer.settled() or one.committed == 10
+    assert committer.settled()
+    assert one.committed == 10, "what was copied behind the checkpoint is not stored"
+
+
+def test_a_failure_keeps_a_written_checkpoint_from_counting_as_stored():
+    one, failed = state(), []
+    committer = AcknowledgedCommitter(
+        producer=ScriptedProducer(),
+        writer=writer(ScriptedProducer(), transactional=False),
+        clock=ManualClock(),
+        give_up=lambda: False,
+        failed=lambda: bool(failed),
+    )
+    committer.write([one])
+    failed.append(True)
+    with pytest.raises(UnknownOutcomeError):
+        committer.settled()
+    with pytest.raises(UnknownOutcomeError):
+        committer.settle()
     assert one.committed == 5

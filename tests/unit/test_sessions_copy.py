@@ -209,6 +209,50 @@ def test_without_transactions_the_checkpoint_never_passes_what_was_acknowledged(
     assert lab.checkpoints()["orders", 0].offset == 3
 
 
+def test_without_transactions_checkpoints_are_stored_without_holding_up_records(monkeypatch):
+    lab = SessionLab(delivery="at-least-once")
+    lab.write(*numbered(3))
+    lab.open()
+    lab.step(4)
+    waits = []
+    flush = FakeProducer.flush
+    monkeypatch.setattr(FakeProducer, "flush", lambda *given: waits.append(1) or flush(*given))
+    for number in range(3, 9):
+        lab.write(b"%d" % number)
+        waits.clear()
+        lab.step(3)
+        assert not waits
+        assert lab.checkpoints()["orders", 0].offset == lab.states[0].committed == number + 1
+    assert lab.values() == numbered(9)
+
+
+def test_a_stop_waits_for_checkpoints_that_were_written_before():
+    lab = SessionLab(delivery="at-least-once")
+    lab.write(*numbered(3))
+    lab.open()
+    lab.step(4)
+    lab.write(b"3")
+    lab.session.step()
+    lab.clock.advance(0.25)
+    lab.session.unit.commit_if_acknowledged()
+    lab.session.unit.commit()
+    assert lab.checkpoints()["orders", 0].offset == lab.states[0].committed == 4
+
+
+def test_records_that_are_always_on_their_way_delay_a_checkpoint_by_four_intervals_at_most(
+    monkeypatch,
+):
+    lab = SessionLab(delivery="at-least-once")
+    lab.write(*numbered(1))
+    lab.open()
+    lab.step(4)
+    monkeypatch.setattr(FakeProducer, "poll", lambda *_: 0)  # acknowledged by flushes alone
+    for number in range(1, 8):
+        lab.write(b"%d" % number)
+        lab.step()
+    assert 4 <= lab.checkpoints()["orders", 0].offset < 8
+
+
 RECORD = st.tuples(st.integers(0, 2), st.sampled_from(["plain", "no time", "too large"]))
 ROUND = st.tuples(st.lists(RECORD, max_size=12), st.integers(0, 3), st.booleans())
 

@@ -10,7 +10,7 @@ from replicator.clock import Clock
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.dataplane.copy.engine_protocol import Refusal, Run
 from replicator.dataplane.copy.source_message import RecordSink
-from replicator.dataplane.progress.commit import Committer
+from replicator.dataplane.progress.commit import AcknowledgedCommitter, Committer
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.run_reports import RunReports
@@ -128,16 +128,54 @@ class ProgressUnit:
             KafkaException, UnknownOutcomeError: the session is over; a SpentProducerError, after all was done.
         """
         stored = self._uncommitted | self._deferred
-        if not stored and self._committer.opened_at is None:
-            return
         started = self._clock.monotonic()
         index = self.reports.index
         try:
+            if not stored and self._committer.opened_at is None:
+                self._committer.settle()
+                return
             notes = [] if index is None else index.take_with(self.producer)
             self._committer.commit(stored, notes)
         except (KafkaException, UnknownOutcomeError) as error:
             self.deliveries.raise_refusal(self.producer, error)
             raise
+        self._done(started)
+
+    def commit_if_acknowledged(self) -> bool:
+        """Without transactions: writes the checkpoints where nothing is on its way, and waits for nothing.
+
+        Raises:
+            RecordRefusedError: when the target refused a record of this unit for good.
+            KafkaException, UnknownOutcomeError: the session is over.
+        """
+        committer = self._committer
+        if not isinstance(committer, AcknowledgedCommitter):
+            self.commit()
+            return True
+        started = self._clock.monotonic()
+        try:
+            if not committer.acknowledged():
+                return False
+            committer.write(self._uncommitted | self._deferred)
+        except (KafkaException, UnknownOutcomeError) as error:
+            self.deliveries.raise_refusal(self.producer, error)
+            raise
+        self._done(started)
+        return True
+
+    def settled(self) -> bool:
+        """Whether checkpoints that were written are stored.
+
+        Raises:
+            RecordRefusedError, KafkaException, UnknownOutcomeError: the session is over.
+        """
+        try:
+            return self._committer.settled()
+        except UnknownOutcomeError as error:
+            self.deliveries.raise_refusal(self.producer, error)
+            raise
+
+    def _done(self, started: float) -> None:
         for state in self._uncommitted:
             state.target.stored(marker=self._transactional)
         self._uncommitted.clear()

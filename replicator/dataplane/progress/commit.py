@@ -1,7 +1,7 @@
 """How a lane makes its progress durable: in transactions, or behind the acknowledged records.
 
 Invariant of both: a stored checkpoint never says more than what the target has acknowledged.
-exactly-once gets it from the transaction, at-least-once from flushing before it writes.
+exactly-once gets it from the transaction; at-least-once writes when nothing is on its way to the target.
 """
 
 from collections.abc import Callable, Iterable
@@ -38,6 +38,14 @@ class Committer(Protocol):
 
     def abort(self) -> None:
         """Aborts the open unit, where there are transactions."""
+        ...
+
+    def settle(self) -> None:
+        """Returns when everything that was written before is stored."""
+        ...
+
+    def settled(self) -> bool:
+        """Whether everything that was written before is stored, without waiting for it."""
         ...
 
 
@@ -150,9 +158,21 @@ class TransactionalCommitter:
                 self._producer.abort_transaction(30.0)
             self.opened_at = None
 
+    def settle(self) -> None:
+        """Nothing to do: a commit returns when everything is stored."""
+
+    def settled(self) -> bool:
+        """Always: a commit returns when everything is stored."""
+        return True
+
 
 class AcknowledgedCommitter:
-    """at-least-once: everything produced is acknowledged first, then the checkpoints are written."""
+    """at-least-once: everything produced is acknowledged first, then the checkpoints are written.
+
+    ``commit`` waits for both. While a lane copies, it would wait with records unread, so there it asks
+    ``acknowledged`` now and then, and writes with ``write`` once that is so: then the checkpoints are
+    stored beside the next records. docs/decisions/checkpoints-behind-acknowledgements.md
+    """
 
     def __init__(
         self,
@@ -170,6 +190,7 @@ class AcknowledgedCommitter:
         self._failed = failed
         self.opened_at: float | None = None
         self.in_doubt = False
+        self._written: list[tuple[PartitionState, int, int]] = []
 
     def begin(self) -> None:
         """Notes when the oldest record without a checkpoint was produced."""
@@ -182,15 +203,56 @@ class AcknowledgedCommitter:
         Raises:
             UnknownOutcomeError: when the lane had to stop, or when a record failed: nothing is stored.
         """
+        self._flush()
+        self._stored()
+        self.write(states, notes)
+        self.settle()
+
+    def acknowledged(self) -> bool:
+        """Whether nothing is on its way to the target; what was written before is stored then.
+
+        Raises:
+            UnknownOutcomeError: a record failed.
+        """
+        self._producer.poll(0)
+        if len(self._producer):
+            return False
+        self._check()
+        self._stored()
+        return True
+
+    def write(self, states: Iterable[PartitionState], notes: Iterable[Stored] = ()) -> None:
+        """Writes the checkpoints; to be called only while everything is acknowledged.
+
+        Raises:
+            UnknownOutcomeError: the lane had to stop.
+        """
         states = tuple(states)
-        self._flush()
         at_ms = self._writer.write(states, notes)
-        self._flush()
+        self._written = [(state, state.position, at_ms) for state in states]
         self.opened_at = None
-        _mark_committed(states, at_ms)
+
+    def settle(self) -> None:
+        """Waits for the checkpoints that were written.
+
+        Raises:
+            UnknownOutcomeError: when the lane had to stop, or when a record failed.
+        """
+        if self._written:
+            self._flush()
+            self._stored()
+
+    def settled(self) -> bool:
+        """Whether they are stored; see ``acknowledged``."""
+        return not self._written or self.acknowledged()
 
     def abort(self) -> None:
         """Does nothing: what was written without a transaction stays."""
+
+    def _stored(self) -> None:
+        written, self._written = self._written, []
+        for state, position, at_ms in written:
+            state.committed, state.committed_at_ms = position, at_ms
 
     def _flush(self) -> None:
         while self._producer.flush(1.0) > 0:
@@ -201,5 +263,8 @@ class AcknowledgedCommitter:
                     "the target did not acknowledge before the lane had to stop",
                     remedy="The next owner goes on from the last checkpoint; some records repeat.",
                 )
+        self._check()
+
+    def _check(self) -> None:
         if self._failed():
             raise UnknownOutcomeError("a record was not taken by the target")

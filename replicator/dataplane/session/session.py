@@ -37,6 +37,15 @@ BATCH_RECORDS = 750
 record at 500, 0.52 at 3000)."""
 
 
+UNACKNOWLEDGED_INTERVALS = 4
+"""After so many commit intervals in which something was always on its way, a lane without transactions
+stops reading until all is acknowledged, and writes its checkpoints then."""
+
+UNACKNOWLEDGED_WAIT_SECONDS = 0.002
+STORING_WAIT_SECONDS = 0.02
+"""How long it sleeps in the client at most while acknowledgements, or its checkpoints', are to come."""
+
+
 class Session:
     """Copies step by step.
 
@@ -73,6 +82,11 @@ class Session:
         self._batch = (
             (RETRY_BATCH_RECORDS, RETRY_POLL_SECONDS) if record_by_record else (BATCH_RECORDS, 0.0)
         )
+        # Checkpoints that need no transaction are written beside the records that come next.
+        self._beside = not self._transactional and not record_by_record
+        self._commit_at_latest = self._commit_interval * (
+            UNACKNOWLEDGED_INTERVALS if self._beside else 1
+        )
         self._ended: set[PartitionState] = set()
         self._read_at = now = self._clock.monotonic()
         self._progress = ProgressGroup(consumer, now=now, on_problem=context.problems.note)
@@ -96,6 +110,8 @@ class Session:
                 self._check_partitions()
                 return
             messages = [message]
+        elif self._beside and self._open_for() >= self._commit_interval:
+            self.unit.commit_if_acknowledged()
         self._copy(messages)
         self.unit.producer.poll(0)
         self.unit.deliveries.check()
@@ -106,7 +122,7 @@ class Session:
         self._read_at = now = self._clock.monotonic()
         # What was found record by record may be aborted with the next unit unless it is committed.
         if self._record_by_record or (
-            opened_at is not None and now - opened_at >= self._commit_interval
+            opened_at is not None and now - opened_at >= self._commit_at_latest
         ):
             self.unit.commit()
         self._progress.show(self.states, now)
@@ -171,9 +187,16 @@ class Session:
             transactional=self._transactional,
             read_at=self._read_at,
         )
+        wait_seconds = schedule.wait_seconds
+        if self._beside and not unit.settled():
+            wait_seconds = min(wait_seconds, STORING_WAIT_SECONDS)
         if schedule.commit:
-            unit.commit()
-            return None
+            if not self._beside or self._open_for() >= self._commit_at_latest:
+                unit.commit()
+                return None
+            if unit.commit_if_acknowledged():
+                return None
+            wait_seconds = UNACKNOWLEDGED_WAIT_SECONDS
         if unit.opened_at is None and not self._transactional:
             unit.producer.poll(0)
         unit.deliveries.check()
@@ -181,10 +204,15 @@ class Session:
         self._throttle.release_all(self._consumer, self.states)
         idle_wait = self._context.idle_wait
         if schedule.idle and idle_wait is not None:
-            message = idle_wait(self._consumer, schedule.wait_seconds)
+            message = idle_wait(self._consumer, wait_seconds)
         else:
-            message = self._consumer.poll(schedule.wait_seconds)
+            message = self._consumer.poll(wait_seconds)
         return cast("SourceMessage | None", message)
+
+    def _open_for(self) -> float:
+        """Seconds since the first record that no checkpoint covers yet was produced; 0 without one."""
+        opened_at = self.unit.opened_at
+        return 0.0 if opened_at is None else self._clock.monotonic() - opened_at
 
     def _wait_for_budget(self, wait_seconds: float) -> None:
         """Over budget: commit what there is, then wait without reading."""
