@@ -12,14 +12,17 @@ from confluent_kafka import KafkaError
 
 from replicator.kafka.tokens import token_callback
 from replicator.logins.chain_file import chain_file
-from replicator.logins.cluster_login import login_of
+from replicator.logins.cluster_login import login_of, try_with
 from replicator.topology.owned_settings import owner_reason
 from replicator.topology.plan import ClusterPlan
 from replicator.topology.secrets import ResolvedSecurity
+from replicator.wire.login_trial import log_in
 
 Config = dict[str, Any]
 Isolation = Literal["read_committed", "read_uncommitted"]
 Role = Literal["consumer", "producer", "admin"]
+
+try_with(log_in)  # whoever makes clients has new logins tried first
 
 LOGIN = "replicator.login"
 """Stands among the settings until the client is made: what it logs in with, and whether that changed."""

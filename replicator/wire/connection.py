@@ -43,14 +43,16 @@ class BrokerConnection:
         *,
         client_id: str,
         deadline: float,
+        security: ResolvedSecurity | None = None,
     ) -> None:
+        """With ``security`` it logs in with that, whatever is in use."""
         self._subject = f"cluster:{cluster.alias}"
         self.where = f"{address[0]}:{address[1]}"
         self._client_id = client_id
         self._protocol = KafkaProtocol(client_id=client_id)
         # Held for as long as the connection: tokens are renewed for those who hold their login.
         self._login = login = login_of(cluster)
-        security = login.security()
+        security = security or login.security()
         context = tls_context(cluster, security)
         self._socket = self._connect(address, context, deadline)
         try:
@@ -61,6 +63,7 @@ class BrokerConnection:
             }
             if security.mechanism is not None:
                 self._log_in(login, security, security.mechanism, deadline)
+            login.taken(security)
         except BaseException:
             self._socket.close()
             raise

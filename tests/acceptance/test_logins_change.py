@@ -1,17 +1,24 @@
-"""Tokens end, certificates and passwords change, all under load: nothing is lost, and nobody waits."""
+"""Tokens end, certificates and passwords change, all under load: nothing is lost, and nobody waits.
+
+Long runs last ``LOGIN_RUN_SECONDS`` each, 300 by default. They measure silence: alone on a machine.
+"""
 
 import itertools
+import os
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
     ResourceType,
 )
+from counted_load import CountedLoad
 from identity_provider import OidcServer
 
 from replicator.testing import LocalCluster, SecuritySetup, start_all, wait_until
@@ -20,9 +27,12 @@ from replicator.testing.workload.watcher import Watcher
 FLOW = "east->west"
 SECRET = "client-s3cret-of-tests"
 SILENCE_SECONDS = 2.0
-SLOW_SECONDS = 300
+RUN_SECONDS = float(os.environ.get("LOGIN_RUN_SECONDS", "300"))
 RATE = 500
-"""Records a second; the machine of the tests also runs both clusters."""
+"""Records a second that the checker judges one by one."""
+
+FULL_RATE = 20_000
+"""Records a second where a certificate changes; those beside the judged ones are counted."""
 
 
 @pytest.fixture
@@ -32,23 +42,53 @@ def provider() -> Iterator[OidcServer]:
     server.stop()
 
 
+def started_ones(*clusters: LocalCluster) -> list[LocalCluster]:
+    start_all(list(clusters))
+    return list(clusters)
+
+
 def started(east: SecuritySetup | None, west: SecuritySetup | None) -> list[LocalCluster]:
-    pair = [LocalCluster("east", security=east), LocalCluster("west", security=west)]
-    start_all(pair)
-    return pair
+    return started_ones(LocalCluster("east", security=east), LocalCluster("west", security=west))
 
 
 class Load:
-    """A writer, and how long nothing arrived while it wrote."""
+    """A writer, and how long nothing arrived while it wrote.
 
-    def __init__(self, scene, east: LocalCluster, west: LocalCluster, *, rate: float) -> None:
-        scene.active_passive(east, west)
+    ``rate`` of its records are judged one by one, ``counted`` more go through the same lanes.
+    """
+
+    def __init__(
+        self,
+        scene,
+        east: LocalCluster,
+        west: LocalCluster,
+        *,
+        rate: float,
+        counted: float = 0.0,
+        engine: str = "records",
+    ) -> None:
+        more = f"more.{scene.name}"
+        policy = {"engine": engine, "provenance": "none"} if engine != "records" else {}
+        scene.active_passive(east, west, topics={"include": [scene.topic, more]}, **policy)
+        self._counted = CountedLoad(east, west, more, rate=counted) if counted else None
         self.worker = scene.worker("--debug")
         scene.writer(east, rate=rate)
         self._scene = scene
         scene.copying(FLOW)
         self._watcher = Watcher(west, scene.topic).start()
+        if self._counted is not None:
+            self._counted.start()
+        self.last(3.0)  # the first records of the load warm up
         self.began = time.time()
+
+    def settled(self) -> None:
+        """Everything has arrived, once."""
+        if self._counted is not None:
+            self._counted.stop()
+        self._scene.settled()
+        if self._counted is not None:
+            counts = self._counted.judge()
+            print(f"counted {counts}")  # noqa: T201
 
     def last(self, seconds: float) -> None:
         """Returns when records written so much later have arrived."""
@@ -148,18 +188,22 @@ def test_a_certificate_is_exchanged_under_load_and_the_old_one_is_refused(scene,
     load.until_in_use(1)
     trust_only(west, 1)
     load.last(2.0)
-    scene.settled()
+    load.settled()
     assert load.longest_silence() < SILENCE_SECONDS
     assert secrets_shown(load, old, private_key(west)) == []
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(540)
-def test_certificates_are_exchanged_every_20_seconds_and_one_cannot_be_used(scene, east, clusters):
+@pytest.mark.timeout(RUN_SECONDS + 300)
+@pytest.mark.parametrize(("engine", "share"), [("records", 1.0), ("batches", 0.34)])
+def test_certificates_are_exchanged_every_20_seconds_and_one_cannot_be_used(
+    scene, east, clusters, engine, share
+):
     (west,) = clusters("west", security=SecuritySetup.mutual_tls())
-    load = Load(scene, east, west, rate=RATE)
+    load = Load(scene, east, west, rate=RATE, counted=FULL_RATE - RATE, engine=engine)
     keys = [private_key(west)]
-    for turn in range(SLOW_SECONDS // 20):
+    turns = round(RUN_SECONDS * share / 20)
+    for turn in range(turns):
         west.renew_certificate("admin", authority=(turn + 1) % 2)
         keys.append(private_key(west))
         load.last(20.0)
@@ -170,19 +214,19 @@ def test_certificates_are_exchanged_every_20_seconds_and_one_cannot_be_used(scen
     unusable.resolve().write_text(good)
     load.until_no_problem()
     west.renew_certificate("admin", authority=1)
-    load.until_in_use(SLOW_SECONDS // 20 + 1)
+    load.until_in_use(turns + 1)
     trust_only(west, 1)
     load.last(20.0)
     assert load.longest_silence() < SILENCE_SECONDS
     west.restart()  # every client opens new connections now, the member of the group too
     scene.copying(FLOW)
     load.until_no_problem()
-    scene.settled()
+    load.settled()
     assert secrets_shown(load, *keys) == []
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(540)
+@pytest.mark.timeout(RUN_SECONDS + 300)
 def test_tokens_of_30_seconds_are_renewed_while_their_provider_goes_away(scene, provider):
     east, west = started(
         SecuritySetup.oauth(
@@ -192,12 +236,13 @@ def test_tokens_of_30_seconds_are_renewed_while_their_provider_goes_away(scene, 
     )
     try:
         load = Load(scene, east, west, rate=RATE)
-        for _ in range(3):
-            load.last(SLOW_SECONDS / 3 - 50)
+        until = time.monotonic() + RUN_SECONDS
+        while time.monotonic() < until:
             away_for(provider, load, 20.0)
-        scene.settled()
+            load.last(min(50.0, max(1.0, until - time.monotonic())))
+        load.settled()
         assert load.longest_silence() < SILENCE_SECONDS
-        assert len(provider.issued) > SLOW_SECONDS // 30
+        assert len(provider.issued) > RUN_SECONDS / 30
         assert secrets_shown(load, SECRET, *provider.issued) == []
     finally:
         for cluster in (east, west):
@@ -226,7 +271,7 @@ def test_tokens_that_cannot_be_renewed_are_a_problem_before_they_end(scene, prov
         provider.away = False
         load.until_no_problem()
         load.last(1.0)
-        scene.settled()
+        load.settled()
         assert secrets_shown(load, SECRET, *provider.issued) == []
     finally:
         for cluster in (east, west):
@@ -234,7 +279,7 @@ def test_tokens_that_cannot_be_renewed_are_a_problem_before_they_end(scene, prov
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(540)
+@pytest.mark.timeout(RUN_SECONDS + 300)
 def test_passwords_are_changed_under_load(scene):
     users = {"admin": "admin-s3cret-of-tests", "replicator": SECRET}
     east, west = started(
@@ -243,13 +288,63 @@ def test_passwords_are_changed_under_load(scene):
     )
     try:
         load = Load(scene, east, west, rate=RATE)
-        for turn in range(6):
+        for turn in range(round(RUN_SECONDS / 15)):
             for cluster in (east, west):
                 cluster.rotate_password("admin", f"s3cret-number-{turn}")
             load.last(15.0)
-        scene.settled()
+        load.settled()
         assert load.longest_silence() < SILENCE_SECONDS
         assert secrets_shown(load, *users.values(), "s3cret-number") == []
     finally:
         for cluster in (east, west):
             cluster.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(540)
+@pytest.mark.parametrize("kind", ["password", "certificate"])
+def test_what_brokers_refuse_stops_no_lane_that_starts_anew(scene, east, kind):
+    setup = {
+        "password": SecuritySetup.sasl("SCRAM-SHA-512", users={"admin": SECRET}),
+        "certificate": SecuritySetup.mutual_tls(),
+    }[kind]
+    (west,) = started_ones(LocalCluster("west", security=setup))
+    try:
+        load = Load(scene, east, west, rate=200)
+        block = west.topology_entry()["security"]
+        names = ("password",) if kind == "password" else ("certificate", "key")
+        files = [Path(block[name]["file"]) for name in names]
+        good = [file.read_text() for file in files]
+        if kind == "password":
+            files[0].write_text("not-the-passw0rd")
+        else:
+            stranger = trustme.CA().issue_cert("admin.test", common_name="admin")
+            files[0].resolve().write_bytes(stranger.cert_chain_pems[0].bytes())
+            files[1].resolve().write_bytes(stranger.private_key_pem.bytes())
+        load.until_problem("CREDENTIALS_UNUSABLE")
+        with urllib.request.urlopen(f"{load.worker.url()}/metrics", timeout=20) as answer:  # noqa: S310
+            assert 'code="CREDENTIALS_UNUSABLE"' in answer.read().decode()
+        (lane_process,) = load.worker.lane_pids()
+        load.worker.kill_lane_process(lane_process)
+        wait_until(
+            lambda: load.worker.lane_pids() - {lane_process},
+            timeout_seconds=60,
+            describe="another lane process",
+        )
+        scene.copying(FLOW)  # a process that never saw the good files
+        load.until_problem("CREDENTIALS_UNUSABLE")
+
+        load.worker.kill()  # a worker that starts with nothing but the refused files waits for others
+        again = load.worker = scene.worker("--debug")
+        wait_until(
+            lambda: again.answering and "brokers refuse" in str(again.get("/readyz")),
+            timeout_seconds=90, interval_seconds=0.5,
+            describe=lambda: f"the refusal in /readyz\n{again.log_tail(40)}",
+        )  # fmt: skip
+        for file, text in zip(files, good, strict=True):
+            file.resolve().write_text(text)
+        scene.copying(FLOW)
+        load.until_no_problem()
+        load.settled()
+    finally:
+        west.stop()

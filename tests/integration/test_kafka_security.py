@@ -13,6 +13,7 @@ from replicator.kafka.client import KafkaException, open_producer
 from replicator.kafka.compacted_log import read_compacted
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.settings import producer_config
+from replicator.logins.cluster_login import login_of
 from replicator.testing import LocalCluster, SecuritySetup, wait_until
 from replicator.topology.plan import ClusterPlan, OAuthPlan, SecretRef, SecurityPlan
 from replicator.wire.broker_versions import require_supported
@@ -95,8 +96,27 @@ def test_sasl_logins(clusters, tmp_path, mechanism, tls):
     wrong.write_text("replicator-secret\n")
     assert admin.cluster_id() == one.cluster_id
 
+    # What brokers refuse replaces nothing: also clients that are made now have the last that was taken.
+    wait_until(lambda: login_of(bad).proven, timeout_seconds=20, describe="the login to be tried")
     wrong.write_text("not-it")
-    producer = open_producer(producer_config(bad, client_id="test"))
+    with ClusterAdmin(bad, client_id="late") as late:
+        assert late.cluster_id() == one.cluster_id
+    wait_until(
+        lambda: (
+            (found := login_of(bad).problem()) is not None and found.code == "CREDENTIALS_UNUSABLE"
+        ),
+        timeout_seconds=20,
+        describe="the refusal to be a problem",
+    )
+    with ClusterAdmin(bad, client_id="later") as later:
+        assert later.cluster_id() == one.cluster_id
+    admin.close()
+
+    # Where brokers never took any, the newest is used.
+    unproven = tmp_path / "unproven"
+    unproven.write_text("not-it")
+    other = secured(at, password=SecretRef(file=str(unproven)))
+    producer = open_producer(producer_config(other, client_id="test"))
 
     def looks() -> bool:
         producer.poll(0.1)
@@ -106,7 +126,7 @@ def test_sasl_logins(clusters, tmp_path, mechanism, tls):
             return False
 
     assert not looks()
-    wrong.write_text("replicator-secret")
+    unproven.write_text("replicator-secret")
     wait_until(looks, timeout_seconds=20, describe="the producer to use the changed password")
 
 

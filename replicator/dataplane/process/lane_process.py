@@ -18,6 +18,7 @@ from replicator.dataplane.lane.turn import Turn
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.transport.messages import (
+    KeepLogin,
     LaneStopped,
     LogLine,
     LostRange,
@@ -29,6 +30,8 @@ from replicator.dataplane.transport.messages import (
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.transport.stats_changes import lane_change
 from replicator.formats.lane_stats import LaneStats
+from replicator.logins.cluster_login import ClusterLogin, login_of
+from replicator.topology.plan import ClusterPlan
 
 STATS_SECONDS = 0.5
 
@@ -53,6 +56,7 @@ class LaneProcess:
         self._new_stats = threading.Event()
         self._idle_poller = IdlePoller()
         self._turn = Turn()
+        self._logins: dict[ClusterPlan, ClusterLogin] = {}
 
     def serve(self) -> None:
         """Carries out commands until the worker closes the socket.
@@ -66,6 +70,9 @@ class LaneProcess:
                 command = decode_command(line)
                 if isinstance(command, StartLane):
                     self._start(command.spec)
+                elif isinstance(command, KeepLogin):
+                    login = self._logins[command.cluster] = login_of(command.cluster)
+                    login.keep(command.security)
                 else:
                     self._stop((command.pair, command.lane), command.token)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from replicator.backoff import Backoff
 from replicator.dataplane.process.spawn import LaneChild, start_child
 from replicator.dataplane.transport.messages import (
+    KeepLogin,
     LaneStopped,
     LogLine,
     LostRange,
@@ -22,6 +23,7 @@ from replicator.dataplane.transport.messages import (
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.transport.stats_changes import with_change
 from replicator.formats.lane_stats import LaneStats
+from replicator.logins.cluster_login import login_of
 
 LaneKey = tuple[str, int]
 """Pair as people write it, and lane number."""
@@ -86,6 +88,10 @@ class LanePool:
                     process = self._spawn()
                 process.lanes[key] = None
                 self._process_of[key] = process
+            for cluster in (spec.source, spec.target):
+                # A process that starts now would read from the files what brokers refuse.
+                if (kept := login_of(cluster).kept()) is not None:
+                    process.send(KeepLogin(cluster, kept))
             process.send(StartLane(spec))
 
     def expect(self, lanes: int) -> None:
@@ -263,7 +269,7 @@ class _Process:
         """None while it runs."""
         return self._child.poll()
 
-    def send(self, command: StartLane | StopLane) -> None:
+    def send(self, command: StartLane | StopLane | KeepLogin) -> None:
         """Sends a command; a process that is gone is noticed by the reader."""
         with self._sending:
             try:

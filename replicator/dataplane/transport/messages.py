@@ -1,16 +1,19 @@
 """The messages between a worker and its lane processes: one JSON object a line.
 
-JSON, not pickle: a lane process never runs what it is sent. Only references to secrets travel.
+JSON, not pickle: a lane process never runs what it is sent. References to secrets travel, and a secret
+itself only where its file holds it no longer.
 """
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import orjson
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.transport.stats_changes import LaneChange
+from replicator.topology.plan import ClusterPlan
+from replicator.topology.secrets import ResolvedSecurity
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,15 @@ class StartLane:
 
     spec: LaneSpec
     kind: Literal["start"] = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepLogin:
+    """The last login that brokers took, while its files hold another that they refuse."""
+
+    cluster: ClusterPlan
+    security: ResolvedSecurity
+    kind: Literal["login"] = "login"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +87,24 @@ class LogLine:
     kind: Literal["log"] = "log"
 
 
-Command = Annotated[StartLane | StopLane, Field(discriminator="kind")]
+Command = Annotated[StartLane | StopLane | KeepLogin, Field(discriminator="kind")]
 Event = Annotated[LaneStopped | Stats | LostRange | LogLine, Field(discriminator="kind")]
 
-_COMMANDS: TypeAdapter[StartLane | StopLane] = TypeAdapter(Command)
+_COMMANDS: TypeAdapter[StartLane | StopLane | KeepLogin] = TypeAdapter(
+    Command,
+    config=ConfigDict(hide_input_in_errors=True),  # it may hold a secret
+)
 _EVENTS: TypeAdapter[LaneStopped | Stats | LostRange | LogLine] = TypeAdapter(Event)
 
 
 def encode(
-    message: StartLane | StopLane | LaneStopped | Stats | LostRange | LogLine,
+    message: StartLane | StopLane | KeepLogin | LaneStopped | Stats | LostRange | LogLine,
 ) -> bytes:
     """One line, newline included."""
     return orjson.dumps(message) + b"\n"
 
 
-def decode_command(line: bytes) -> StartLane | StopLane:
+def decode_command(line: bytes) -> StartLane | StopLane | KeepLogin:
     """Reads one line from the worker.
 
     Raises:

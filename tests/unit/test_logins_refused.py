@@ -1,0 +1,172 @@
+"""Once brokers have taken a login, only what they take as well replaces it."""
+
+from pathlib import Path
+
+import pytest
+
+from replicator.dataplane.transport.messages import KeepLogin, decode_command, encode
+from replicator.errors import AuthenticationFailedError, UnreachableError
+from replicator.logins import cluster_login
+from replicator.logins.cluster_login import ClusterLogin
+from replicator.redaction import redact_text
+from replicator.topology.plan import ClusterPlan, SecretRef, SecurityPlan
+
+
+def cluster_of(directory: Path) -> ClusterPlan:
+    name, file = SecretRef(literal="me"), SecretRef(file=str(directory / "password"))
+    return ClusterPlan(
+        "east",
+        ("a:1",),
+        SecurityPlan("SASL_SSL", "SCRAM-SHA-512", username=name, password=file),
+    )
+
+
+class Brokers:
+    """What brokers take, and a login that asks them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.takes = {"pw-1"}
+        self.away = False
+        self.asked: list[str] = []
+        self.file("pw-1")
+        self.cluster = cluster_of(directory)
+        self.login = ClusterLogin(self.cluster, trial=self._trial)
+
+    def file(self, password: str) -> None:
+        (self.directory / "password").write_text(password)
+
+    def _trial(self, cluster, security) -> None:
+        assert cluster == self.cluster
+        self.asked.append(security.password)
+        if self.away:
+            raise UnreachableError("nobody answers")
+        if security.password not in self.takes:
+            raise AuthenticationFailedError("not that one", remedy="Another.")
+
+    @property
+    def in_use(self) -> str:
+        return self.login.security().password
+
+
+@pytest.fixture
+def brokers(tmp_path, monkeypatch) -> Brokers:
+    for name in ("REFUSED_AGAIN_SECONDS", "SILENT_AGAIN_SECONDS"):
+        monkeypatch.setattr(cluster_login, name, 0.0)
+    found = Brokers(tmp_path)
+    found.login.follow()
+    assert found.login.proven
+    return found
+
+
+def test_what_brokers_refuse_replaces_nothing_and_is_a_problem_until_they_take_it(brokers):
+    login = brokers.login
+    brokers.file("pw-2")
+    assert brokers.in_use == "pw-1"  # not tried yet: also a client made this moment has the old one
+    assert login.wake.is_set()
+    login.follow()
+    assert (brokers.in_use, login.version) == ("pw-1", 1)
+    problem = login.problem()
+    assert problem.code == "CREDENTIALS_UNUSABLE"
+    assert "what was there before stays in use" in problem.detail
+    assert "not that one" in problem.detail
+    brokers.takes.add("pw-2")
+    login.follow()
+    assert (brokers.in_use, login.version, login.problem()) == ("pw-2", 2, None)
+
+
+def test_where_the_old_one_comes_back_the_problem_is_over(brokers):
+    brokers.file("pw-2")
+    brokers.login.follow()
+    brokers.file("pw-1")
+    brokers.login.follow()
+    assert brokers.login.problem() is None
+    assert brokers.login.version == 1
+
+
+def test_while_no_broker_answers_nothing_changes_and_it_is_tried_again(brokers):
+    brokers.takes.add("pw-2")
+    brokers.away = True
+    brokers.file("pw-2")
+    brokers.login.follow()
+    assert (brokers.in_use, brokers.login.problem()) == ("pw-1", None)
+    brokers.away = False
+    brokers.login.follow()
+    assert brokers.in_use == "pw-2"
+
+
+def test_what_was_taken_is_not_asked_for_again(brokers):
+    for _ in range(5):
+        brokers.login.follow()
+    assert brokers.asked == ["pw-1"]
+
+
+def test_before_brokers_took_any_the_newest_is_used_and_a_refusal_is_told(tmp_path):
+    brokers = Brokers(tmp_path)
+    brokers.takes = {"pw-2"}
+    brokers.login.follow()
+    assert brokers.in_use == "pw-1"
+    assert "brokers refuse what the files hold now" in brokers.login.problem().detail
+    brokers.file("pw-2")
+    assert brokers.in_use == "pw-2"
+    brokers.login.follow()
+    assert brokers.login.problem() is None
+    assert brokers.login.proven
+
+
+def test_a_connection_that_was_let_in_is_as_good_as_a_trial(tmp_path):
+    brokers = Brokers(tmp_path)
+    brokers.login.taken(brokers.login.security())
+    brokers.file("pw-2")
+    assert brokers.in_use == "pw-1"
+
+
+def test_a_process_that_starts_now_gets_what_the_files_hold_no_longer(brokers):
+    assert brokers.login.kept() is None
+    brokers.file("pw-no")
+    brokers.login.follow()
+    kept = brokers.login.kept()
+    sent = decode_command(encode(KeepLogin(brokers.cluster, kept)))
+    other = ClusterLogin(sent.cluster, trial=brokers._trial)
+    other.keep(sent.security)
+    assert other.security().password == "pw-1"
+    other.follow()
+    assert other.security().password == "pw-1"
+    assert "stays in use" in other.problem().detail
+    brokers.file("")  # nor is what cannot be used
+    assert other.security().password == "pw-1"
+    assert brokers.login.security().password == "pw-1"
+    assert brokers.login.kept() is not None
+
+
+def test_a_login_that_was_handed_over_is_hidden_like_one_that_was_read(tmp_path):
+    brokers = Brokers(tmp_path)
+    brokers.file("handed-over-of-tests")
+    security = brokers.login.security()
+    brokers.file("other-of-tests")
+    brokers.login.keep(security)
+    assert "handed-over" not in redact_text("it was handed-over-of-tests")
+
+
+def test_a_line_that_is_no_command_is_refused_without_being_shown(brokers):
+    line = encode(KeepLogin(brokers.cluster, brokers.login.security()))
+    with pytest.raises(ValueError, match="validation error") as raised:
+        decode_command(line.replace(b'"kind":"login"', b'"kind":"login","x":1').replace(
+            b'"cluster"', b'"clusters"'))  # fmt: skip
+    assert "pw-1" not in str(raised.value)
+
+
+def test_a_follower_that_stands_still_is_a_problem(brokers, monkeypatch):
+    assert brokers.login.problem() is None
+    monkeypatch.setattr(cluster_login, "STILL_SECONDS", -1.0)
+    problem = brokers.login.problem()
+    assert problem.code == "LOGIN_NOT_FOLLOWED"
+    assert problem.subject == "cluster:east"
+
+
+def test_a_trial_that_meets_nobody_says_so_and_not_that_it_was_refused():
+    from replicator.wire.login_trial import log_in
+
+    nobody = ClusterPlan("east", ("127.0.0.1:1", "127.0.0.1:2"), SecurityPlan())
+    with pytest.raises(UnreachableError):
+        log_in(nobody, cluster_login.login_of(nobody).security())
