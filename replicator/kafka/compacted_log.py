@@ -99,11 +99,14 @@ class LogTail:
         """Where the last partition that was heard of goes on; meant for topics of one partition."""
         self._past_open_transactions = False
         self._ends: dict[int, int] = {}
+        self._values: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
 
     def load(
         self, *, timeout_seconds: float, past_open_transactions: bool = False
     ) -> dict[int, dict[bytes, bytes]]:
-        """Reads from the start to the end of every partition; call it once, before ``poll``.
+        """Reads from the start to the end of every partition; call it before ``poll``.
+
+        Called again, it reads on to the end as it is then.
 
         Without ``past_open_transactions`` the end is where the oldest open transaction begins, with it where the
         log ended when that place was first reached.
@@ -115,11 +118,16 @@ class LogTail:
             UnreachableError: the end was not reached in time.
             ReplicatorError: the topic cannot be read, see its class.
         """
-        state: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
+        state = self._values
         deadline = time.monotonic() + timeout_seconds
         self._past_open_transactions = past_open_transactions
         self._open(self._awake_wait)
+        self._ended.clear()
+        self._ends.clear()
+        again = self._started
         self._start(timeout_seconds)
+        if again:
+            self._assign()  # or an end that was told is not told again
         while len(self._ended) < len(self._partitions):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -229,11 +237,14 @@ class LogTail:
             failure = self._failure(error)
             if left <= 0 or not may_pass(failure):
                 raise failure
+        self._assign()
+        self._started = True
+
+    def _assign(self) -> None:
         # Offset 0 needs no question to the broker; where it is gone, "earliest" takes over.
         self._consumer.assign(
             [TopicPartition(self.topic, number, at) for number, at in self._places.items()]
         )
-        self._started = True
 
     def _take(self, timeout_seconds: float) -> list[Message]:
         """Waits for one event, then takes what is there without waiting."""

@@ -127,6 +127,20 @@ def test_a_tail_goes_on_where_the_load_ended(cluster, log):
         assert got == [(b"a", b"2"), (b"b", None)]
 
 
+def test_a_log_that_is_loaded_again_is_read_on_to_its_end_of_then(cluster, log):
+    with (
+        LogWriter(cluster, log, client_id="test", transactional_id=log) as writer,
+        LogTail(cluster, log, (0,), client_id="test") as tail,
+    ):
+        writer.write([(b"a", b"1"), (b"b", b"1")])
+        assert tail.load(timeout_seconds=10) == {0: {b"a": b"1", b"b": b"1"}}
+        writer.write([(b"a", b"2"), (b"b", None)])
+        again = tail.load(timeout_seconds=10, past_open_transactions=True)
+        assert again == {0: {b"a": b"2"}}
+        # Where nothing came, too.
+        assert tail.load(timeout_seconds=10, past_open_transactions=True) == again
+
+
 def test_a_patient_tail_goes_on_in_every_partition_where_its_load_ended(cluster, log, monkeypatch):
     monkeypatch.setattr("replicator.kafka.compacted_log.AWAKE_SECONDS", 0.0)
     with LogWriter(cluster, log, client_id="test", transactional_id=f"{log}-w") as writer:

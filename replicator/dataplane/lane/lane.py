@@ -4,6 +4,7 @@ All state that matters is on the target (the lane's checkpoints); the thread can
 instant. A lane that was fenced has another owner: it ends at once, and never takes over by itself.
 """
 
+import contextlib
 import gc
 import random
 import threading
@@ -25,6 +26,7 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
+from replicator.dataplane.session.clients_ahead import ClientsAhead
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.session.lane_context import LaneContext
@@ -53,6 +55,9 @@ RECHECK_SECONDS = 2.0
 
 CHECK_TARGETS_SECONDS = 60.0
 """How often a running lane asks whether the target still holds what it acknowledged."""
+
+AHEAD_AGAIN_SECONDS = 2.0
+"""When clients are opened ahead again after that failed."""
 
 DRAIN_SECONDS = 8.0
 """How long a stopping lane waits for a silent target; the group's session ends sooner, so by then the
@@ -106,6 +111,9 @@ class Lane(threading.Thread):
         self._stop_token = 0
         self._outdated = False
         self._reopen = False
+        self._ahead: ClientsAhead | None = None
+        self._ahead_at = 0.0
+        self._retired: SessionClients | None = None
         self._counters = LaneCounters()
         self._writes = StuckWrites(
             target=spec.target, client_id=lane_client_id(spec), clock=clock,
@@ -215,6 +223,9 @@ class Lane(threading.Thread):
 
     def _end(self, *, fenced: bool) -> None:
         self._turn.give_back(self)
+        if self._ahead is not None:
+            self._ahead.give_up()
+        self._let_go()
         self._state = "failed" if fenced else "stopped"
         self._reason = "replaced by another owner" if fenced else "stopped"
         if self._outdated:
@@ -235,7 +246,7 @@ class Lane(threading.Thread):
         self._state, self._reason = "starting", "taking over"
         self._reopen = False
         spec = self._spec
-        clients = self._clients = self._open(spec)
+        clients = self._clients = self._next_clients(spec)
         if not clients.fence_last_owner(lambda: self._stopping):
             return
         if not self._may_start(spec):
@@ -252,12 +263,13 @@ class Lane(threading.Thread):
         self._partitions.follow(spec)
         self._state, self._reason = "running", "copying"
         self._turn.give_back(self)
+        self._let_go()
         self._check_targets_at = self._clock.monotonic() + CHECK_TARGETS_SECONDS
         session = clients.session
         while not self._stopping:
             while self._commands:
                 self._commands.popleft()()
-            if self._reopen or (clients.opened_with.outdated() and self._turn.take(self)):
+            if self._reopen or (clients.opened_with.outdated() and self._others_are_ready()):
                 break  # the next session's clients suit the new work, or the new login
             session.step()
             if clients.record_by_record and self._retry_range.is_past(self._states()):
@@ -275,6 +287,55 @@ class Lane(threading.Thread):
                 return
             self._publish_when_due(clients)
         session.unit.commit()
+        if self._ahead is not None:
+            with contextlib.suppress(KafkaException, ReplicatorError):
+                clients.stop_reading([state for state in self._states() if state.is_read])
+            self._retired, self._clients = clients, None
+
+    def _others_are_ready(self) -> bool:
+        """Whether it is this lane's turn, and clients with the new login are connected.
+
+        The lane copies on with those it has until they are, and where they cannot be had.
+        """
+        if self._bounded_copy is not None:
+            return self._turn.take(self)
+        now = self._clock.monotonic()
+        ahead = self._ahead
+        if ahead is None:
+            if now >= self._ahead_at and self._turn.take(self):
+                spec = self._spec
+                self._ahead = ClientsAhead(lambda: self._open(spec), name=self.name)
+            return False
+        if not ahead.over:
+            return False
+        if ahead.failure is None:
+            return True
+        self._ahead, self._ahead_at = None, now + AHEAD_AGAIN_SECONDS
+        self._turn.give_back(self)
+        self._log("warning", "new clients cannot be opened, the lane goes on with those it has",
+                  error=self._mapped(ahead.failure).message)  # fmt: skip
+        return False
+
+    def _next_clients(self, spec: LaneSpec) -> SessionClients:
+        """Those that were opened ahead, where they still suit the work."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return self._open(spec)
+        found = ahead.take()
+        if found is None:
+            return self._open(spec)
+        if found.serves(spec) and not self._retry_range and not found.opened_with.outdated():
+            return found
+        found.close()
+        return self._open(spec)
+
+    def _let_go(self) -> None:
+        """Closes the clients of the session before, beside the lane: that takes a moment."""
+        retired, self._retired = self._retired, None
+        if retired is not None:
+            threading.Thread(
+                target=_close_clients, args=(retired,), name=f"{self.name}-closing", daemon=True
+            ).start()
 
     def _open(self, spec: LaneSpec) -> SessionClients:
         """Whole batches where the flow has them, unless records have to be looked at one by one."""
@@ -387,10 +448,11 @@ class Lane(threading.Thread):
     def _close(self) -> None:
         clients, self._clients = self._clients, None
         if clients is not None:
-            clients.close()
-            del clients
-            # Callbacks tie the clients into cycles: without this their threads would live on.
-            gc.collect()
+            if self._ahead is not None:
+                self._ahead.give_up()
+                self._ahead = None
+            self._let_go()
+            _close_clients(clients)
 
     # Log lines and statistics.
 
@@ -412,3 +474,10 @@ class Lane(threading.Thread):
             target_problem=self._context.problems.target,
             checkpoint_at_ms=max((state.committed_at_ms for state in states), default=0),
         )
+
+
+def _close_clients(clients: SessionClients) -> None:
+    clients.close()
+    del clients
+    # Callbacks tie the clients into cycles: without this their threads would live on.
+    gc.collect()

@@ -72,6 +72,15 @@ class SessionClients(Protocol):
         """Whether other work fits this session."""
         ...
 
+    def connect_ahead(self) -> None:
+        """Opens connections that the take-over needs; changes nothing anywhere.
+
+        Raises:
+            ReplicatorError: a cluster cannot be reached, or refuses us.
+            KafkaException: the same, of the client library.
+        """
+        ...
+
     def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
         """Makes this the only writer of the lane; False when the lane had to stop meanwhile."""
         ...

@@ -10,6 +10,7 @@ from replicator.dataplane.takeover.seek import read_from
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import (
     decide_starts,
+    lane_tail,
     look_at_targets,
     read_lane_records,
 )
@@ -24,6 +25,7 @@ from replicator.kafka.client import (
     KafkaException,
     Producer,
 )
+from replicator.kafka.compacted_log import LogTail
 from replicator.kafka.errors import map_kafka_error
 from replicator.kafka.opened_with import OpenedWith
 
@@ -60,10 +62,23 @@ class LaneClients:
         self.record_by_record = record_by_record
         self._clock = clock
         self._source_admin = source_admin
+        self._checkpoints: LogTail | None = None
 
     def serves(self, spec: LaneSpec) -> bool:
         """Whether other work fits this session: its batches fit into the smallest target topic."""
         return batch_bytes(spec) >= batch_bytes(self.spec)
+
+    def connect_ahead(self) -> None:
+        """Opens the connections of both clients, and reads the checkpoints up to now.
+
+        Raises:
+            KafkaException: a cluster does not answer, or refuses us.
+            ReplicatorError: the checkpoints cannot be read.
+        """
+        self.learn_leaders({work.topic for work in self.spec.work})
+        self.producer.list_topics("__consumer_offsets", timeout=10.0)
+        self._checkpoints = lane_tail(self.spec, client_id=lane_client_id(self.spec))
+        self._checkpoints.load(timeout_seconds=30.0)
 
     def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
         """Makes this the only writer of the lane; False when the lane had to stop meanwhile.
@@ -98,7 +113,8 @@ class LaneClients:
         The index, where there is one, goes on from there: in transactions only, because delivery
         reports of every record would cost more than it is worth.
         """
-        records = read_lane_records(self.spec, client_id=lane_client_id(self.spec))
+        tail, self._checkpoints = self._checkpoints, None
+        records = read_lane_records(self.spec, client_id=lane_client_id(self.spec), tail=tail)
         transactional = self.spec.settings.delivery == "exactly-once"
         if open_index is not None and transactional and not self.record_by_record:
             self.session.unit.reports.index = IndexNotes(open_index(records), clock=self._clock)
@@ -188,6 +204,8 @@ class LaneClients:
             pass  # a fenced or fatal producer refuses even that; closing is all that is left
         self.consumer.close()
         self._source_admin.close()
+        if self._checkpoints is not None:
+            self._checkpoints.close()
 
 
 def batch_bytes(spec: LaneSpec) -> int:

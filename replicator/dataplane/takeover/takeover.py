@@ -26,22 +26,30 @@ from replicator.dataplane.takeover.target_loss import (
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
-from replicator.identifiers import TopicPartition
+from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoint_records
+from replicator.kafka.compacted_log import LogTail
 from replicator.policy.values import StartFrom
 
 
-def read_lane_records(spec: LaneSpec, *, client_id: str) -> dict[bytes, bytes]:
+def lane_tail(spec: LaneSpec, *, client_id: str) -> LogTail:
+    """Reads the lane's partition of the checkpoints topic; for ``read_lane_records``."""
+    topic = checkpoints_topic(spec.topology, spec.source.alias)
+    return LogTail(spec.target, topic, [spec.lane], client_id=client_id)
+
+
+def read_lane_records(
+    spec: LaneSpec, *, client_id: str, tail: LogTail | None = None
+) -> dict[bytes, bytes]:
     """The last value of every key in the lane's partition: checkpoints, and its index.
+
+    A ``tail`` that has read a part of them before reads the rest, and is closed.
 
     Backfill tasks write there too: what the last owner stored may stand behind a transaction of one
     of them that is open now, and must not be missed.
     """
-    return read_checkpoint_records(
-        spec.topology, spec.source.alias, spec.target, [spec.lane],
-        client_id=client_id, timeout_seconds=30.0, past_open_transactions=True,
-    )[spec.lane]  # fmt: skip
+    with tail or lane_tail(spec, client_id=client_id) as opened:
+        return opened.load(timeout_seconds=30.0, past_open_transactions=True)[spec.lane]
 
 
 @dataclass(frozen=True, slots=True)

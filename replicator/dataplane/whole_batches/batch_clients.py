@@ -94,6 +94,9 @@ class BatchClients:
         """Whether other work fits this session: any does, a batch that is too large is split."""
         return True
 
+    def connect_ahead(self) -> None:
+        """Nothing: its connections take part in a loop that only the lane's thread may turn."""
+
     def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
         """Makes this the only writer of the lane; False when the lane had to stop meanwhile.
 
