@@ -187,6 +187,13 @@ class SourceDamagedError(ReplicatorError):
     code = "SOURCE_DAMAGED"
 
 
+class RegistryLostError(ReplicatorError):
+    """A source's registry of producer ids lacks some that it held: copies could be taken for records."""
+
+    retriable = True  # it may be restored, or the loss be accepted
+    code = "REGISTRY_LOST"
+
+
 class StoredFormatError(ReplicatorError):
     """A stored record has an unknown version or cannot be read; nothing is guessed."""
 

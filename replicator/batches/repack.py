@@ -5,7 +5,7 @@ format, one that starts before the position. Records stay byte for byte, times k
 the codec stays; only the batch around them is another one. It costs about ten microseconds a record.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +33,16 @@ class PackedBatch:
 
 
 def packed_anew(
-    found: FoundBatch, *, position: int, most_bytes: int, place: str
+    found: FoundBatch,
+    *,
+    position: int,
+    most_bytes: int,
+    place: str,
+    without: Collection[int] = (),
 ) -> list[PackedBatch]:
     """The records of a batch from ``position`` on, in batches no larger than the target takes.
 
-    A single record that is larger stands alone: whether it is too large is the target's to say.
+    Those at offsets ``without`` are left out. A single record that is larger stands alone: whether it is too large is the target's to say.
 
     Raises:
         DamagedBatchError: its records cannot be read.
@@ -46,7 +51,9 @@ def packed_anew(
         records, codec = _read(found)
     except StoredFormatError as error:
         raise DamagedBatchError(error.message, place=place, offset=found.base_offset) from error
-    kept = [record for record in records if record.offset >= position]
+    kept = [
+        record for record in records if record.offset >= position and record.offset not in without
+    ]
     return _fitting(kept, codec, most_bytes) if kept else []
 
 

@@ -110,6 +110,12 @@ def _role(link: Any) -> str:  # noqa: ANN401
     )
 
 
+def _engine(flow: Any) -> str:  # noqa: ANN401
+    """How records are copied, and what keeps whole batches away; a worker of an older release is silent."""
+    engine, reason = flow.get("engine", ""), flow.get("engineReason", "")
+    return f"engine {engine}: {reason}" if reason else f"engine {engine}" if engine else ""
+
+
 def _flow(flow: Any, *, detail: bool) -> "list[RenderableType]":  # noqa: ANN401
     from rich.text import Text
 
@@ -120,7 +126,7 @@ def _flow(flow: Any, *, detail: bool) -> "list[RenderableType]":  # noqa: ANN401
     figures = Text(
         f"  lag {_number(flow['lagRecords'])} records, {_seconds(flow['lagSeconds'])}   "
         f"{flow['recordsPerSecond']:,.0f} records/s, {_rate(flow['bytesPerSecond'])}   "
-        f"{len(flow['workers'])} workers"
+        f"{len(flow['workers'])} workers   {_engine(flow)}"
     )
     parts: list[RenderableType] = [head, figures]
     if flow["topics"]:

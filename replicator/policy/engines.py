@@ -1,7 +1,8 @@
 """Which engine copies a flow, and what keeps whole batches from it. Pure.
 
-Whole batches carry no header: nothing on the target says of a record that it is a copy. So a flow that
-needs one, or that looks into records, is copied record by record.
+Whole batches carry no header: that they are copies is told by their producer id, which the producer
+registry on the target knows. A flow that needs headers, or that looks into records, is copied record by
+record; so are rings of three clusters and more, where a producer id tells the last hop alone.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from typing import Literal
 from replicator.policy.values import LinkPolicy
 
 Engine = Literal["records", "batches"]
+WayBack = Literal["none", "batches", "records", "longer"]
+"""How records of a flow may come back to their source over flows of the topology, of which some may only
+run after a role change: not at all; over one flow that copies whole batches, or record by record; over
+further clusters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class FlowEngine:
 
 
 def obstacles(
-    *, filters: bool, transforms: bool, full_provenance: bool, by_spark: bool, comes_back: bool
+    *, filters: bool, transforms: bool, full_provenance: bool, by_spark: bool, comes_back: WayBack
 ) -> tuple[Obstacle, ...]:
     """What keeps whole batches from a flow.
 
@@ -39,8 +44,7 @@ def obstacles(
         transforms: the flow changes records.
         full_provenance: the file asks for each record's place by name.
         by_spark: Spark runs the flow.
-        comes_back: its records may come back to their source over flows of the topology, of which some
-            may only run after a role change.
+        comes_back: how its records may come back to their source.
     """
     found = (
         (filters, "filters", "filters", "the batches engine cannot run filters"),
@@ -51,8 +55,12 @@ def obstacles(
         ),
         (by_spark, "runtime", "runtime", "Spark copies records, not whole batches"),
         (
-            comes_back, "engine", "cycle",
-            "records could come back to their source, now or after a role change: no header stops them",
+            comes_back == "longer", "engine", "cycle",
+            "records could come back to their source over a third cluster: no header stops them",
+        ),
+        (
+            comes_back == "records", "engine", "cycle",
+            "records could come back to their source over a flow that copies record by record",
         ),
     )  # fmt: skip
     return tuple(
@@ -60,7 +68,7 @@ def obstacles(
     )
 
 
-def flow_engine(policy: LinkPolicy, *, comes_back: bool) -> FlowEngine:
+def flow_engine(policy: LinkPolicy, *, comes_back: WayBack) -> FlowEngine:
     """The engine of a flow whose policy was found valid; ``auto`` copies records in this release."""
     if policy.engine == "batches":
         return FlowEngine("batches")

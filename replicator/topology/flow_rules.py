@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from replicator.policy.engines import obstacles
+from replicator.policy.engines import WayBack, obstacles
 from replicator.policy.naming import carries_source, name_problem, target_name
 from replicator.policy.overlap import find_overlap, on_target
-from replicator.policy.routes import leads_to
 from replicator.policy.selection import is_literal
 from replicator.topology.draft import Draft, DraftLink
 from replicator.topology.expand import with_way_back
 from replicator.topology.link_rules import COPY_RECORDS
-from replicator.topology.plan import FlowPlan, LinkPlan, arrows
+from replicator.topology.plan import FlowPlan, LinkPlan, way_back
 from replicator.topology.problems import Finding, Path
 
 _Pair = tuple[DraftLink, LinkPlan]
@@ -28,18 +27,24 @@ def flow_findings(_draft: Draft, links: tuple[_Pair, ...]) -> Iterator[Finding]:
 
 
 def _engine_findings(links: tuple[_Pair, ...]) -> Iterator[Finding]:
-    """Whole batches are for flows whose records cannot come back, also not after a role change."""
-    ways = arrows(with_way_back(tuple(plan for _, plan in links)))
+    """Copies in whole batches carry no header: the producer registry tells them, between two clusters."""
+    every = tuple(
+        flow
+        for plan in with_way_back(tuple(plan for _, plan in links))
+        for flow in (*plan.flows, *plan.standby)
+    )
     for link, plan in links:
-        for flow in plan.flows:
-            returns = leads_to(ways, flow.target, flow.source)
-            if flow.policy.engine == "batches" and returns:
-                (obstacle,) = obstacles(
-                    filters=False, transforms=False, full_provenance=False, by_spark=False,
-                    comes_back=True,
-                )  # fmt: skip
-                yield Finding(link.where("engine"), obstacle.message, COPY_RECORDS)
-                break
+        if not any(flow.policy.engine == "batches" for flow in plan.flows):
+            continue
+        found = obstacles(
+            filters=False, transforms=False, full_provenance=False, by_spark=False,
+            comes_back=max((way_back(flow, every) for flow in plan.flows), key=_WORST.index),
+        )  # fmt: skip
+        for obstacle in found:
+            yield Finding(link.where("engine"), obstacle.message, COPY_RECORDS)
+
+
+_WORST: tuple[WayBack, ...] = ("none", "batches", "records", "longer")
 
 
 def _direction_findings(link: DraftLink, plan: LinkPlan) -> Iterator[Finding]:

@@ -113,7 +113,7 @@ def _policy_findings(link: DraftLink) -> Iterator[Finding]:
             transforms=bool(policy.transforms),
             full_provenance=policy.provenance == "full",
             by_spark=policy.runtime == "spark",
-            comes_back=False,  # a rule about flows, see flow_rules.py
+            comes_back="none",  # a rule about flows, see flow_rules.py
         ):
             yield Finding(link.where(*obstacle.field), obstacle.message, COPY_RECORDS)
     records = policy.throttle.records_per_second if policy.throttle is not None else None

@@ -44,7 +44,7 @@ that cannot be read back; an included topic whose name begins with the alias of 
 internal topic by name; names longer than Kafka allows; `deletions: propagate` where both sides hold
 the same topic; literal secrets; librdkafka settings that would break ordering or delivery; security
 fields that do not fit the protocol; `batches` with filters, transforms, `provenance: full` or Spark, or
-where records could come back to their source; values out of bounds; and
+where records could come back to their source over a third cluster or record by record; values out of bounds; and
 fields whose capability this release does not have yet.
 
 It warns of: one replica, `bulk` priority without a throttle, no consumer group on an active-passive

@@ -56,14 +56,23 @@ def leader_of(
         NotFoundError: no such topic or partition.
         ReplicatorError: the cluster cannot be reached, or refuses us.
     """
+    with leader_connection(
+        cluster, topic, partition, client_id=client_id, deadline=deadline
+    ) as leader:
+        yield leader
+
+
+def leader_connection(
+    cluster: ClusterPlan, topic: str, partition: int, *, client_id: str, deadline: float
+) -> BrokerConnection:
+    """As ``leader_of``; the caller closes it."""
 
     def connect() -> BrokerConnection:
         with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
             address = _find(connection, cluster, topic, partition, deadline)
         return BrokerConnection(cluster, address, client_id=client_id, deadline=deadline)
 
-    with _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(connect) as leader:
-        yield leader
+    return _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(connect)
 
 
 def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:

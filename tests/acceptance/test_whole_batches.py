@@ -103,6 +103,48 @@ def test_workers_and_brokers_killed_under_load_cost_nothing(clusters, scene, tra
     scene.settled()
 
 
+def both_ways(scene, east, west, **fields) -> None:
+    scene.clusters(east, west, topic_on=[east, west])
+    scene.link(
+        "active-active", clusters=["east", "west"], naming="identity", engine="batches",
+        flows=["east->west", "west->east"], **fields,
+    )  # fmt: skip
+
+
+def test_whole_batches_go_both_ways_between_two_clusters_and_none_comes_back(east, west, scene):
+    both_ways(scene, east, west)
+    scene.worker()
+    for cluster in (east, west):
+        scene.writer(cluster)
+    scene.written(1_500)
+    scene.settled()
+    flows = scene.asked().status()
+    assert newest_by(east, scene.topic) == newest_by(west, scene.topic) == "batches", flows
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(540)
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_nothing_comes_back_while_workers_and_brokers_are_killed(clusters, scene, delivery):
+    east, west = clusters("east", "west")
+    both_ways(scene, east, west, delivery=delivery)
+    scene.guarantee = delivery
+    for cluster in (east, west):
+        scene.writer(cluster, rate=500)
+    for _ in range(3):
+        worker = scene.worker("--worker-id", "only")
+        for flow in ("east->west", "west->east"):
+            scene.copying(flow)
+        worker.kill()
+    scene.worker("--worker-id", "only")
+    for cluster in (east, west):
+        cluster.kill()
+        cluster.restart()
+        for flow in ("east->west", "west->east"):
+            scene.copying(flow)
+    scene.settled()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(540)
 def test_leaders_of_the_target_killed_one_by_one_cost_nothing(clusters, scene):

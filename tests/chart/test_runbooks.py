@@ -14,7 +14,7 @@ PROCEDURES = {
     "assess", "planned-switchover", "unplanned-failover", "partial-failover",
     "failback-divergent-tails", "link-lost", "topic-recreated", "truncation", "poison-record",
     "certificate-rotation", "scaling", "upgrade", "control-topics-lost", "damaged-source",
-    "deletions-refused", "target-lost-records",
+    "deletions-refused", "target-lost-records", "registry-lost",
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Every way to get the file wrong, with the place and the words a person gets to see."""
 
 import pytest
+from topology_files import topology_text
 
 from replicator.policy.engines import flow_engine
 from replicator.topology.load import load_text
@@ -523,6 +524,20 @@ ONE_WAY = f"{WAY_BACK}, naming: prefix"
 GATHERED = "shape: hub-and-spoke, hub: west, spokes: [east], topics: {include: [orders]}"
 
 
+MESH = "shape: active-active, clusters: [east, west, north], topics: {include: [orders]}"
+PAIR = "shape: active-active, clusters: [east, west], topics: {include: [orders]}"
+
+
+SPOKES = (
+    "shape: hub-and-spoke, hub: west, spokes: [east, north], direction: both, relay: true, "
+    "naming: identity, topics: {include: [orders]}"
+)
+
+
+def three(*entries):
+    return topology_text("shop", ("east", "west", "north"), entries)
+
+
 @pytest.mark.parametrize(
     ("fields", "path", "words"),
     [
@@ -530,28 +545,50 @@ GATHERED = "shape: hub-and-spoke, hub: west, spokes: [east], topics: {include: [
         (f"{ONE_WAY}, transforms: ['m:f']", "transforms", "cannot run transforms"),
         (f"{ONE_WAY}, provenance: full", "provenance", "carry no header"),
         (f"{ONE_WAY}, runtime: spark", "runtime", "Spark copies records"),
-        (WAY_BACK, "engine", "could come back"),
-        (
-            "shape: active-active, clusters: [east, west], topics: {include: [orders]}",
-            "engine",
-            "could come back",
-        ),
-        (f"{GATHERED}, direction: both", "engine", "could come back"),
+        (MESH, "engine", "could come back to their source over a third cluster"),
     ],
 )
 def test_whole_batches_are_refused_where_a_header_or_a_look_is_needed(fields, path, words):
-    result = load_text(links(f"{{name: l, engine: batches, {fields}}}"))
+    result = load_text(three(f"name: l, engine: batches, {fields}"))
     assert [(p.path, words in p.message) for p in result.errors] == [
         (f"spec.links[0].{path}", True)
     ]
 
 
-@pytest.mark.parametrize("fields", [ONE_WAY, f"{GATHERED}, direction: to-hub"])
-def test_whole_batches_are_copied_where_nothing_can_come_back(fields):
-    plan = load_text(links(f"{{name: l, engine: batches, {fields}}}")).plan
-    (flow,) = plan.flows
-    engine = flow_engine(flow.policy, comes_back=plan.may_come_back(flow))
-    assert (engine.engine, engine.reason, flow.policy.provenance) == ("batches", "", "path")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ONE_WAY,
+        WAY_BACK,
+        PAIR,
+        f"{PAIR}, naming: identity",
+        f"{GATHERED}, direction: to-hub",
+        SPOKES,
+    ],
+)
+def test_whole_batches_are_copied_where_nothing_comes_back_over_a_third_cluster(fields):
+    plan = load_text(three(f"name: l, engine: batches, {fields}")).plan
+    for flow in plan.flows:
+        engine = flow_engine(flow.policy, comes_back=plan.way_back(flow))
+        assert (engine.engine, engine.reason, flow.policy.provenance) == ("batches", "", "path")
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "engine: records, shape: active-passive, active: west, passive: east, topics: {include: [b]}",
+        "shape: active-passive, active: west, passive: east, topics: {include: [b]}",
+    ],
+)
+def test_both_directions_between_two_clusters_copy_whole_batches_or_neither(back):
+    there = f"{{name: l, engine: batches, naming: prefix, {WAY_BACK}}}"
+    result = load_text(links(there, f"{{name: m, naming: prefix, {back}}}"))
+    assert [(p.path, p.message) for p in result.errors] == [
+        (
+            "spec.links[0].engine",
+            "records could come back to their source over a flow that copies record by record",
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -560,13 +597,14 @@ def test_whole_batches_are_copied_where_nothing_can_come_back(fields):
         (ONE_WAY, "auto"),
         (f"{ONE_WAY}, engine: records", "asked"),
         (f"{ONE_WAY}, filters: [{{dropIf: {{tombstone: true}}}}]", "filters"),
-        (WAY_BACK, "cycle"),
+        (WAY_BACK, "auto"),
+        (MESH, "cycle"),
     ],
 )
 def test_what_keeps_whole_batches_away_is_told_in_a_word(fields, reason):
-    plan = load_text(links(f"{{name: l, {fields}}}")).plan
-    (flow,) = plan.flows
-    engine = flow_engine(flow.policy, comes_back=plan.may_come_back(flow))
+    plan = load_text(three(f"name: l, {fields}")).plan
+    flow = plan.flows[0]
+    engine = flow_engine(flow.policy, comes_back=plan.way_back(flow))
     assert (engine.engine, engine.reason) == ("records", reason)
 
 

@@ -77,6 +77,11 @@ def codes(flow):
     return [problem["code"] for problem in flow["problems"]]
 
 
+def test_status_names_the_engine_of_each_flow_and_what_keeps_whole_batches_away():
+    (flow,) = status_report(PLAN, {"east->west": facts()}, now_ms=NOW)["flows"]
+    assert (flow["engine"], flow["engineReason"]) == ("records", "auto")
+
+
 def test_a_healthy_flow_shows_lag_rates_and_its_workers():
     flow = report()
     assert (flow["state"], flow["reason"]) == ("replicating", "2 of 2 partitions moving")

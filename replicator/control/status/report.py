@@ -20,6 +20,7 @@ from replicator.control.store.records import (
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import JsonObject, is_canary_topic
+from replicator.policy.engines import FlowEngine, flow_engine
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 from replicator.topology.roles import Role
@@ -52,7 +53,10 @@ def status_report(
     """
     known = roles or {}
     flows = [
-        flow_report(pair, one, facts[pair.id])
+        {
+            **flow_report(pair, one, facts[pair.id]),
+            **_engine(flow_engine(one.policy, comes_back=plan.way_back(one))),
+        }
         for pair in plan.pairs
         if flow is None or pair.id == flow
         for one in pair.flows
@@ -67,6 +71,10 @@ def status_report(
             for link in plan.links
         ],
     }
+
+
+def _engine(chosen: FlowEngine) -> JsonObject:
+    return {"engine": chosen.engine, "engineReason": chosen.reason}
 
 
 def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:

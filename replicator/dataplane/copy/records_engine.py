@@ -149,6 +149,10 @@ class RecordsEngine:
         state = run.state
         if state is None:
             return None
+        if self._rewriter.came_back(message, self._outcome):
+            state.dropped += 1
+            run.read(message, copied=False)
+            return None
         if headers is UNREADABLE:
             return Refusal(state, message, "HEADER_NAME", "a header name is not valid UTF-8")
         if message.timestamp()[1] == 0:

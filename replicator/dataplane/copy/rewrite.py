@@ -7,6 +7,7 @@ then filters, then transforms, then our hop is added last.
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from replicator.dataplane.copy.source_message import Headers, ProducedHeaders, SourceMessage
 from replicator.dataplane.transport.delivery import CopyOutcome
@@ -34,6 +35,19 @@ class Record:
 
 
 Transform = Callable[[Record], Record | None]
+
+
+class Returned(Protocol):
+    """Tells records that whole batches brought from a blocked cluster; see ``ReturnedRecords``."""
+
+    @property
+    def active(self) -> bool:
+        """Whether every record has to be asked about."""
+        ...
+
+    def holds(self, topic: str, partition: int, offset: int, /) -> bool:
+        """Whether the record at a source offset is one."""
+        ...
 
 
 @dataclass(slots=True)
@@ -82,13 +96,30 @@ class Rewriter:
         arrivals: Arrivals,
         filters: Sequence[DropRule],
         transforms: Sequence[Transform],
+        returned: Returned | None = None,
     ) -> None:
+        """``returned`` tells records without a header that came from a blocked cluster."""
         self._blocked = frozenset(blocked)
         self._arrivals = arrivals
         self._filters = tuple(filters)
         self._transforms = tuple(transforms)
-        self.active = bool(self._filters or self._transforms)
+        self._returned = returned
+        self._rules = bool(self._filters or self._transforms)
+
+    @property
+    def active(self) -> bool:
         """Whether every record, also a plain one, has to come here."""
+        return self._rules or (self._returned is not None and self._returned.active)
+
+    def came_back(self, message: SourceMessage, outcome: CopyOutcome) -> bool:
+        """Whether a whole batch brought the record from a blocked cluster; it is counted then."""
+        if self._returned is None or not self._returned.active:
+            return False
+        place = message.topic(), message.partition(), message.offset()
+        found = self._returned.holds(*place)
+        if found:
+            _dropped(outcome, "loop")
+        return found
 
     def rewrite(
         self, message: SourceMessage, headers: Headers, hop: str, outcome: CopyOutcome

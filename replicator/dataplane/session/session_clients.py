@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from replicator.clock import Clock
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.takeover.seek import read_from
 from replicator.dataplane.takeover.start_position import StartDecision
@@ -53,7 +54,9 @@ class LaneClients:
         clock: Clock,
         record_by_record: bool,
         opened_with: OpenedWith,
+        returned: ReturnedRecords | None = None,
     ) -> None:
+        self._returned = returned
         self.spec = spec
         self.opened_with = opened_with
         self.consumer = consumer
@@ -118,6 +121,8 @@ class LaneClients:
         transactional = self.spec.settings.delivery == "exactly-once"
         if open_index is not None and transactional and not self.record_by_record:
             self.session.unit.reports.index = IndexNotes(open_index(records), clock=self._clock)
+        if self._returned is not None:
+            self._returned.remember(records)
         return decode_checkpoints(records)
 
     def learn_leaders(self, topics: set[str]) -> None:
@@ -203,6 +208,8 @@ class LaneClients:
         except KafkaException:
             pass  # a fenced or fatal producer refuses even that; closing is all that is left
         self.consumer.close()
+        if self._returned is not None:
+            self._returned.close()
         self._source_admin.close()
         if self._checkpoints is not None:
             self._checkpoints.close()

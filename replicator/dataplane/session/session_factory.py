@@ -22,12 +22,17 @@ from replicator.dataplane.progress.partition_state import PartitionTable
 from replicator.dataplane.progress.run_reports import RunReports
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.lane_context import LaneContext
+from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.session_clients import LaneClients, batch_bytes, lane_client_id
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
-from replicator.identifiers import checkpoints_topic, lane_transactional_id, progress_group
+from replicator.identifiers import (
+    checkpoints_topic,
+    lane_transactional_id,
+    progress_group,
+)
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.client import Consumer, Producer, open_consumer, open_producer
 from replicator.kafka.coordinator_watch import CoordinatorWatch
@@ -114,9 +119,13 @@ def open_clients(
         parts,
         transactional_id=bounded_copy.writer if bounded_copy else own_id,
     )
-    session = wire_session(
-        spec, context, parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy
+    returned = (
+        ReturnedRecords(spec, client_id=lane_client_id(spec)) if spec.settings.returns else None
     )
+    session = wire_session(
+        spec, context, parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
+        returned=returned,
+    )  # fmt: skip
     try:
         admin = ClusterAdmin(spec.source, client_id=lane_client_id(spec))
     except ReplicatorError:
@@ -131,6 +140,7 @@ def open_clients(
         clock=context.clock,
         record_by_record=record_by_record,
         opened_with=opened_with,
+        returned=returned,
     )
 
 
@@ -142,10 +152,11 @@ def wire_session(
     consumer: Consumer,
     producer: Producer,
     bounded_copy: BoundedCopy | None = None,
+    returned: ReturnedRecords | None = None,
 ) -> Session:
     """The session that works with these clients; they were opened with the callbacks of ``parts``."""
     unit = _progress_unit(spec, context, parts, producer)
-    engine = _engine(spec, context, parts, unit)
+    engine = _engine(spec, context, parts, unit, returned)
     return Session(
         consumer=consumer,
         engine=engine if bounded_copy is None else bounded_copy.engine(engine, parts.table),
@@ -270,7 +281,11 @@ def _progress_unit(
 
 
 def _engine(
-    spec: LaneSpec, context: LaneContext, parts: SessionParts, unit: ProgressUnit
+    spec: LaneSpec,
+    context: LaneContext,
+    parts: SessionParts,
+    unit: ProgressUnit,
+    returned: ReturnedRecords | None,
 ) -> Engine:
     settings = spec.settings
     engine = RecordsEngine(
@@ -281,6 +296,7 @@ def _engine(
             arrivals=settings.arrivals,
             filters=settings.filters,
             transforms=load_transforms(settings.transforms),
+            returned=returned,
         ),
         outcome=context.counters.outcome,
         reports=unit.reports,

@@ -62,6 +62,9 @@ class LaneSettings:
     cyclic: bool = False
     """Whether records of this flow can come back: then no record may lose its hop header."""
     engine: Literal["records", "batches"] = "records"
+    returns: bool = False
+    """As ``cyclic``, counting ways back that rest until a role changes: then what stands on the source
+    may be copies of what the target has, with or without a header."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from replicator.batches.io_loop import IoLoop
+from replicator.batches.producer_registry import ProducerRegistry, register
+from replicator.batches.returning import ReturnGuard
 from replicator.batches.source_reader import SourceReader
 from replicator.batches.target_writer import TargetWriter
-from replicator.batches.transactions import Transactions
+from replicator.batches.transactions import ProducerIdentity, Transactions
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.lane_context import LaneContext
@@ -18,6 +20,11 @@ from replicator.dataplane.whole_batches.batch_session import BatchSession
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
+from replicator.formats.producer_registry import (
+    RegisteredProducer,
+    RegistryMemory,
+    decode_memory,
+)
 from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.opened_with import OpenedWith
@@ -63,6 +70,9 @@ class BatchClients:
             transactional_id=writer_id if self._transactional else None,
             join=lambda partitions: self._transactions.join(partitions, _JOIN_SECONDS),
         )
+        self._registry = ProducerRegistry(
+            spec.source, spec.topology, client_id=client_id, on_grown=self._remember
+        )
         table: PartitionTable = {}
         events = SourceEvents(
             table,
@@ -78,6 +88,7 @@ class BatchClients:
             counters=context.counters,
             clock=context.clock,
             give_up=context.give_up,
+            register=self._register,
         )
         self.session = BatchSession(
             loop=self._loop,
@@ -88,6 +99,13 @@ class BatchClients:
             unit=unit,
             context=context,
             settings=spec.settings,
+            guard=ReturnGuard(
+                self._registry.source_of,
+                blocked=spec.settings.blocked,
+                arrivals=spec.settings.arrivals,
+            )
+            if spec.settings.returns
+            else None,
         )
 
     def serves(self, _spec: LaneSpec) -> bool:
@@ -120,9 +138,7 @@ class BatchClients:
                 self._context.problems.on_failure(error)
                 self._context.clock.sleep(_PAUSE_SECONDS)
             else:
-                self._writer.begin(
-                    self._transactions.identity, joins_by_itself=self._transactions.second
-                )
+                self.session.unit.adopt_identity()
                 return True
         return False
 
@@ -131,6 +147,9 @@ class BatchClients:
         records = read_lane_records(self.spec, client_id=lane_client_id(self.spec))
         if open_index is not None:
             self.session.unit.index = open_index(records)
+        if self.spec.settings.returns:
+            self._registry.expect(decode_memory(records))
+            self._registry.read()
         return decode_checkpoints(records)
 
     def learn_leaders(self, topics: set[str]) -> None:
@@ -187,4 +206,19 @@ class BatchClients:
         self._loop.close()
         self._writer.release_all()
         self._transactions.close()
+        self._registry.close()
         self._source_admin.close()
+
+    def _register(self, identity: ProducerIdentity) -> None:
+        spec = self.spec
+        register(
+            spec.target,
+            spec.topology,
+            RegisteredProducer(
+                identity.producer_id, str(spec.source.alias), str(spec.target.alias), spec.link,
+                identity.epoch, round(self._context.clock.now() * 1000),
+            ),
+        )  # fmt: skip
+
+    def _remember(self, memory: RegistryMemory) -> None:
+        self.session.unit.remember(memory.stored())

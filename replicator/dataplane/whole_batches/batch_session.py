@@ -5,10 +5,13 @@ the lane takes over again from the stored checkpoints. One partition of the sour
 stands aside, and the others go on.
 """
 
+from collections.abc import Collection
+
 from replicator.batches.found_batches import DamagedBatchError, FoundBatch, found_batches
 from replicator.batches.io_loop import IoLoop
 from replicator.batches.leaders import topic_id_text
 from replicator.batches.repack import packed_anew
+from replicator.batches.returning import ReturnGuard
 from replicator.batches.source_reader import FAILING_SECONDS, GONE, MOVED, Arrived, SourceReader
 from replicator.batches.target_writer import Outgoing, TargetWriter
 from replicator.dataplane.copy.engine_protocol import Run
@@ -48,7 +51,9 @@ class BatchSession:
         unit: BatchUnit,
         context: LaneContext,
         settings: LaneSettings,
+        guard: ReturnGuard | None = None,
     ) -> None:
+        """``guard`` where records of the flow may come back."""
         self.table = table
         self.events = events
         self.unit = unit
@@ -60,7 +65,9 @@ class BatchSession:
         self._throttle = context.throttle
         self._commit_interval = settings.commit_interval_seconds
         self._transactional = settings.delivery == "exactly-once"
+        self._guard = guard
         self._read_at = self._clock.monotonic()
+        self._returning: Collection[int] = ()
         self._ids_of: object = None
 
     def states(self) -> list[PartitionState]:
@@ -185,7 +192,7 @@ class BatchSession:
                     self.events.require_check(state)  # epochs never go back in one life of a topic
                     return
                 state.leader_epoch = max(state.leader_epoch, found.leader_epoch)
-                if not found.skip:
+                if not found.skip and not self._returns(state, found):
                     if oldest < 0:
                         oldest = found.base_timestamp
                         self.unit.begin()
@@ -199,6 +206,22 @@ class BatchSession:
             if state.position >= part.last_stable_offset:
                 state.health.at_end()
             self._account(state, before, records, size, oldest)
+
+    def _returns(self, state: PartitionState, found: FoundBatch) -> bool:
+        """Whether no record of the batch may be copied on; single ones are left out when it is sent."""
+        self._returning = ()
+        if self._guard is None:
+            return False
+        self._returning = self._guard.returning(found, state.topic, state.partition)
+        if not self._returning:
+            return False
+        whole = len(self._returning) > found.last_offset - found.base_offset
+        count = found.count if whole else len(self._returning)
+        if state.counted:
+            dropped = self._context.counters.outcome.dropped
+            dropped["loop"] = dropped.get("loop", 0) + count
+            state.dropped += count
+        return whole
 
     def _account(
         self, state: PartitionState, before: int, records: int, size: int, oldest: int
@@ -220,7 +243,8 @@ class BatchSession:
         """Queues one batch, as it is or packed anew; returns the number of its records."""
         key = (state.target_topic, state.partition)
         most = state.work.max_message_bytes
-        if not found.repack and (len(found.data) <= most or found.count == 1):
+        without = self._returning
+        if not (found.repack or without) and (len(found.data) <= most or found.count == 1):
             arrived.buffer.hold()
             on_written = self.unit.note_for(state, found.base_offset)
             self._writer.write(
@@ -229,7 +253,9 @@ class BatchSession:
             )
             return found.count
         count = 0
-        for packed in packed_anew(found, position=state.position, most_bytes=most, place=place):
+        for packed in packed_anew(
+            found, position=state.position, most_bytes=most, place=place, without=without
+        ):
             on_written = self.unit.note_for(state, packed.first_offset)
             self._writer.write(key, Outgoing(packed.data, packed.count, on_written=on_written))
             count += packed.count

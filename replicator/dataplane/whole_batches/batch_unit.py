@@ -8,7 +8,7 @@ acknowledgements.
 from collections.abc import Callable, Iterator, Sequence
 
 from replicator.batches.target_writer import Outgoing, TargetWriter
-from replicator.batches.transactions import Transactions
+from replicator.batches.transactions import ProducerIdentity, Transactions
 from replicator.clock import Clock
 from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.index_notes import Index, Stored
@@ -49,8 +49,9 @@ class BatchUnit:
         counters: LaneCounters,
         clock: Clock,
         give_up: Callable[[], bool],
+        register: Callable[[ProducerIdentity], None],
     ) -> None:
-        """``checkpoints`` is the lane's partition; ``turn`` reads and writes what can be, without copying."""
+        """``register`` makes a producer id known as the flow's, before its first batch. ``checkpoints`` is the lane's partition; ``turn`` reads and writes what can be, without copying."""
         self.opened_at: float | None = None
         self.deferred_since: float | None = None
         self.last_commit_at = 0.0
@@ -63,6 +64,8 @@ class BatchUnit:
         self._counters = counters
         self._clock = clock
         self._give_up = give_up
+        self._register = register
+        self._registered_id = -1
         self._uncommitted: set[PartitionState] = set()
         self._deferred: set[PartitionState] = set()
         self._written: list[tuple[PartitionState, int, int]] = []
@@ -133,9 +136,7 @@ class BatchUnit:
             )
         if self._transactional:
             self._transactions.end(_COMMIT_SECONDS)
-            self._writer.begin(
-                self._transactions.identity, joins_by_itself=self._transactions.second
-            )
+            self.adopt_identity()
         for state in stored:
             state.committed, state.committed_at_ms = state.position, at_ms
         self._uncommitted.clear()
@@ -144,6 +145,22 @@ class BatchUnit:
         self.last_commit_at = started
         seconds = self._clock.monotonic() - started
         self._counters.committed(now=self._clock.now(), seconds=seconds)
+
+    def adopt_identity(self) -> None:
+        """Writes as the coordinator says from now on; an id that is new is registered first.
+
+        Raises:
+            ReplicatorError: the id may not be registered, so nothing may be written under it.
+        """
+        identity = self._transactions.identity
+        if identity.producer_id != self._registered_id:
+            self._register(identity)
+            self._registered_id = identity.producer_id
+        self._writer.begin(identity, joins_by_itself=self._transactions.second)
+
+    def remember(self, stored: Stored) -> None:
+        """Has this stored with the next commit."""
+        self._notes.append(stored)
 
     def check(self) -> None:
         """Gives up a transaction that the target lets run out.

@@ -33,6 +33,8 @@ class Rules:
     arrivals: Arrivals
     filters: tuple[DropRule, ...]
     transforms: tuple[str, ...]
+    producers: tuple[int, ...] = ()
+    """Ids under which whole batches came to the source from a blocked cluster: copies without a header."""
 
 
 @dataclass(frozen=True, slots=True)

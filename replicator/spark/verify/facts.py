@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from replicator.batches.producer_registry import ProducerRegistry
 from replicator.control.operator.quarantine import Quarantined, read_quarantine
 from replicator.control.store.read import read_control
 from replicator.control.store.records import GapTaken, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import InputError, NotFoundError
+from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin import ClusterAdmin
 from replicator.offsets.index import index_pairs
@@ -62,6 +64,7 @@ class _Read:
     timed: bool
     gaps: Mapping[TopicPartition, Sequence[GapTaken]]
     quarantined: Mapping[TopicPartition, Sequence[Quarantined]]
+    registered: Mapping[int, RegisteredProducer]
 
 
 def collect_facts(
@@ -98,7 +101,7 @@ def collect_facts(
         }
         kept_from = _kept_from(source, expired, source_bounds)
     read = _Read(plan, pair, before, after, source_bounds, target_bounds, kept_from, expired,
-        from_ms is not None, gaps, quarantined)  # fmt: skip
+        from_ms is not None, gaps, quarantined, _registered(plan, pair))  # fmt: skip
     found = [
         _facts(read, record, partition)
         for record in records
@@ -202,7 +205,7 @@ def _facts(read: _Read, record: TopicRecord, partition: int) -> CaseFacts:
         partition=partition,
         source=_side(read.source, record.topic, partition),
         target=_side(read.target, record.target, partition),
-        rules=_rules(read.plan, flow),
+        rules=_rules(read.plan, flow, read.registered),
         copied_to=stored.copied_to,
         kept_from=read.kept_from.get((record.topic, partition)),
         expired_before_ms=read.expired_before_ms.get(record.topic),
@@ -235,7 +238,19 @@ def _flow(pair: PairPlan, record: TopicRecord) -> FlowPlan:
     )
 
 
-def _rules(plan: Plan, flow: FlowPlan) -> Rules:
+def _registered(plan: Plan, pair: PairPlan) -> Mapping[int, RegisteredProducer]:
+    """Who writes whole batches to the source."""
+    if not any(plan.may_come_back(flow) for flow in pair.flows):
+        return {}
+    registry = ProducerRegistry(pair.source, plan.topology, client_id=CLIENT_ID)
+    try:
+        registry.read()
+        return dict(registry.registered)
+    finally:
+        registry.close()
+
+
+def _rules(plan: Plan, flow: FlowPlan, registered: Mapping[int, RegisteredProducer]) -> Rules:
     return Rules(
         source=flow.source,
         target=flow.target,
@@ -244,6 +259,9 @@ def _rules(plan: Plan, flow: FlowPlan) -> Rules:
         arrivals=plan.arrivals(flow.source),
         filters=flow.policy.filters,
         transforms=flow.policy.transforms,
+        producers=tuple(
+            number for number, each in registered.items() if each.source in flow.blocked
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from replicator.batches.copied_ranges import CopiedRanges
 from replicator.dataplane.copy.rewrite import Rewriter, load_transforms
 from replicator.dataplane.copy.source_message import (
     UNREADABLE,
@@ -80,7 +81,7 @@ def fingerprints(case: Case, side: int, cluster: ClusterPlan) -> Iterator[pa.Rec
         if side == SOURCE
         else Range(facts.target_topic, facts.partition, case.target_from, case.target_to)
     )
-    reader = SourceFingerprints(case) if side == SOURCE else TargetFingerprints(case)
+    reader = SourceFingerprints(case, cluster) if side == SOURCE else TargetFingerprints(case)
     with RangeScanner(cluster, client_id="replicator-verify") as scanner:
         for scanned in scanner.scan(wanted):
             rows = [row for row in reader.fingerprints(scanned) if row is not None]
@@ -91,14 +92,22 @@ def fingerprints(case: Case, side: int, cluster: ClusterPlan) -> Iterator[pa.Rec
 class SourceFingerprints:
     """What the flow's rules make of the records of a source partition."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, cluster: ClusterPlan) -> None:
         self._case = case
         rules = case.facts.rules
+        producers = frozenset(rules.producers)
+        returned = CopiedRanges(
+            cluster,
+            lambda number: rules.target if number in producers else None,
+            blocked=(rules.target,),
+            client_id="replicator-verify",
+        )
         self._rewriter = Rewriter(
             blocked=rules.blocked,
             arrivals=rules.arrivals,
             filters=rules.filters,
             transforms=load_transforms(rules.transforms),
+            returned=returned if producers else None,
         )
         self._timed = not case.facts.target.appends_time
         self._keyed = case.mode == "latest"
@@ -125,7 +134,9 @@ class SourceFingerprints:
         key, value, at = message.key(), message.value(), message.timestamp()[1]
         exclusion = EXPECTED
         content: Sequence[tuple[str, bytes | None]] = headers or _EMPTY
-        if headers is UNREADABLE:
+        if self._rewriter.came_back(message, CopyOutcome()):
+            exclusion = LOOP
+        elif headers is UNREADABLE:
             exclusion = QUARANTINED
         elif headers is not None or self._rewriter.active:
             outcome = CopyOutcome()

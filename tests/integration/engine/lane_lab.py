@@ -17,7 +17,12 @@ from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
 from replicator.dataplane.takeover.takeover import read_lane_records
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
-from replicator.identifiers import HOPS_HEADER, checkpoints_topic, quarantine_topic
+from replicator.identifiers import (
+    HOPS_HEADER,
+    checkpoints_topic,
+    control_topic,
+    quarantine_topic,
+)
 from replicator.kafka.wire_json import decode_value
 from replicator.policy.values import StartFrom, Throttle
 from replicator.testing import LocalCluster, wait_until
@@ -110,6 +115,7 @@ class LaneLab:
             quarantine_topic(self.name, "east"),
             config=quarantine or {"max.message.bytes": "4000000"},
         )
+        self.target.create_topic(control_topic(self.name), config={"cleanup.policy": "compact"})
 
     def plan(self, cluster: LocalCluster, alias: str) -> ClusterPlan:
         return ClusterPlan(alias, tuple(cluster.bootstrap_servers))

@@ -1,0 +1,111 @@
+"""Records of the source that whole batches brought from a cluster to which they must not go back.
+
+The client library shows no producer ids, so a session that copies record by record fetches the source's
+batches a second time to see them. Whether it has to is found out beside the take-over: only where the
+source's registry holds producers of a blocked cluster.
+"""
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from replicator.dataplane.transport.spec import LaneSpec
+from replicator.errors import NotFoundError, ReplicatorError
+from replicator.formats.producer_registry import RegistryMemory, decode_memory, decode_producer
+from replicator.identifiers import control_topic
+from replicator.kafka.compacted_log import read_compacted
+
+if TYPE_CHECKING:
+    from replicator.batches.copied_ranges import CopiedRanges
+    from replicator.batches.producer_registry import ProducerRegistry
+
+
+class ReturnedRecords:
+    """Of one session; for its thread, and one of its own that only reads the registry."""
+
+    def __init__(self, spec: LaneSpec, *, client_id: str) -> None:
+        """Begins to read the registry where the answer is not known beforehand."""
+        self._spec = spec
+        self._client_id = client_id
+        self._memory = RegistryMemory()
+        self._ranges: CopiedRanges | None = None
+        self._registry: ProducerRegistry | None = None
+        # Whole batches with one session record by record: both ways of the pair write such copies.
+        self._active: bool | None = True if spec.settings.engine == "batches" else None
+        self._found: bool | None = None
+        self._reading = threading.Thread(target=self._read, name="registry", daemon=True)
+        if self._active is None:
+            self._reading.start()
+
+    @property
+    def active(self) -> bool:
+        """Whether every record has to be asked about; waits for the registry the first time.
+
+        Raises:
+            ReplicatorError: the registry cannot be read now, so nothing may be copied.
+        """
+        if self._active is None:
+            self._reading.join()
+            self._active = self._any() if self._found is None else self._found
+        return self._active
+
+    def remember(self, records: Mapping[bytes, bytes]) -> None:
+        """Takes from the lane's partition of the checkpoints topic what was seen of the registry before.
+
+        Raises:
+            StoredFormatError: it cannot be read.
+        """
+        self._memory = decode_memory(records)
+        if self._memory.ids:
+            self._active = True
+
+    def holds(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether the record at a source offset must not go back.
+
+        Raises:
+            ReplicatorError: the source cannot be read now; nothing is known about the record.
+        """
+        if self._ranges is None:
+            self._ranges = self._open()
+        return self._ranges.holds(topic, partition, offset)
+
+    def close(self) -> None:
+        """Hangs up."""
+        if self._ranges is not None:
+            self._ranges.close()
+        if self._registry is not None:
+            self._registry.close()
+
+    def _open(self) -> "CopiedRanges":
+        # Here, because the protocol's codec takes half a second to import.
+        from replicator.batches.copied_ranges import CopiedRanges
+        from replicator.batches.producer_registry import ProducerRegistry
+
+        spec = self._spec
+        registry = ProducerRegistry(spec.source, spec.topology, client_id=self._client_id)
+        registry.expect(self._memory)
+        registry.read()
+        blocked = spec.settings.blocked
+        self._registry = registry
+        return CopiedRanges(
+            spec.source, registry.source_of, blocked=blocked, client_id=self._client_id
+        )
+
+    def _read(self) -> None:
+        try:
+            self._found = self._any()
+        except ReplicatorError:
+            self._found = None  # asked again when it is needed, and then told
+
+    def _any(self) -> bool:
+        """Whether the source's registry holds a producer of a blocked cluster."""
+        spec = self._spec
+        try:
+            control = read_compacted(
+                spec.source, control_topic(spec.topology), client_id=self._client_id,
+                past_open_transactions=True,
+            )[0]  # fmt: skip
+        except NotFoundError:
+            return False  # nothing was ever copied there
+        found = (decode_producer(key, value) for key, value in control.items())
+        return any(each is not None and each.source in spec.settings.blocked for each in found)
