@@ -9,6 +9,7 @@ Under one name for all (same-name active-active) that is several replicated part
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from replicator.policy.engines import flow_engine
 from replicator.policy.naming import source_name, target_name
 from replicator.policy.selection import select_topics
 from replicator.topology.plan import ClusterPlan, FlowPlan, Plan
@@ -20,6 +21,8 @@ class ReplicatedPartition:
 
     ``assumed`` ones are not in the plan but may have been: the other direction of a link that can
     change its direction. They count only where a checkpoint shows that they were used.
+    ``counted`` ones are copied in whole batches, exactly once: between known pairs, copies are told by
+    counting.
     """
 
     source: ClusterPlan
@@ -32,6 +35,7 @@ class ReplicatedPartition:
     from_earliest: bool = True
     cyclic: bool = False
     assumed: bool = False
+    counted: bool = False
 
     @property
     def flow(self) -> str:
@@ -166,6 +170,8 @@ def _line(
         from_earliest=flow.policy.start_from.kind == "earliest",
         cyclic=assumed or plan.in_cycle(flow),
         assumed=assumed,
+        counted=flow.policy.delivery == "exactly-once"
+        and flow_engine(flow.policy, comes_back=plan.way_back(flow)).engine == "batches",
     )
 
 

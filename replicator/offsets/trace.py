@@ -16,7 +16,7 @@ from replicator.offsets.lines import (
     TranslationPath,
     translation_paths,
 )
-from replicator.offsets.sighting import CopyMark
+from replicator.offsets.sighting import UNMARKED, CopyMark
 from replicator.offsets.translator import Translator
 from replicator.policy.provenance import Headers, Hop, find_hops, parse_hops
 from replicator.topology.plan import Plan
@@ -85,6 +85,10 @@ class Tracer:
             )
         hops = parse_hops(find_hops(_headers(message)).value) or ()
         places = [self._earlier(hop, at) for at, hop in enumerate(hops)]
+        if not hops:
+            counted = self._counted_origin(cluster, topic, partition, offset)
+            if counted is not None:
+                places, hops = [counted[0]], (counted[1],)
         places.append(
             Place(
                 cluster=cluster,
@@ -162,7 +166,10 @@ class Tracer:
         except ReplicatorError as error:
             return _with(copy, "unreachable", error.message)
         mark = CopyMark(line.source.alias, line.topic, line.partition)
-        if message is None or mark.source_offset(_headers(message)) != place.offset:
+        said = None if message is None else mark.source_offset(_headers(message))
+        if line.counted and said == UNMARKED and self._counted(line, answer.offset) == place.offset:
+            said = place.offset
+        if message is None or said != place.offset:
             return _with(copy, "missing", answer.reason or "not copied yet, dropped, or compacted")
         return Place(
             cluster=way.target,
@@ -174,6 +181,41 @@ class Tracer:
             timestamp_ms=_timestamp(message),
             copied_by_ms=self._translator.noted_by(line, place.offset),
         )
+
+    def _counted_origin(
+        self, cluster: str, topic: str, partition: int, offset: int
+    ) -> tuple[Place, Hop] | None:
+        """Where a record that says nothing of itself was copied from in a whole batch."""
+        for source in {str(flow.source) for flow in self._plan.flows if flow.target == cluster}:
+            for way in translation_paths(self._plan, cluster, source, topic, partition):
+                for component in way.components:
+                    line = component.back
+                    if line is None or component.onward is not None or not line.counted:
+                        continue
+                    found = self._counted(line, offset)
+                    if found is not None:
+                        hop = Hop(source, line.topic, partition, found)
+                        return self._earlier(hop, 0), hop
+        return None
+
+    def _counted(self, line: ReplicatedPartition, target: int) -> int | None:
+        """The source offset of the copy at a target offset, where counting tells that it is one."""
+        source_alias, target_alias = str(line.source.alias), str(line.target.alias)
+        back = TranslationPath(
+            target_alias, source_alias, line.target_topic, line.topic, line.partition,
+            (Component(source_alias, line, None),),
+        )  # fmt: skip
+        onward = TranslationPath(
+            source_alias, target_alias, line.topic, line.target_topic, line.partition,
+            (Component(source_alias, None, line),),
+        )  # fmt: skip
+        self._translator.refresh([back, onward])
+        found = self._translator.cross(back, target)
+        if found.offset is None or found.grade != "exact":
+            return None
+        again = self._translator.cross(onward, found.offset)
+        same = again.grade == "exact" and again.offset == target
+        return found.offset if same else None
 
     def _copied_by(self, hop: Hop, cluster: str) -> int | None:
         """When the index first knew of a record at or after this one."""

@@ -42,6 +42,7 @@ class Limits:
 
 
 Look = Callable[[Read], Window]
+Align = Callable[[UnmarkedSpan], "Window | None"]
 
 LONGEST = 100_000
 """Most records one look reads where other clusters' records crowd ours out."""
@@ -59,6 +60,7 @@ def translate(
     known: Known,
     facts: PartitionFacts,
     look: Look,
+    align: Align | None = None,
     limits: Limits = _DEFAULT,
     tight: bool = False,
     in_time: Callable[[], bool] = lambda: True,
@@ -71,6 +73,7 @@ def translate(
         known: what earlier looks and the index say; learns from each look.
         facts: bounds of both logs and the checkpoint, read before the first look.
         look: reads the target log.
+        align: where copies do not say what they are, tells by counting; None where it cannot.
         limits: how many looks, and how long the last may be.
         tight: whether ``low`` of the answer matters, for ``combine``.
         in_time: asked before each look.
@@ -80,6 +83,10 @@ def translate(
         found: Translation | UnmarkedSpan = rules.locate(known, position, facts, tight=tight)
         if isinstance(found, Translation):
             return found.after(probes)
+        window = None if align is None or probes >= limits.probes else align(found)
+        if window is not None:
+            known.add(window)
+            continue
         why = _why_not(probes, limits, facts, in_time)
         if why:
             settled: Translation = rules.settle(found, position, facts, why)

@@ -13,6 +13,8 @@ from replicator.clock import Clock, SystemClock
 from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import ClusterAdmin
+from replicator.offsets.counted_copies import CountedCopies
+from replicator.offsets.forward import UnmarkedSpan
 from replicator.offsets.group_names import GroupNames
 from replicator.offsets.index import index_pairs
 from replicator.offsets.lines import Component, ReplicatedPartition, TranslationPath
@@ -99,11 +101,13 @@ class Translator:
         self._probes: dict[str, PartitionProbe] = {}
         self._views: dict[tuple[str, str], CheckpointsView] = {}
         self._memory: dict[ReplicatedPartition, _Memory] = {}
+        self._counted = CountedCopies(plan.topology, client_id=client_id)
         self._round = _Round()
         self._stored: dict[ReplicatedPartition, StoredPartition] = {}
 
     def close(self) -> None:
         """Gives all connections back."""
+        self._counted.close()
         for view in self._views.values():
             view.close()
         for probe in self._probes.values():
@@ -259,9 +263,13 @@ class Translator:
         def in_time() -> bool:
             return self._clock.monotonic() < asked.deadline
 
+        def align(gap: UnmarkedSpan) -> Window | None:
+            return self._counted.between(line, gap, facts, in_time=in_time)
+
+        counts = line.counted and not line.marked and not self._replayed.of(line)
         return translate(
             direction, position, known=self._memory[line].known, facts=facts, look=look,
-            limits=asked.limits, tight=asked.several, in_time=in_time,
+            align=align if counts else None, limits=asked.limits, tight=asked.several, in_time=in_time,
         )  # fmt: skip
 
     def _used(self, part: Component) -> bool:

@@ -266,7 +266,8 @@ def way_back(flow: FlowPlan, every: Iterable[FlowPlan]) -> WayBack:
 
     A way back that chooses its engine as this flow does has the same one.
     """
-    direct, others = [], []
+    direct: list[FlowPlan] = []
+    others: list[FlowPlan] = []
     for each in every:
         opposite = (each.source, each.target) == (flow.target, flow.source)
         (direct if opposite else others).append(each)

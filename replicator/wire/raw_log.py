@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
 from replicator.topology.plan import ClusterPlan
@@ -89,26 +89,45 @@ class RawLog:
             StoredFormatError: something there is no batch of format 2.
             ReplicatorError: the cluster does not answer, or refuses us.
         """
+        part = self._fetched(offset, 0, most_bytes, timeout_seconds)
+        data = bytes(part.records or b"")
+        return [each for each in split_batches(data) if each[0].last_offset >= offset]
+
+    def committed(
+        self, offset: int, *, most_bytes: int = _BYTES, timeout_seconds: float = 10.0
+    ) -> tuple[bytes, list[tuple[int, int]], int]:
+        """The bytes from an offset on up to the last stable offset, what is aborted in them, and that offset.
+
+        What is aborted is told by producer ids and first offsets, as ``found_batches`` takes them.
+
+        Raises:
+            SourceDataLostError: the offset is outside of what the partition has.
+            ReplicatorError: the cluster does not answer, or refuses us.
+        """
+        part = self._fetched(offset, 1, most_bytes, timeout_seconds)
+        aborted = [(one.producer_id, one.first_offset) for one in part.aborted_transactions or ()]
+        return bytes(part.records or b""), aborted, int(part.last_stable_offset)
+
+    def _fetched(self, offset: int, isolation: int, most_bytes: int, seconds: float) -> Any:  # noqa: ANN401
         place = FetchRequest.FetchTopic.FetchPartition(
             partition=self._partition, current_leader_epoch=-1, fetch_offset=offset,
             log_start_offset=-1, partition_max_bytes=most_bytes,
         )  # fmt: skip
         request = FetchRequest(
-            replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=_MOST_BYTES, isolation_level=0,
-            session_id=0, session_epoch=-1, forgotten_topics_data=[], rack_id="",
-            topics=[FetchRequest.FetchTopic(topic=self._topic, partitions=[place])],
+            replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=_MOST_BYTES,
+            isolation_level=isolation, session_id=0, session_epoch=-1, forgotten_topics_data=[],
+            rack_id="", topics=[FetchRequest.FetchTopic(topic=self._topic, partitions=[place])],
         )  # fmt: skip
 
-        def fetch(leader: BrokerConnection, deadline: float) -> bytes:
+        def fetch(leader: BrokerConnection, deadline: float) -> Any:  # noqa: ANN401
             answer = leader.call(request, newest=_FETCH_VERSION, deadline=deadline)
             part = None if answer.error_code else answer.responses[0].partitions[0]
             code = answer.error_code if part is None else part.error_code
             if part is None or code:
                 raise self._error(code, f"read {self._topic}/{self._partition} at {offset}")
-            return bytes(part.records or b"")
+            return part
 
-        data = self._asked(fetch, time.monotonic() + timeout_seconds)
-        return [each for each in split_batches(data) if each[0].last_offset >= offset]
+        return self._asked(fetch, time.monotonic() + seconds)
 
     def _offset(self, at: int, deadline: float) -> int:
         kind = ListOffsetsRequest.ListOffsetsTopic

@@ -111,6 +111,7 @@ def both_ways(scene, east, west, **fields) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_whole_batches_go_both_ways_between_two_clusters_and_none_comes_back(east, west, scene):
     both_ways(scene, east, west)
     scene.worker()

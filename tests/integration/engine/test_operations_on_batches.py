@@ -1,5 +1,7 @@
 """What operators ask and do, on a link that carries whole batches, beside a worker that runs it."""
 
+import json
+
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -46,8 +48,16 @@ def values(cluster, topic, partition):
     return found
 
 
+def committed(cluster, group, topic):
+    """Position of a group in partition 0."""
+    consumer = Consumer({**cluster.client_settings(), "group.id": group})
+    (place,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
+    consumer.close()
+    return place.offset
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(500)
 def test_operators_get_the_answers_they_get_for_records(run, worker, east, west, unique):
     topic = f"{unique}.orders"
     copy = f"east.{topic}"
@@ -79,25 +89,59 @@ def test_operators_get_the_answers_they_get_for_records(run, worker, east, west,
     file = ("-f", worker.file, "-o", "json")
     place = ("--flow", "east->west", "--topic", topic, "--partition", 0)
 
-    out = open("/tmp/batches-answers.txt", "w")
-    for wanted in (0, 1, 777, 1499, 1500, 1750, 1999, 2000):
-        print(
-            "T",
-            wanted,
-            target.get(wanted),
-            run("offsets", "translate", *place, "--offset", wanted, *file),
-            file=out,
+    def asked(*arguments):
+        code, text, errors = run(*arguments, *file)
+        assert code == 0, errors
+        return json.loads(text)
+
+    wanted = (0, 1, 777, RECORDS - 1, RECORDS, RECORDS + 250, RECORDS + 499)
+    found = {at: asked("offsets", "translate", *place, "--offset", source[at]) for at in wanted}
+    assert {at: (each["targetOffset"], each["grade"]) for at, each in found.items()} == {
+        at: (target[at], "exact") for at in wanted
+    }
+    back = {
+        at: asked("offsets", "translate", *place, "--offset", target[at], "--reverse")
+        for at in wanted
+    }
+    assert {at: (each["targetOffset"], each["grade"]) for at, each in back.items()} == {
+        at: (source[at], "exact") for at in wanted
+    }, back
+    traces = [
+        asked(
+            "offsets", "trace", "--cluster", cluster, "--topic", name, "--partition", 0,
+            "--offset", offset,
         )
-    for wanted in (5, 1499, 1700):
-        print(
-            "R",
-            wanted,
-            run("offsets", "translate", *place, "--offset", target[wanted], "--reverse", *file),
-            file=out,
-        )
-    for cluster, name, offset in (("east", topic, source[777]), ("west", copy, target[777])):
-        print("TRACE", run("offsets", "trace", "--cluster", cluster, "--topic", name,
-                  "--partition", 0, "--offset", offset, *file), file=out)  # fmt: skip
-    for each in ("groups", "gaps", "topics", "status"):
-        print(each, run(each, *file), file=out)
-    out.close()
+        for cluster, name, offset in (("east", topic, source[777]), ("west", copy, target[777]))
+    ]  # fmt: skip
+    for trace in traces:
+        assert [(each["cluster"], each["offset"], each["state"]) for each in trace["places"]] == [
+            ("east", source[777], "origin"),
+            ("west", target[777], "copy"),
+        ], trace
+
+    wait_until(
+        lambda: committed(west, f"{unique}-billing", copy) == target[700],
+        timeout_seconds=60, describe=lambda: f"the group at {target[700]}: {asked('groups')}",
+    )  # fmt: skip
+    assert asked("gaps")["gaps"] == []
+    (shown,) = asked("topics")["topics"]
+    assert (shown["engine"], shown["engineReason"]) == ("batches", "")
+    (flow,) = asked("status")["flows"]
+    assert (flow["engine"], flow["problems"]) == ("batches", [])
+    wait_until(
+        lambda: worker.flow("east->west")["canary"] is not None,
+        timeout_seconds=60, describe="a canary that came through",
+    )  # fmt: skip
+    wait_until(
+        lambda: {"east.heartbeats", "east.checkpoints.internal"}
+        <= set(west.admin().list_topics(timeout=20).topics),
+        timeout_seconds=60, describe="MirrorMaker 2's topics",
+    )  # fmt: skip
+
+    asked("pause", "--flow", "east->west")
+    wait_until(lambda: worker.flow("east->west")["state"] == "paused",
+               timeout_seconds=60, describe="the pause")  # fmt: skip
+    fill(east, topic, range(5_000, 5_100))
+    asked("resume", "--flow", "east->west")
+    wait_until(lambda: len(values(west, copy, 0)) == RECORDS + 600,
+               timeout_seconds=60, describe="what was written meanwhile")  # fmt: skip

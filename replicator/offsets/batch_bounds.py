@@ -1,0 +1,71 @@
+"""Where committed records stand in a stretch of a log, from its batches: their bounds, not their content."""
+
+from collections.abc import Callable
+
+from replicator.batches.found_batches import FoundBatch, found_batches
+from replicator.errors import SourceDataLostError
+from replicator.offsets.aligned import Stretch, clipped
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.raw_log import RawLog
+from replicator.wire.record_batch import decode_batch
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Longer stretches are not worth their reading: they are answered less exactly."""
+
+_AT_ONCE = 4 * 1024 * 1024
+
+
+def stretches(
+    cluster: ClusterPlan,
+    place: tuple[str, int],
+    bounds: tuple[int, int],
+    *,
+    counts: Callable[[int], bool],
+    client_id: str,
+    in_time: Callable[[], bool],
+) -> list[Stretch] | None:
+    """The committed records of producers that count, in order; None where that cannot be said.
+
+    Args:
+        cluster: where.
+        place: topic and partition.
+        bounds: first and last offset, half open.
+        counts: whether records of a producer id are asked for.
+        client_id: how the brokers know us.
+        in_time: asked before each fetch.
+
+    Raises:
+        ReplicatorError: the cluster does not answer, or refuses us.
+    """
+    start, end = bounds
+    found: list[Stretch] = []
+    read = 0
+    with RawLog(cluster, *place, client_id=client_id) as log:
+        while start < end:
+            if read > MOST_BYTES or not in_time():
+                return None
+            try:
+                data, aborted, stable = log.committed(start, most_bytes=_AT_ONCE)
+            except SourceDataLostError:
+                return None
+            read += len(data)
+            before = start
+            for batch in found_batches(
+                memoryview(bytearray(data)), position=start, aborted=aborted, place=place[0]
+            ):
+                start = batch.last_offset + 1
+                if not batch.skip and counts(batch.producer_id):
+                    found += _records(batch)
+            if start == before:
+                if stable < end:
+                    return None  # a transaction is open there
+                start = stable  # nothing but what compaction left out
+    return clipped(found, *bounds)
+
+
+def _records(batch: FoundBatch) -> list[Stretch]:
+    if batch.count == batch.last_offset - batch.base_offset + 1:
+        return [Stretch(batch.base_offset, batch.count)]
+    if not batch.count and batch.repack == "old format":
+        return [Stretch(batch.last_offset, 1)]
+    return [Stretch(record.offset, 1) for record in decode_batch(bytes(batch.data))]
