@@ -7,10 +7,10 @@ FLOW = "east->west"
 BACK = "west->east"
 
 
-@pytest.fixture
-def operator(east, west, scene):
+@pytest.fixture(params=["records", pytest.param("batches", marks=pytest.mark.slow)])
+def operator(east, west, scene, request):
     """An operator of a link that mirrors under load."""
-    scene.active_passive(east, west, fencing={"method": "manual"})
+    scene.active_passive(east, west, fencing={"method": "manual"}, engine=request.param)
     scene.worker()
     scene.east_writer = scene.writer(east, rate=300)
     scene.copying(FLOW)

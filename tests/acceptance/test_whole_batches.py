@@ -125,6 +125,23 @@ def test_whole_batches_go_both_ways_between_two_clusters_and_none_comes_back(eas
 
 @pytest.mark.slow
 @pytest.mark.timeout(540)
+def test_record_by_record_after_whole_batches_brings_nothing_back(east, west, scene):
+    both_ways(scene, east, west)
+    worker = scene.worker()
+    for cluster in (east, west):
+        scene.writer(cluster)
+    scene.written(1_000)
+    for flow in ("east->west", "west->east"):
+        scene.copying(flow)
+    worker.kill()  # with copies in both logs that no lane has looked at yet
+    scene.edit_link(engine="records")
+    scene.worker()
+    scene.written(1_000)
+    scene.settled()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(540)
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 def test_nothing_comes_back_while_workers_and_brokers_are_killed(clusters, scene, delivery):
     east, west = clusters("east", "west")

@@ -23,6 +23,7 @@ from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 if TYPE_CHECKING:
+    from replicator.batches.copied_ranges import CopiedRanges
     from replicator.wire.log_ends import LogEnds
 
 INTERVAL_SECONDS = 5.0
@@ -70,6 +71,7 @@ class SplitBrainTask:
             pace_seconds=INTERVAL_SECONDS, slowest_seconds=QUIET_SECONDS
         )
         self._asking: LogEnds | None = None
+        self._copied: CopiedRanges | None = None
         self._ends: Mapping[TopicPartition, int] = {}
         self._waiting: dict[TopicPartition, int] = {}
         self._found: dict[TopicPartition, Foreign] = {}
@@ -82,6 +84,8 @@ class SplitBrainTask:
         """Closes its connections."""
         if self._asking is not None:
             self._asking.close()
+        if self._copied is not None:
+            self._copied.close()
         self._probe.close()
         self._source.close()
 
@@ -126,6 +130,22 @@ class SplitBrainTask:
             self._asking = LogEnds(self._context.pair.target, client_id=client_id)
         return self._asking
 
+    def _whole_batches(self) -> "CopiedRanges":
+        """Tells copies without a header."""
+        if self._copied is None:
+            # Slow to import, needed where a record has no header.
+            from replicator.batches.copied_ranges import CopiedRanges
+            from replicator.batches.producer_registry import ProducerRegistry
+
+            pair, client_id = self._context.pair, f"{self._context.client_id}-split-brain"
+            registry = ProducerRegistry(
+                pair.target, self._context.plan.topology, client_id=client_id
+            )
+            self._copied = CopiedRanges(
+                pair.target, registry.source_of, blocked=(pair.source.alias,), client_id=client_id
+            )
+        return self._copied
+
     def _foreign(self, key: TopicPartition, since: int, end: int, limit: int) -> int | None:
         """The offset of a record among the newest that is no copy."""
         at = max(since, end - RECORDS_A_LOOK)
@@ -134,7 +154,10 @@ class SplitBrainTask:
             if message is None:
                 return None
             offset = message.offset() or 0
-            if not _is_copy(message, self._context.pair.source.alias, limit, self._arrivals):
+            if not (
+                _is_copy(message, self._context.pair.source.alias, limit, self._arrivals)
+                or self._whole_batches().holds(*key, offset)
+            ):
                 return offset
             at = offset + 1
         return None

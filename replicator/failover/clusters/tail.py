@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from replicator.batches.copied_ranges import CopiedRanges
+from replicator.batches.producer_registry import ProducerRegistry
 from replicator.clock import Clock
 from replicator.errors import UnreachableError
 from replicator.failover.clusters.link_clusters import CLIENT_ID
@@ -73,18 +75,20 @@ def read_tail(
     *,
     seen_by: str,
     arrivals: Arrivals,
+    topology: str,
     clock: Clock,
 ) -> Iterator[TailRecord]:
     """Committed records of half-open ranges, in order of partition and offset.
 
-    Those whose way led through ``seen_by`` came from there and are left out; ``arrivals`` are
-    those of the cluster that is read.
+    Those whose way led through ``seen_by`` came from there and are left out, also what whole batches
+    brought without a header; ``arrivals`` are those of the cluster that is read.
 
     Raises:
         ReplicatorError: the cluster does not answer, or a range is not readable to its end.
     """
     config = consumer_config(cluster, client_id=CLIENT_ID, group_id="replicator.no-group")
     subject = f"cluster:{cluster.alias}"
+    copied = copied_from(cluster, seen_by, topology=topology)
     for key, (start, end) in sorted(ranges.items()):
         if start >= end:
             continue
@@ -92,10 +96,25 @@ def read_tail(
         try:
             for message in _messages(consumer, key, start, end, subject=subject, clock=clock):
                 record = _record(cluster, message)
-                if seen_by not in arrivals.passed(record.headers, *key):
+                came = seen_by in arrivals.passed(record.headers, *key)
+                if not came and not (copied and copied.holds(*key, record.offset)):
                     yield record
         finally:
             consumer.close()
+
+
+def copied_from(cluster: ClusterPlan, alias: str, *, topology: str) -> CopiedRanges | None:
+    """Tells what whole batches brought to a cluster from another; None where none ever did.
+
+    Raises:
+        ReplicatorError: the cluster does not answer.
+    """
+    registry = ProducerRegistry(cluster, topology, client_id=CLIENT_ID)
+    registry.read()
+    if all(each.source != alias for each in registry.registered.values()):
+        registry.close()
+        return None
+    return CopiedRanges(cluster, registry.source_of, blocked=(alias,), client_id=CLIENT_ID)
 
 
 def _messages(

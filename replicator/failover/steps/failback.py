@@ -102,6 +102,7 @@ class FailbackSteps:
             ranges,
             seen_by=clusters.old.alias,
             arrivals=clusters.plan.arrivals(clusters.new.alias),
+            topology=clusters.topology,
             clock=run.clock,
         )
         export = export_tail(records, file, to_parquet=run.request.to_parquet)
@@ -168,6 +169,7 @@ class FailbackSteps:
                 ranges,
                 seen_by=clusters.old.alias,
                 arrivals=clusters.plan.arrivals(clusters.new.alias),
+                topology=clusters.topology,
                 clock=run.clock,
             )
             injector.write(

@@ -8,7 +8,12 @@ import pytest
 from confluent_kafka import Producer
 from lane_lab import LaneLab
 
+from replicator.batches.producer_registry import ProducerRegistry, register
+from replicator.batches.transactions import Transactions
+from replicator.formats.producer_registry import RegisteredProducer
+from replicator.identifiers import control_topic, lane_transactional_id
 from replicator.policy.values import Throttle
+from replicator.testing.cluster.topics import delete_topic
 from replicator.wire.fetch_one import fetch_record
 from replicator.wire.leader import leader_of
 from replicator.wire.produce_one import produce_record
@@ -231,3 +236,59 @@ def test_the_index_notes_where_batches_stand_on_the_target(lab):
     assert len({entry.number for entry in entries}) >= 2
     for entry in entries:
         assert source[entry.pair.source] == target[entry.pair.target]
+
+
+def test_a_registry_that_lacks_what_was_there_stops_its_readers_until_it_is_whole(lab):
+    topic, control = lab.topic(), control_topic(lab.name)
+    registered = RegisteredProducer(77, "west", "east")
+    east = lab.plan(lab.source, "east")
+    lab.source.create_topic(control, config={"cleanup.policy": "compact"})
+    register(east, lab.name, registered)
+    lab.numbered(topic, range(50))
+    lab.copied(topic, returns=True, **BATCHES)
+
+    delete_topic(lab.source.admin(), name=control)
+    lab.numbered(topic, range(50, 100))
+    lane = lab.lane(topic, returns=True, **BATCHES)
+    lab.until(lambda: lane.stats.source_problem.startswith("REGISTRY_LOST "), "the alarm", lane)
+    assert lab.values(topic) == numbers(50)
+
+    lab.source.create_topic(control, config={"cleanup.policy": "compact"})
+    register(east, lab.name, registered)
+    lab.caught_up(lane)
+    lane.stop()
+    assert lab.values(topic) == numbers(100)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(540)
+def test_a_producer_whose_epochs_run_out_goes_on_under_an_id_that_is_registered_first(lab):
+    topic = lab.topic()
+    lab.prepare()
+    west = lab.plan(lab.target, "west")
+    writer = lane_transactional_id(lab.name, "east", "west", 0)
+    transactions = Transactions(
+        west, client_id="lab", transactional_id=writer, timeout_seconds=60.0
+    )
+    transactions.take_over(20)
+    first = transactions.identity.producer_id
+    while transactions.identity.epoch < 32_755:
+        transactions.take_over(20)
+    transactions.close()
+    assert transactions.identity.producer_id == first
+
+    lane = lab.lane(topic, commit_interval_seconds=0.05, **BATCHES)
+    for start in range(0, 3_000, 100):  # a commit each
+        lab.numbered(topic, range(start, start + 100))
+        lab.caught_up(lane)
+    lane.stop()
+
+    assert lab.values(topic) == numbers(3_000)
+    used = {header.producer_id for header in batches(lab, lab.target, "west", topic)}
+    assert first in used
+    assert len(used) == 2
+    registry = ProducerRegistry(west, lab.name, client_id="lab")
+    registry.read()
+    registry.close()
+    assert used <= registry.registered.keys()
+    assert lane.stats.aborts == 0

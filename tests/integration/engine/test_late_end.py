@@ -29,10 +29,10 @@ class ProxiedLab(LaneLab):
         return super().plan(cluster, alias)
 
 
-def judged(lab, proxy, history, rounds):
+def judged(lab, proxy, history, rounds, **settings):
     """Copies under load while so many ends come late; returns the verdict and the lane."""
     topic = lab.topic()
-    running = lab.lane(topic, commit_interval_seconds=0.1)
+    running = lab.lane(topic, commit_interval_seconds=0.1, **settings)
     with Recorder(history) as recorder:
         recorder.expect(["east->west"])
         writer = Writer(lab.source, [topic], history=recorder, rate_per_second=200, seed=7).start()
@@ -58,10 +58,10 @@ def late(east, west, unique):
     with ProtocolProxy(west.bootstrap_servers) as proxy:
         names = (f"{unique}-{number}" for number in itertools.count())
 
-        def run(history, rounds):
+        def run(history, rounds, **settings):
             lab = ProxiedLab(east, west, name=next(names)).through(proxy)
             try:
-                return judged(lab, proxy, history, rounds)
+                return judged(lab, proxy, history, rounds, **settings)
             finally:
                 lab.close()
 
@@ -77,6 +77,14 @@ def test_a_late_end_ends_nothing_but_its_own_transaction(late, tmp_path, monkeyp
     report, _ = late(tmp_path / "naive.jsonl", 5)
     assert not report.clean
     assert {finding.anomaly for finding in report.findings} <= {Anomaly.DUPLICATE, Anomaly.LOST}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_late_end_of_whole_batches_ends_nothing_but_its_own_transaction(late, tmp_path):
+    report, running = late(tmp_path / "batches.jsonl", 2, engine="batches", provenance="path")
+    assert report.clean, report.paragraph()
+    assert running.stats.unknown_outcomes >= 2
 
 
 @pytest.mark.slow

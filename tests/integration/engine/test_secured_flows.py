@@ -24,6 +24,7 @@ def boot(source: SecuritySetup | None, target: SecuritySetup | None):
     return pair
 
 
+@pytest.mark.parametrize("engine", ["records", pytest.param("batches", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("source", "target"),
     [
@@ -34,7 +35,7 @@ def boot(source: SecuritySetup | None, target: SecuritySetup | None):
         ),
     ],
 )
-def test_a_flow_runs_between_secured_clusters_and_shows_no_secret(worker, source, target):
+def test_a_flow_runs_between_secured_clusters_and_shows_no_secret(worker, source, target, engine):
     east, west = boot(source, target)
     try:
         lab = LaneLab(east, west, name=worker.name)
@@ -43,7 +44,7 @@ def test_a_flow_runs_between_secured_clusters_and_shows_no_secret(worker, source
         for cluster in (east, west):
             named = cluster.name == "west" or source.users
             worker.cluster(cluster, user="replicator" if named else None)
-        worker.link("secured", "east", "west", [topic])
+        worker.link("secured", "east", "west", [topic], engine=engine)
         worker.start()
         worker.until(
             lambda: worker.url() and len(_values(lab, topic)) == 100, "the records on the target"
