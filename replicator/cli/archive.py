@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from replicator.cli.closing import Closing, unless_failed
 from replicator.cli.options import FileOption, Output, OutputOption
 from replicator.cli.output import render, say, say_trouble
 from replicator.cli.spark_options import (
@@ -13,6 +14,7 @@ from replicator.cli.spark_options import (
     IntervalOption,
     MasterOption,
     PropertiesOption,
+    ShipOption,
     ToOption,
     milliseconds,
     spark_settings,
@@ -56,6 +58,7 @@ def archive(
     master: MasterOption = None,
     conf: ConfOption = None,
     properties_file: PropertiesOption = None,
+    ship: ShipOption = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -64,6 +67,8 @@ def archive(
     Continues where the archive ends. Run it as often as you like, or once with
     --continuous.
     """
+    import contextlib
+
     from replicator.clock import SystemClock
     from replicator.spark.archive.source import Source, require_topics
     from replicator.topology.load import require_plan, topology_path
@@ -76,8 +81,12 @@ def archive(
     from replicator.spark.copy.continuous import continuously
     from replicator.spark.session.session import spark_session
 
-    settings = spark_settings(master, conf, properties_file)
-    with spark_session(settings, name=f"replicator archive {cluster}") as session:
+    closing = Closing(f"archive {cluster}", output)
+    settings = spark_settings(master, conf, properties_file, ship=ship)
+    with (
+        spark_session(settings, name=f"replicator archive {cluster}") as session,
+        contextlib.ExitStack() as ending,
+    ):
         archiver = Archiver(session, source, folder, clock=SystemClock())
         if archiver.swept:
             say(f"Deleted {archiver.swept} unfinished files of an interrupted command.")
@@ -93,8 +102,19 @@ def archive(
             else [archiver.round()]
         )  # fmt: skip
         lost = False
+        records = size = 0
+        ending.push(
+            unless_failed(
+                lambda: closing.say(
+                    records, "records were lost before" if lost else "complete", size=size,
+                    report=f"Archive: {folder}",
+                )
+            )
+        )  # fmt: skip
         for result in rounds:
             lost = _show_round(result, output) or lost
+            records += int(str(result["records"]))
+            size += int(str(result["bytes"]))
     if lost:
         raise typer.Exit(LOST)
 
@@ -135,6 +155,7 @@ def restore(
     master: MasterOption = None,
     conf: ConfOption = None,
     properties_file: PropertiesOption = None,
+    ship: ShipOption = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -159,7 +180,7 @@ def restore(
         key_prefix=None if key_prefix is None else key_prefix.encode(),
     )
     target = _cluster(plan, cluster)
-    settings = spark_settings(master, conf, properties_file)
+    settings = spark_settings(master, conf, properties_file, ship=ship)
     held = require_local_archive(folder, spark_conf(settings))
     if held is not None:
         checked_selection(held, selection, rename)
@@ -168,11 +189,16 @@ def restore(
     from replicator.spark.session.session import spark_session
 
     wanted = RestoreRequest(plan.topology, target, selection, rename, append)
+    closing = Closing(f"restore {cluster}", output)
     with spark_session(settings, name=f"replicator restore {cluster}") as session:
         result: Any = restore_records(session, folder, wanted)
     skipped = f"; {result['skipped']:,} had been restored before" if result["skipped"] else ""
     text = f"Restored {result['records']:,} records into {cluster}{skipped}."
     render(result, output, text=text)
+    closing.say(
+        result["records"] + result["skipped"], "complete", size=result["bytes"],
+        report=f"Archive: {folder}, restore {result['restore']}",
+    )  # fmt: skip
 
 
 def _cluster(plan: "Plan", alias: str) -> "ClusterPlan":

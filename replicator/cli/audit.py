@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from replicator.cli.closing import Closing, unless_failed
 from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
 from replicator.cli.output import render, say_trouble
 from replicator.cli.spark_options import (
@@ -12,6 +13,7 @@ from replicator.cli.spark_options import (
     IntervalOption,
     MasterOption,
     PropertiesOption,
+    ShipOption,
     TopicsOption,
     plan_of_flow,
     spark_settings,
@@ -50,6 +52,7 @@ def audit(
     master: MasterOption = None,
     conf: ConfOption = None,
     properties_file: PropertiesOption = None,
+    ship: ShipOption = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -71,11 +74,14 @@ def audit(
     from replicator.spark.session.session import spark_session
 
     wanted = AuditRequest(flow, frozenset(topic or ()), bucket, parquet, keep_days)
-    settings = spark_settings(master, conf, properties_file)
+    settings = spark_settings(master, conf, properties_file, ship=ship, pair=pair)
+    closing = Closing(f"audit {flow}", output)
     complete = True
+    result: Any = None
     with spark_session(settings, name=f"replicator audit {flow}") as session:
         auditor = Auditor(session, plan, wanted, clock=SystemClock())
-        with contextlib.closing(auditor):
+        with contextlib.closing(auditor), contextlib.ExitStack() as ending:
+            ending.push(unless_failed(lambda: _close(closing, result, parquet)))
             rounds = (
                 continuously(
                     auditor.round, interval_seconds=interval, clock=SystemClock(),
@@ -89,6 +95,18 @@ def audit(
                 complete = bool(result["complete"])
     if not complete:
         raise typer.Exit(INCOMPLETE)
+
+
+def _close(closing: Closing, result: Any, parquet: str | None) -> None:  # noqa: ANN401 - plain JSON
+    if result is None:
+        return  # the first round failed, and its error is the last line
+    lacking = sum(each["records"] for each in result["missing"])
+    closing.say(
+        sum(each["expected"] for each in result["topics"]),
+        f"{lacking:,} missing" if lacking else "complete",
+        unit="records expected",
+        report=f"Rows: {parquet}" if parquet else "",
+    )
 
 
 def _text(result: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON

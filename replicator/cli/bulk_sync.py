@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from replicator.cli.closing import Closing
 from replicator.cli.options import FileOption, FlowOption, Output, OutputOption, YesOption
 from replicator.cli.output import confirm, render, say
 from replicator.cli.spark_options import (
     ConfOption,
     MasterOption,
     PropertiesOption,
+    ShipOption,
     TopicsOption,
     plan_of_flow,
     spark_settings,
@@ -66,6 +68,7 @@ def bulk_sync(
     master: MasterOption = None,
     conf: ConfOption = None,
     properties_file: PropertiesOption = None,
+    ship: ShipOption = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
     yes: YesOption = False,
@@ -99,7 +102,8 @@ def bulk_sync(
     if not confirm(f"Copy {found.records:,} records with Spark?", yes=yes):
         say("Nothing was copied.")
         return
-    settings = spark_settings(master, conf, properties_file)
+    settings = spark_settings(master, conf, properties_file, ship=ship, pair=pair)
+    closing = Closing(f"bulk-sync {pair.id}", output)
     outcome = _copied(plan, found, path, settings)
     _keep(outcome, manifest)
     render(outcome.manifest, output, text=_done(outcome, found))
@@ -117,6 +121,14 @@ def bulk_sync(
     ]
     if others:
         say(f"{len(others)} partitions stay unfinished. {_UNFINISHED_HINT}", style="yellow")
+    unfinished_count = len(outcome.stopped) + len(others)
+    told = outcome.manifest
+    closing.say(
+        int(str(told["records"])),
+        f"{unfinished_count} partitions unfinished" if unfinished_count else "complete",
+        size=int(str(told["bytes"])),
+        report=f"Manifest: {manifest or 'not kept'}, {told['checksum']}",
+    )
     if outcome.stopped:
         raise typer.Exit(FAILED)
 

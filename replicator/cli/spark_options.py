@@ -26,6 +26,13 @@ PropertiesOption = Annotated[
     Path | None,
     typer.Option("--properties-file", metavar="FILE", help="Spark settings from a file."),
 ]
+ShipOption = Annotated[
+    bool,
+    typer.Option(
+        "--ship",
+        help="Send the packages and transforms that tasks need to the executors of a cluster.",
+    ),
+]
 TopicsOption = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="TOPIC", help="Only this source topic; may be repeated."),
@@ -44,9 +51,16 @@ ToOption = Annotated[
 
 
 def spark_settings(
-    master: str | None, conf: list[str] | None, properties_file: Path | None
+    master: str | None,
+    conf: list[str] | None,
+    properties_file: Path | None,
+    *,
+    ship: bool = False,
+    pair: "PairPlan | None" = None,
 ) -> "SparkSettings":
     """What these options ask for; ``--debug`` is accepted anywhere on the command line.
+
+    ``pair`` is the one whose transforms run in tasks.
 
     Raises:
         InputError: a ``--conf`` is no setting.
@@ -60,7 +74,15 @@ def spark_settings(
         conf=parse_conf(conf or ()),
         properties_file=properties_file,
         debug="--debug" in sys.argv,
+        ship=ship,
+        modules=() if pair is None else transform_modules(pair),
     )
+
+
+def transform_modules(pair: "PairPlan") -> tuple[str, ...]:
+    """The modules of the transforms of a pair's flows, each once."""
+    names = (name for flow in pair.flows for name in flow.policy.transforms)
+    return tuple(dict.fromkeys(name.partition(":")[0] for name in names))
 
 
 def plan_of_flow(path: Path, flow: str) -> "tuple[Plan, PairPlan]":

@@ -4,12 +4,14 @@ from typing import Annotated
 
 import typer
 
+from replicator.cli.closing import Closing
 from replicator.cli.options import FileOption, FlowOption
 from replicator.cli.output import say
 from replicator.cli.spark_options import (
     ConfOption,
     MasterOption,
     PropertiesOption,
+    ShipOption,
     plan_of_flow,
     spark_settings,
 )
@@ -36,6 +38,7 @@ def stream(
     master: MasterOption = None,
     conf: ConfOption = None,
     properties_file: PropertiesOption = None,
+    ship: ShipOption = False,
     file: FileOption = None,
 ) -> None:
     """Run a flow on Spark instead of workers (`runtime: spark` on its link), until Ctrl-C or SIGTERM.
@@ -68,9 +71,15 @@ def stream(
 
     configure_logging()
     applied_first(plan, pair)
-    settings = spark_settings(master, conf, properties_file)
+    settings = spark_settings(master, conf, properties_file, ship=ship, pair=pair)
     with spark_session(settings, name=f"replicator stream {flow}") as session:
         running = FlowStream(session, path, flow, by=operator(), clock=SystemClock())
         say(f"Spark runs {flow}; Ctrl-C ends it and releases its partitions.")
-        running.serve(interval_seconds=interval, stopping=threading.Event())
+        closing = Closing(f"stream {flow}")
+        try:
+            running.serve(interval_seconds=interval, stopping=threading.Event())
+        finally:
+            records, size = running.copied
+            closing.say(records, "ended, its partitions are returned" if running.returned else
+                        "ended, its partitions are still assigned to it", size=size)  # fmt: skip
     say(f"{flow}: all partitions are released.")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from replicator.cli.closing import Closing, named
 from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
 from replicator.cli.output import render
 from replicator.cli.spark_options import (
@@ -12,6 +13,7 @@ from replicator.cli.spark_options import (
     FromOption,
     MasterOption,
     PropertiesOption,
+    ShipOption,
     ToOption,
     TopicsOption,
     milliseconds,
@@ -48,6 +50,7 @@ def verify(
     master: MasterOption = None,
     conf: ConfOption = None,
     properties_file: PropertiesOption = None,
+    ship: ShipOption = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
@@ -72,12 +75,24 @@ def verify(
         to_ms=milliseconds(to_time, option="--to"),
         report=report,
     )
-    settings = spark_settings(master, conf, properties_file)
+    closing = Closing(f"verify {flow}", output)
+    settings = spark_settings(master, conf, properties_file, ship=ship, pair=pair)
     with spark_session(settings, name=f"replicator verify {flow}") as session:
         result = verify_flow(session, plan, wanted)
     render(result, output, text=_text(result))
+    _close(closing, result)
     if not result["clean"]:
         raise typer.Exit(DIFFERENT)
+
+
+def _close(closing: Closing, result: Any) -> None:  # noqa: ANN401 - plain JSON
+    total = result["total"]
+    closing.say(
+        total["compared"],
+        "no differences" if result["clean"] else f"differences: {named(total, ANOMALIES)}",
+        unit="records compared",
+        report=f"Report: {result['report']}/report.html" if result["report"] else "",
+    )
 
 
 def _text(result: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON

@@ -10,8 +10,14 @@ from replicator.errors import InputError, NotFoundError
 from replicator.offsets.runs import Pair
 from replicator.policy.provenance import Arrivals, parse_hops
 from replicator.policy.values import LinkPolicy, Selection
+from replicator.spark.base.amounts import (
+    Amount,
+    closing_line,
+    kafka_amount,
+    progress_line,
+    size_text,
+)
 from replicator.spark.base.failures import TaskError, as_replicator_error, task_errors
-from replicator.spark.base.progress import progress_line
 from replicator.spark.base.ranges import Range, packed, parse_offsets, ranges_between, split
 from replicator.spark.session.java import SparkUnavailableError, require_java
 from replicator.spark.session.settings import SparkSettings, parse_conf, spark_conf
@@ -315,3 +321,33 @@ def test_progress_without_a_terminal_is_a_line_with_an_estimate():
     assert progress_line("Copying", 1_000, 1_000, 7_300) == (
         "Copying: 1,000 of 1,000 tasks after 2 h 1 min"
     )
+
+
+def test_progress_is_told_by_records_and_bytes_where_they_are_known():
+    whole = Amount(4_000, 1_000_000)
+    assert progress_line("Copying", 0, 2, 30, reached=whole.part(1_000), whole=whole) == (
+        "Copying: 1,000 of 4,000 records, 250 kB of 1.0 MB after 30 s, about 1 min 30 s left"
+    )
+    assert progress_line("Copying", 0, 2, 30, reached=Amount(40), whole=Amount(4_000)) == (
+        "Copying: 40 of 4,000 records after 30 s"
+    )
+    assert whole.part(9_000) == whole
+    ranges = [Range("t", 0, 100, 150), Range("t", 1, 0, 10)]
+    assert kafka_amount(ranges, {("t", 0): 1_000, ("t", 1): 70}, {("t", 0): 100, ("t", 1): 10}) == (
+        Amount(60, 570)
+    )
+    assert kafka_amount(ranges, {("t", 0): 1_000}, {}).size == -1
+
+
+def test_the_last_line_of_a_command_can_be_quoted():
+    line = closing_line(
+        "verify east->west", Amount(120_000, 11_520_000), unit="records", seconds=75,
+        verdict="no differences", report="Report: /r/report.html",
+    )  # fmt: skip
+    assert line == (
+        "verify east->west: 120,000 records, 11.5 MB in 1 min 15 s: no differences. "
+        "Report: /r/report.html."
+    )
+    assert [size_text(each) for each in (7, 990, 1_500, 250_000)] == [
+        "7 B", "990 B", "1.5 kB", "250 kB",
+    ]  # fmt: skip

@@ -26,6 +26,7 @@ from replicator.spark.archive.integrity import (
 )
 from replicator.spark.archive.manifest import Archive
 from replicator.spark.archive.parquet import parquet_sizes, read_files
+from replicator.spark.archive.restore_progress import restored_so_far
 from replicator.spark.archive.restore_task import CLIENT_ID, DONE_DDL, RestoreOrder, restore_rows
 from replicator.spark.archive.restoring import (
     PROGRESS_PARTITIONS,
@@ -40,6 +41,7 @@ from replicator.spark.archive.restoring import (
     restore_id,
 )
 from replicator.spark.archive.store import require_archive
+from replicator.spark.base.amounts import Amount
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.files import Files
 from replicator.spark.base.progress import progress
@@ -73,7 +75,9 @@ class RestoreRequest:
 
 
 def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonObject:
-    """Restores what is wanted; ``{"restore", "records", "skipped", "topics"}``.
+    """Restores what is wanted; ``{"restore", "records", "skipped", "bytes", "topics"}``.
+
+    ``bytes`` are those of the archive's files that were read.
 
     Records that an earlier, interrupted run of the same restore wrote are counted as skipped.
 
@@ -89,7 +93,9 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
     # As it was asked for: a restore of all topics goes on when one more was archived meanwhile.
     restored = restore_id(files.root, str(wanted.target.alias), wanted.rename, wanted.selection)
     names = {topic: wanted.rename or topic for topic in selection.topics}
-    with progress(session, "Checking the archive"):
+    size = sum(file.bytes for file in chosen_files(archive, selection))
+    held = Amount(_archived(archive, selection), size)
+    with progress(session, "Checking the archive", whole=held):
         chosen, expected = _intact(session, files, archive, selection)
     with ClusterAdmin(wanted.target, client_id=CLIENT_ID, timeout_seconds=TIMEOUT_SECONDS) as admin:
         ensure_compacted_topic(
@@ -105,8 +111,12 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
             max_message_bytes=_limits(admin, names),
         )
         _claim(admin, order, partitions_of(archive, selection), append=wanted.append)
-    tasks = max(1, len(partitions_of(archive, selection)))
-    with progress(session, "Restoring"):
+    partitions = partitions_of(archive, selection)
+    tasks = max(1, len(partitions))
+    whole = Amount(expected.total(), size)
+    with progress(
+        session, "Restoring", whole=whole, reached=restored_so_far(order, partitions, whole)
+    ):
         done = _written(_selected(chosen, selection), order, tasks)
     restored_rows = Counter(
         {(row["topic"], row["partition"]): row["records"] + row["skipped"] for row in done}
@@ -123,6 +133,7 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
         "cluster": str(wanted.target.alias),
         "records": sum(row["records"] for row in done),
         "skipped": sum(row["skipped"] for row in done),
+        "bytes": size,
         "topics": [
             {
                 "topic": row["topic"], "target": names[row["topic"]],
@@ -132,6 +143,11 @@ def restore(session: SparkSession, folder: str, wanted: RestoreRequest) -> JsonO
             for row in sorted(done, key=lambda row: (row["topic"], row["partition"]))
         ],
     }  # fmt: skip
+
+
+def _archived(archive: Archive, selection: Selection) -> int:
+    """How many records the files hold that are looked at; 0 where an earlier release did not count them."""
+    return sum(each.records or 0 for each in chosen_files(archive, selection))
 
 
 def _intact(

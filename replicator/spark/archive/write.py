@@ -27,12 +27,14 @@ from replicator.spark.archive.rounds import Round, decide_round
 from replicator.spark.archive.source import Source
 from replicator.spark.archive.store import commit, load_archive, open_archive, sum_up, sweep
 from replicator.spark.archive.summary import COMMITS
+from replicator.spark.base.amounts import Amount, kafka_amount
 from replicator.spark.base.failures import spark_failures
 from replicator.spark.base.files import Files
 from replicator.spark.base.progress import progress
 from replicator.spark.base.ranges import Range
 from replicator.spark.source.data_source import FORMAT
 from replicator.spark.source.planning import read_bounds
+from replicator.wire.log_dirs import sizes_on_disk
 
 _LOOKS = 3
 """How often a round reads the log bounds again because retention deleted what it was about to read."""
@@ -71,6 +73,7 @@ class Archiver:
         )  # fmt: skip
         self.swept = sweep(self._files, self._archive)
         self._sum_up_at = self._archive.number + COMMITS
+        self._spans: dict[TopicPartition, int] = {}
 
     def round(self) -> JsonObject:
         """Archives what is there now and not archived yet, as one commit.
@@ -108,12 +111,15 @@ class Archiver:
                 "topics": [topic.name for topic in topics], "lost": [],
             }  # fmt: skip
         number = self._archive.number + 1
-        with progress(self._session, "Archiving"):
+        whole = kafka_amount(taken.ranges, self._sizes(taken.ranges), self._spans)
+        with progress(self._session, "Archiving", whole=whole):
             written = (
                 write_files(self._files, with_folders(self._read(taken.ranges)), number)
                 if taken.ranges
                 else []
             )
+        made = Amount(whole.records, sum(each.bytes for each in written))
+        with progress(self._session, "Checking what was written", whole=made):
             rows = self._rows(written)
             written = with_contents(written, rows)
             counts: Counter[TopicPartition] = sum(
@@ -201,6 +207,7 @@ class Archiver:
                 (name, number) for name in names for number in range(there[name])
             ]
             bounds = read_bounds(admin, keys, "read_committed")
+        self._spans = {key: bounds.latest[key] - bounds.earliest[key] for key in bounds.latest}
         topics = [
             ArchivedTopic(
                 name=name,
@@ -238,6 +245,9 @@ class Archiver:
             .option("endingOffsets", json_of("end"))
             .load()
         )
+
+    def _sizes(self, ranges: Sequence[Range]) -> dict[TopicPartition, int]:
+        return sizes_on_disk(self._source.cluster, {each.topic for each in ranges})
 
     def _rows(self, written: Sequence[ArchivedFile]) -> dict[str, FileRows]:
         return read_rows(read_files(self._session, self._files, written)) if written else {}

@@ -31,6 +31,7 @@ from replicator.spark.audit.ledger import (
     encode_reached,
 )
 from replicator.spark.base.progress import progress
+from replicator.spark.verify.amounts import compared_amount
 from replicator.spark.verify.cases import Case, make_case
 from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.result import instant, moment
@@ -159,7 +160,7 @@ class Auditor:
         bucket_ms = self._wanted.bucket_seconds * 1000
         if not cases:
             return [], {}
-        with progress(self._session, "Auditing"):
+        with progress(self._session, "Auditing", whole=compared_amount(self._pair, cases)):
             rows = counted(self._session, self._pair, cases, bucket_ms=bucket_ms)
             buckets, reached = round_of(cases, rows)
             short = short_cases(cases, buckets)

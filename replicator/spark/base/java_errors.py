@@ -17,6 +17,9 @@ class SparkJobError(ReplicatorError):
     code = "SPARK_JOB_FAILED"
 
 
+PYTHON_CODE = "SPARK_PYTHON"
+"""Of errors about the Python or the Spark release of the executors, which no other attempt mends."""
+
 _CAUSE = re.compile(r"^(?:: |Caused by: )((?:[\w$]+\.)+[\w$]+)(?:: (.*))?$", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _WRITING = re.compile(r"while writing rows to (\S+?)\.? ")
@@ -98,16 +101,29 @@ def _missing_package(found: re.Match[str], _text: str) -> SparkJobError:
 
 
 def _no_python(found: re.Match[str], _text: str) -> SparkJobError:
-    return SparkJobError(
+    return _about_python(
         f"Spark's tasks cannot start Python as '{found.group(1)}'",
-        remedy="Name one that is installed where tasks run with --conf spark.pyspark.python=PATH.",
+        "Name one that is installed where tasks run with --conf spark.pyspark.python=PATH.",
     )
 
 
 def _other_python(found: re.Match[str], _text: str) -> SparkJobError:
-    return SparkJobError(
+    return _about_python(
         f"Spark's tasks run Python {found.group(1)}, and this command runs {found.group(2)}",
-        remedy="Install the same version where tasks run and name it with --conf spark.pyspark.python=PATH.",
+        "Install the same version where tasks run and name it with --conf spark.pyspark.python=PATH.",
+    )
+
+
+def _about_python(message: str, remedy: str) -> SparkJobError:
+    error = SparkJobError(message, remedy=remedy)
+    error.code = PYTHON_CODE
+    return error
+
+
+def _other_spark(_found: re.Match[str], _text: str) -> SparkJobError:
+    return _about_python(
+        "the cluster runs another release of Spark than this command",
+        "Install the cluster's release beside replicator: `pip install pyspark==RELEASE`.",
     )
 
 
@@ -139,5 +155,6 @@ _RULES: tuple[_Rule, ...] = (
         ),
         _other_python,
     ),
+    (re.compile(r"InvalidClassException: org\.apache\.spark"), _other_spark),
     (re.compile(r"OutOfMemoryError: Java heap space"), _no_memory),
 )

@@ -1,118 +1,184 @@
-"""Progress of Spark jobs on standard error, from the completion of tasks: a bar, or a line now and then."""
+"""Progress of Spark jobs on standard error, by records and bytes: a bar, or a line now and then."""
 
 import contextlib
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from replicator.spark.base.amounts import Amount, progress_line, size_text
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 0.3
+ASK_SECONDS = 3.0
+"""How often a cluster or Spark's own figures are asked how many records are done."""
 LINE_SECONDS = 15.0
 """Where no terminal shows a bar, a line is written this often."""
 _RECENT_STAGES = 64
 
-_OnTasks = Callable[[int, int], None]
-"""How many tasks are done, of how many that are known now."""
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the jobs are: tasks that ended, those known, and what is done of the whole."""
+
+    done: int = 0
+    total: int = 0
+    reached: Amount | None = None
+
+
+_OnStanding = Callable[[Standing], None]
 
 
 @contextlib.contextmanager
-def progress(session: "SparkSession", doing: str, *, shown: bool | None = None) -> Iterator[None]:
+def progress(
+    session: "SparkSession",
+    doing: str,
+    *,
+    shown: bool | None = None,
+    whole: Amount | None = None,
+    reached: Callable[[], Amount] | None = None,
+) -> Iterator[None]:
     """Shows how far the jobs are that are started inside.
 
     Args:
         session: whose jobs; all of them, since a command has the session for itself.
         doing: what is being done, for people.
         shown: a bar (True) or nothing (False); None is a bar on a terminal, and lines elsewhere.
+        whole: what there is to do; None where only tasks can be counted.
+        reached: says what is done, called every few seconds in a thread of its own; by default the
+            records are taken that Spark's stages have read.
     """
     if shown is False:
         yield
         return
-    display = _bar(doing) if shown or sys.stderr.isatty() else _lines(doing)
+    display = _bar(doing, whole) if shown or sys.stderr.isatty() else _lines(doing, whole)
     ended = threading.Event()
-    with display as on_tasks:
-        watcher = threading.Thread(
-            target=_watch,
-            args=(session.sparkContext, on_tasks, ended),
-            name="spark-progress",
-            daemon=True,
-        )
-        watcher.start()
+    with display as on_standing:
+        watcher = _Watcher(session.sparkContext, on_standing, ended, whole, reached)
+        thread = threading.Thread(target=watcher.run, name="spark-progress", daemon=True)
+        thread.start()
         try:
             yield
         finally:
             ended.set()
-            watcher.join()
+            thread.join()
 
 
 @contextlib.contextmanager
-def _bar(doing: str) -> Iterator[_OnTasks]:
+def _bar(doing: str, whole: Amount | None) -> Iterator[_OnStanding]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     bars = Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} tasks"),
+        TextColumn("{task.fields[said]}"),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=Console(file=sys.stderr),
     )
+
+    def on_standing(now: Standing) -> None:
+        if whole is None or now.reached is None:
+            said = f"{now.done:,} of {now.total:,} tasks"
+            bars.update(bar, completed=now.done, total=max(1, now.total), said=said)
+            return
+        said = f"{now.reached.records:,} of {whole.records:,} records"
+        if now.reached.size >= 0 and whole.size >= 0:
+            said += f", {size_text(now.reached.size)} of {size_text(whole.size)}"
+        bars.update(bar, completed=now.reached.records, total=max(1, whole.records), said=said)
+
     with bars:
-        bar = bars.add_task(doing, total=1)
-        yield lambda done, total: bars.update(bar, completed=done, total=max(1, total))
+        bar = bars.add_task(doing, total=1, said="")
+        yield on_standing
 
 
 @contextlib.contextmanager
-def _lines(doing: str) -> Iterator[_OnTasks]:
+def _lines(doing: str, whole: Amount | None) -> Iterator[_OnStanding]:
     begun = time.monotonic()
     due = begun + LINE_SECONDS
 
-    def on_tasks(done: int, total: int) -> None:
+    def on_standing(standing: Standing) -> None:
         nonlocal due
         now = time.monotonic()
         if now < due:
             return
         due = now + LINE_SECONDS
-        sys.stderr.write(progress_line(doing, done, total, now - begun) + "\n")
+        line = progress_line(
+            doing, standing.done, standing.total, now - begun,
+            reached=standing.reached, whole=whole,
+        )  # fmt: skip
+        sys.stderr.write(line + "\n")
         sys.stderr.flush()
 
-    yield on_tasks
+    yield on_standing
 
 
-def progress_line(doing: str, done: int, total: int, seconds: float) -> str:
-    """How far a job is after some seconds; with an estimate once a tenth of its tasks are done. Pure."""
-    said = f"{doing}: {done:,} of {total:,} tasks after {_span(seconds)}"
-    if total and total > done >= total / 10:
-        said += f", about {_span(seconds * (total - done) / done)} left"
-    return said
+class _Watcher:
+    """Adds up the tasks and the records of all stages seen; a finished stage counts as whole."""
 
+    def __init__(
+        self,
+        context: "SparkContext",
+        on_standing: _OnStanding,
+        ended: threading.Event,
+        whole: Amount | None,
+        reached: Callable[[], Amount] | None,
+    ) -> None:
+        self._context = context
+        self._on_standing = on_standing
+        self._ended = ended
+        self._whole = whole
+        self._ask = reached
+        self._before: set[int] = set()
+        self._stages: dict[int, tuple[int, int]] = {}
+        self._records: dict[int, int] = {}
+        self._reached: Amount | None = None
+        self._asked_at = time.monotonic()
 
-def _span(seconds: float) -> str:
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3_600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3_600} h {whole % 3_600 // 60} min"
+    def run(self) -> None:
+        """Looks until the work has ended."""
+        while not self._ended.wait(LOOK_SECONDS):
+            with contextlib.suppress(Exception):  # showing progress is no reason to fail
+                self._look()
+                self._on_standing(self._standing())
+        total = sum(tasks for _, tasks in self._stages.values())
+        whole = self._whole if self._reached is not None else None
+        with contextlib.suppress(Exception):
+            self._on_standing(Standing(total, total, whole))
 
+    def _standing(self) -> Standing:
+        done = sum(completed for completed, _ in self._stages.values())
+        total = sum(tasks for _, tasks in self._stages.values())
+        return Standing(done, total, self._reached)
 
-def _watch(context: "SparkContext", on_tasks: _OnTasks, ended: threading.Event) -> None:
-    """Adds up the tasks of all stages seen; a finished stage counts as whole."""
-    tracker = context.statusTracker()
-    seen: dict[int, tuple[int, int]] = {}
-    done = total = 0
-    while not ended.wait(LOOK_SECONDS):
-        with contextlib.suppress(Exception):  # showing progress is no reason to fail
-            active = set(tracker.getActiveStageIds())
-            for stage in [*active, *seen][:_RECENT_STAGES]:
-                info = tracker.getStageInfo(stage)
-                if info is not None:
-                    seen[stage] = (info.numCompletedTasks, info.numTasks)
-            done = sum(completed for completed, _ in seen.values())
-            total = sum(tasks for _, tasks in seen.values())
-            on_tasks(done, total)
-    on_tasks(total, total)
+    def _look(self) -> None:
+        tracker = self._context.statusTracker()
+        active = set(tracker.getActiveStageIds())
+        recent = [*active, *self._stages][:_RECENT_STAGES]
+        for stage in recent:
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                self._stages[stage] = (info.numCompletedTasks, info.numTasks)
+        if self._whole is None or time.monotonic() - self._asked_at < ASK_SECONDS:
+            return
+        self._asked_at = time.monotonic()
+        if self._ask is not None:
+            self._reached = self._ask()
+            return
+        context: Any = self._context
+        store = context._jsc.sc().statusStore()  # noqa: SLF001  the figures of Spark's own pages
+        for stage in recent:
+            self._records[stage] = store.lastStageAttempt(stage).inputRecords()
+        self._reached = self._whole.part(sum(self._records.values()))

@@ -7,6 +7,7 @@ run goes on with unfinished ranges under the same job.
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from replicator.control.backfill.handover import (
 )
 from replicator.control.store.state import ControlState
 from replicator.identifiers import JsonObject
+from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.spark.base.amounts import Amount
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.progress import progress
 from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders
@@ -27,6 +30,9 @@ from replicator.topology.plan import PairPlan, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+CLIENT_ID = "replicator-seed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +82,9 @@ def run_bulk(
     declared()
     context = session.sparkContext
     wanted = orders(plan, found.pair, found.ranges, run=run, at_once=context.defaultParallelism)
-    with progress(session, "Copying history", shown=shown):
+    whole = Amount(found.records, found.size or -1)
+    reached = partial(copied_so_far, plan, found, whole)
+    with progress(session, "Copying history", shown=shown, whole=whole, reached=reached):
         if found.keeps_latest:
             compacted = compacted_only(found.pair, wanted)
             latest = copy_latest(session, compacted, topology_file=topology_file)
@@ -96,6 +104,19 @@ def run_bulk(
         ended_at=clock.now(),
     )
     return BulkOutcome(every, manifest(facts, found, every))
+
+
+def copied_so_far(plan: Plan, found: BulkPlan, whole: Amount) -> Amount:
+    """The part of what was planned that checkpoints on the target cover.
+
+    Raises:
+        ReplicatorError: the target does not answer.
+    """
+    stored = read_checkpoints(plan.topology, found.pair, client_id=CLIENT_ID)
+    reached = {key: checkpoint.offset for key, checkpoint in stored.items()}
+    return whole.part(
+        sum(max(0, min(reached.get(one.key, 0), one.end) - one.position) for one in found.ranges)
+    )
 
 
 def copy_all(session: "SparkSession", wanted: Iterable[CopyOrder]) -> tuple[CopyResult, ...]:

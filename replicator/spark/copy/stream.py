@@ -57,12 +57,14 @@ class MovedCounts:
 
     by_link: dict[str, tuple[int, int]]
     lock: threading.Lock
+    total: tuple[int, int] = (0, 0)
 
     def add(self, link: str, records: int, size: int) -> None:
         """Counts one range."""
         with self.lock:
             held = self.by_link.get(link, (0, 0))
             self.by_link[link] = (held[0] + records, held[1] + size)
+            self.total = (self.total[0] + records, self.total[1] + size)
 
     def take(self) -> dict[str, tuple[int, int]]:
         """Returns the counts and resets them."""
@@ -92,7 +94,14 @@ class FlowStream:
         self._run = f"stream.{secrets.token_hex(4)}"
         self._moved = MovedCounts({}, threading.Lock())
         self._query: StreamingQuery | None = None
+        self.returned = False
+        """Whether its partitions were given back when it ended."""
         require_spark_runtime(self._pair)
+
+    @property
+    def copied(self) -> tuple[int, int]:
+        """Records and bytes that finished micro-batches copied."""
+        return self._moved.total
 
     def serve(self, *, interval_seconds: float, stopping: threading.Event) -> None:
         """Runs until ``stopping`` is set, the topology says ``workers``, or another stream takes over.
@@ -235,6 +244,7 @@ class FlowStream:
         held = copied_by_streams(control, self._pair.source.alias)
         mine = [backfill for backfill in held if backfill.run == self._run]
         hand_back(self._plan, self._pair, mine, clock=self._clock)
+        self.returned = True
         log.info("partitions returned to lanes", flow=self._flow, partitions=len(mine))
 
 

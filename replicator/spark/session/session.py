@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 import zipfile
@@ -18,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from replicator.spark.base.failures import spark_failures
 from replicator.spark.base.java_errors import innermost_cause
+from replicator.spark.session.executors import check_executors
 from replicator.spark.session.interruption import Interruption, interruptible, uninterrupted
 from replicator.spark.session.java import SparkUnavailableError, require_reachable, require_spark
 from replicator.spark.session.processes import child_processes, end_processes
-from replicator.spark.session.settings import SparkSettings, is_local, spark_conf
+from replicator.spark.session.settings import DEFAULT_MASTER, SparkSettings, is_local, spark_conf
+from replicator.spark.session.shipping import NEEDED, SITE, pack_site
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +78,7 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
                 session = _start(settings, name, Path(folder))
             # Again: PySpark installs a handler of its own while it starts.
             with interruptible(interruption):
+                _prepare_executors(session, settings, Path(folder))
                 session.dataSource.register(KafkaDataSource)
                 with _without_chatter(), spark_failures():
                     yield session
@@ -142,9 +146,15 @@ def _start(settings: SparkSettings, name: str, folder: Path) -> "SparkSession":
     log = folder / "driver.log"
     # It logs every connection it closes, with tracebacks for those that an interrupt breaks.
     logging.getLogger("py4j").setLevel(logging.WARNING if settings.debug else logging.CRITICAL + 1)
+    if settings.ship and not local:
+        site = "spark.executorEnv.PYTHONPATH"
+        conf[site] = os.pathsep.join(filter(None, (SITE, conf.get(site))))
     builder = SparkSession.builder.appName(name).config(map={**conf})
     try:
-        with contextlib.nullcontext() if settings.debug else _stderr_into(log):
+        with (
+            contextlib.nullcontext() if local else _own_packages_on_python_path(),
+            contextlib.nullcontext() if settings.debug else _stderr_into(log),
+        ):
             session = builder.getOrCreate()
     except Exception as error:
         raise SparkUnavailableError(
@@ -154,9 +164,47 @@ def _start(settings: SparkSettings, name: str, folder: Path) -> "SparkSession":
     session.sparkContext.setLogLevel("WARN" if settings.debug else "OFF")
     if not settings.debug:
         _silence_counters(session)
-    if not local:
-        session.sparkContext.addPyFile(str(_packed(folder)))
     return session
+
+
+def _prepare_executors(session: "SparkSession", settings: SparkSettings, folder: Path) -> None:
+    """On a cluster: sends what tasks need, and asks the executors whether they have all of it.
+
+    Raises:
+        InputError: an executor lacks a package or has another version.
+    """
+    context = session.sparkContext
+    if is_local(context.master or DEFAULT_MASTER):
+        return
+    context.addPyFile(str(_packed(folder)))
+    if settings.ship:
+        context.addArchive(f"{pack_site(folder, settings.modules)}#{SITE}")
+    check_executors(session, NEEDED, settings.modules, shipped=settings.ship)
+
+
+@contextlib.contextmanager
+def _own_packages_on_python_path() -> Iterator[None]:
+    """For the JVM's own Python, which plans queries on this machine and is named as the executors' is.
+
+    Executors are not started from here and have a path of their own.
+    """
+    kept = os.environ.get("PYTHONPATH")
+    library = sysconfig.get_path("stdlib")
+    own = [
+        each
+        for each in sys.path
+        if each
+        and Path(each).is_dir()
+        and ("site-packages" in each or not each.startswith(library))
+    ]
+    os.environ["PYTHONPATH"] = os.pathsep.join(own)
+    try:
+        yield
+    finally:
+        if kept is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = kept
 
 
 def _silence_counters(session: "SparkSession") -> None:

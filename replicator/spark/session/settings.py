@@ -59,12 +59,16 @@ class SparkSettings:
         conf: single settings, each ``("spark.x", "value")``.
         properties_file: a Java properties file as ``spark-submit`` takes it.
         debug: show what Spark logs.
+        ship: send what tasks need to the executors of a cluster.
+        modules: names of user modules that tasks import, such as those of transforms.
     """
 
     master: str | None = None
     conf: tuple[tuple[str, str], ...] = ()
     properties_file: Path | None = None
     debug: bool = False
+    ship: bool = False
+    modules: tuple[str, ...] = ()
 
 
 def parse_conf(given: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -14,6 +14,7 @@ from replicator.errors import InputError
 from replicator.identifiers import JsonObject
 from replicator.spark.base.progress import progress
 from replicator.spark.verify import matching
+from replicator.spark.verify.amounts import compared_amount
 from replicator.spark.verify.both_sides import fingerprints_of
 from replicator.spark.verify.cases import Case, make_case
 from replicator.spark.verify.details import first_places, write_records
@@ -64,7 +65,7 @@ def verify_flow(
     rows = _rows(session, pair, cases, wanted)
     rows.persist(StorageLevel.DISK_ONLY)
     try:
-        with progress(session, "Comparing"):
+        with progress(session, "Comparing", whole=compared_amount(pair, cases)):
             counted = [row.asDict() for row in matching.counts(rows).collect()]
         wrong: list[dict[str, int | None]] = []
         differences = matching.differing(rows)
