@@ -164,7 +164,7 @@ def restore(
     The target may be another cluster or another topic name. An interrupted
     restore continues when the same command is given again.
     """
-    from replicator.spark.archive.local import require_local_archive
+    from replicator.spark.archive.local import known_archive
     from replicator.spark.archive.restoring import Selection, checked_selection
     from replicator.spark.session.settings import spark_conf
     from replicator.topology.load import require_plan, topology_path
@@ -181,7 +181,7 @@ def restore(
     )
     target = _cluster(plan, cluster)
     settings = spark_settings(master, conf, properties_file, ship=ship)
-    held = require_local_archive(folder, spark_conf(settings))
+    held = known_archive(folder, spark_conf(settings))
     if held is not None:
         checked_selection(held, selection, rename)
     from replicator.spark.archive.restore import RestoreRequest

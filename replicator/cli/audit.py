@@ -38,6 +38,14 @@ def audit(
     bucket: Annotated[
         int, typer.Option("--bucket", min=1, help="Length of an interval, in seconds.")
     ] = 3600,
+    again: Annotated[
+        str | None,
+        typer.Option(
+            "--again",
+            metavar="SPAN",
+            help="Count the intervals of this time (24h, 168h) again, record by record.",
+        ),
+    ] = None,
     continuous: ContinuousOption = False,
     interval: IntervalOption = 60.0,
     parquet: Annotated[
@@ -67,6 +75,7 @@ def audit(
     from replicator.spark.verify.facts import require_replicated
     from replicator.topology.load import topology_path
 
+    span = _span(again, continuous=continuous)
     plan, pair = plan_of_flow(topology_path(file), flow)
     require_replicated(plan, pair, frozenset(topic or ()))
     from replicator.spark.audit.run import Auditor, AuditRequest
@@ -88,13 +97,34 @@ def audit(
                     troubled=say_trouble,
                 )
                 if continuous
-                else [auditor.round()]
+                else [auditor.round() if span is None else auditor.again(span)]
             )  # fmt: skip
             for result in rounds:
                 render(result, output, text=_text(result))
                 complete = bool(result["complete"])
     if not complete:
         raise typer.Exit(INCOMPLETE)
+
+
+def _span(again: str | None, *, continuous: bool) -> float | None:
+    """``--again`` in seconds.
+
+    Raises:
+        InputError: it is no span of time, or rounds are repeated, which count what is new.
+    """
+    from replicator.errors import InputError
+    from replicator.topology.units import parse_duration
+
+    if again is None:
+        return None
+    if continuous:
+        raise InputError("it counts once", subject="--again", remedy="Leave --continuous out.")
+    try:
+        return parse_duration(again)
+    except ValueError as error:
+        raise InputError(
+            f"'{again}' is not a span of time", subject="--again", remedy="Write it as 24h or 90m."
+        ) from error
 
 
 def _close(closing: Closing, result: Any, parquet: str | None) -> None:  # noqa: ANN401 - plain JSON

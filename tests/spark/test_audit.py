@@ -126,3 +126,25 @@ def test_foreign_records_and_a_lost_head_do_not_hide_what_is_missing(pair, audit
     for answer in pair.west.admin().delete_records([place]).values():
         answer.result(20)
     assert missing_in(audit()) == [(30, 0, 60)]
+
+
+def test_counting_again_finds_what_a_duplicate_has_hidden(spark, pair, capsys):
+    from replicator.cli.main import run_command
+
+    pair.apply()
+    records = plain(100)
+    write(pair.east, pair.topic, records)
+    copies = pair.copies_of(records)
+    write(pair.west, pair.topic, copies[:40] + copies[43:] + copies[90:93])
+    pair.checkpoint(copied_to=100)
+    command = ["audit", "-f", str(pair.file), "--flow", "east->west"]
+    assert run_command(command) == 0
+    assert "audit east->west: 100 records expected in" in capsys.readouterr().out
+    assert run_command([*command, "--again", "1m"]) == 0  # younger than every record
+    assert run_command([*command, "--again", "2h"]) == 4
+    said = capsys.readouterr().out
+    assert "MISSING 3 of" in said
+    assert "source offsets 40 to 43" in said
+    assert said.rstrip().endswith(": 3 missing.")
+    assert run_command(command) == 4  # the books have it now
+    assert run_command([*command, "--again", "soon"]) == 2

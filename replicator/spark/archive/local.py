@@ -1,19 +1,21 @@
-"""A local archive read without Spark: what is wrong with a command is said before a JVM starts."""
+"""An archive read without Spark: what is wrong with a command is said before a JVM starts."""
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from replicator.spark.archive.manifest import Archive
+from replicator.spark.archive.remote import SCHEMES, RemoteFolder
 from replicator.spark.archive.store import require_archive
 from replicator.spark.base.file_info import FileInfo
 
 _DEFAULT_FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
 
 
-def require_local_archive(folder: str, conf: Mapping[str, str]) -> Archive | None:
-    """What a local archive holds; None where it is elsewhere and only Spark can read it.
+def known_archive(folder: str, conf: Mapping[str, str]) -> Archive | None:
+    """What an archive holds that is local or in an S3 store; None where only Spark can read it.
 
     Args:
         folder: as Spark takes it.
@@ -27,6 +29,11 @@ def require_local_archive(folder: str, conf: Mapping[str, str]) -> Archive | Non
     elsewhere = _DEFAULT_FILE_SYSTEM in conf or "HADOOP_CONF_DIR" in os.environ
     if url.scheme == "file":
         return require_archive(LocalFolder(Path(unquote(url.path))))
+    if url.scheme in SCHEMES:
+        # The keys of a machine's role, a proxy, a private certificate: Spark may know more than we do.
+        with contextlib.suppress(OSError, ImportError):
+            return require_archive(RemoteFolder(folder, conf))
+        return None
     if url.scheme or elsewhere:
         return None
     return require_archive(LocalFolder(Path(folder)))

@@ -12,6 +12,7 @@ from replicator.kafka.compacted_log import Entry, read_compacted
 from replicator.kafka.compacted_topic import ensure_compacted_topic
 from replicator.kafka.log_writer import LogWriter
 from replicator.kafka.wire_json import decode_key, decode_value
+from replicator.spark.audit.again import cases_again, replaced
 from replicator.spark.audit.counting import (
     counted,
     missing_records,
@@ -102,6 +103,7 @@ class Auditor:
         )
         self._writer.open()
         self._ledger: Ledger | None = self._stored()
+        self._skipped: list[str] = []
 
     def close(self) -> None:
         """Closes the connections."""
@@ -148,22 +150,54 @@ class Auditor:
         if self._wanted.parquet is not None and changed:
             self._append(changed, self._wanted.parquet)
         names = {case.facts.topic for case in every}
+        self._skipped = sorted(names - {case.facts.topic for case in cases})
+        return self._answer(ledger, names, now_ms)
+
+    def again(self, seconds: float) -> JsonObject:
+        """A round, then the spans of the last ``seconds`` counted again with both sides joined.
+
+        Raises:
+            FencedError: another audit of the flow was started.
+            ReplicatorError: a cluster cannot be used.
+        """
+        self.round()
+        ledger, self._ledger = self._ledger or self._stored(), None
+        now_ms = round(self._clock.now() * 1000)
+        bucket_ms = self._wanted.bucket_seconds * 1000
+        from_ms = max(0, now_ms - round(seconds * 1000)) // bucket_ms * bucket_ms
+        found = collect_facts(
+            self._plan, self._pair, topics=self._wanted.topics, from_ms=from_ms, now_ms=now_ms
+        )
+        cases = cases_again([make_case(number, each) for number, each in enumerate(found)], ledger)
+        buckets, _ = self._counted(cases, joined=True)
+        changed = replaced(ledger, buckets, from_ms=from_ms, now_ms=now_ms)
+        self._writer.write(
+            [encode_bucket(each, seconds=self._wanted.bucket_seconds) for each in changed]
+        )
+        self._ledger = ledger
+        if self._wanted.parquet is not None and changed:
+            self._append(changed, self._wanted.parquet)
+        return self._answer(ledger, {facts.topic for facts in found}, now_ms)
+
+    def _answer(self, ledger: Ledger, topics: set[str], at_ms: int) -> JsonObject:
         return audit_json(
             str(self._pair.id),
-            [each for each in ledger.buckets.values() if each.topic in names],
-            seconds=seconds,
-            at_ms=now_ms,
-            skipped=sorted(names - {case.facts.topic for case in cases}),
+            [each for each in ledger.buckets.values() if each.topic in topics],
+            seconds=self._wanted.bucket_seconds,
+            at_ms=at_ms,
+            skipped=self._skipped,
         )
 
-    def _counted(self, cases: Sequence[Case]) -> tuple[list[Bucket], dict[TopicPartition, Reached]]:
+    def _counted(
+        self, cases: Sequence[Case], *, joined: bool = False
+    ) -> tuple[list[Bucket], dict[TopicPartition, Reached]]:
         bucket_ms = self._wanted.bucket_seconds * 1000
         if not cases:
             return [], {}
         with progress(self._session, "Auditing", whole=compared_amount(self._pair, cases)):
             rows = counted(self._session, self._pair, cases, bucket_ms=bucket_ms)
             buckets, reached = round_of(cases, rows)
-            short = short_cases(cases, buckets)
+            short = list(cases) if joined else short_cases(cases, buckets)
             if short:
                 missing = missing_records(self._session, self._pair, short, bucket_ms=bucket_ms)
                 buckets = with_missing(buckets, short, missing)
