@@ -13,6 +13,12 @@ from replicator.errors import AuthenticationFailedError, ReplicatorError, Unknow
 from replicator.kafka import codes
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 
+TOLD_SECONDS = 5.0
+"""Who waits is told this often that, and why, nothing answers."""
+
+OnWait = Callable[[float, str], None]
+"""Gets for how many seconds a call has waited, and why; the reason is empty where nothing says one."""
+
 _STEP_SECONDS = 1.0
 """Length of one attempt: the library tells why nothing answers only between attempts."""
 
@@ -83,7 +89,9 @@ def until_done(
 class ProducerWatch:
     """Why calls of one producer fail: refused deliveries, lost connections, and our error for them."""
 
-    def __init__(self, subject: str) -> None:
+    def __init__(self, subject: str, on_wait: OnWait | None = None) -> None:
+        self._on_wait = on_wait
+        self._told_at = 0.0
         self.trouble = ConnectionTrouble()
         self.refused: list[KafkaError] = []
         self._subject = subject
@@ -92,6 +100,14 @@ class ProducerWatch:
         """Takes a delivery report."""
         if error is not None:
             self.refused.append(error)
+
+    def waited(self, begun: float) -> None:
+        """Tells who asked to be told that a call that began then (monotonic) is still waiting."""
+        now = time.monotonic()
+        if self._on_wait is not None and now - max(begun, self._told_at) >= TOLD_SECONDS:
+            self._told_at = now
+            cause = self.trouble.cause()
+            self._on_wait(now - begun, "" if cause is None else cause.str())
 
     def until_done(
         self, producer: Producer, call: Callable[[float], object], *, seconds: float
@@ -111,6 +127,7 @@ class ProducerWatch:
             patient = may_pass(mapped) or (login and time.monotonic() - begun < _LOGIN_SECONDS)
             if inner.txn_requires_abort() or not patient or time.monotonic() >= deadline:
                 return inner
+            self.waited(begun)
             time.sleep(_PAUSE_SECONDS)  # refused at once: not asked again in a tight loop
             return None
 

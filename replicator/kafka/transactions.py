@@ -16,11 +16,12 @@ from replicator.kafka.client import open_producer
 from replicator.kafka.coordinator_watch import CoordinatorWatch
 from replicator.kafka.errors import as_kafka_error
 from replicator.kafka.opened_with import OpenedWith
-from replicator.kafka.producer_calls import ProducerWatch, fatal_error, produce_when_room
+from replicator.kafka.producer_calls import OnWait, ProducerWatch, fatal_error, produce_when_room
 from replicator.kafka.settings import producer_config
 from replicator.topology.plan import ClusterPlan
 
 _ABORT_SECONDS = 10.0
+_ROOM_SECONDS = 0.05
 
 
 class TransactionWriter:
@@ -42,8 +43,13 @@ class TransactionWriter:
         compression: str = "none",
         max_message_bytes: int = 1_048_588,
         partitioner: str | None = None,
+        transaction_seconds: float | None = None,
+        on_wait: OnWait | None = None,
     ) -> None:
         """``timeout_seconds``: for opening, for room in the queue, for a commit, and for the broker.
+
+        ``transaction_seconds``: how long a transaction may be open, where that is longer. ``on_wait`` is told
+        while the cluster does not answer.
 
         With a ``partitioner`` (one of the client library's) records may be added to partition -1.
         """
@@ -55,7 +61,8 @@ class TransactionWriter:
         self._max_message_bytes = max_message_bytes
         self._partitioner = partitioner
         self._subject = f"cluster:{cluster.alias}"
-        self._watch = ProducerWatch(self._subject)
+        self._transaction_seconds = transaction_seconds or timeout_seconds
+        self._watch = ProducerWatch(self._subject, on_wait)
         self._coordinator = CoordinatorWatch()
         self._producer: Producer | None = None
         self._opened_with = OpenedWith()
@@ -84,7 +91,7 @@ class TransactionWriter:
             self._cluster,
             client_id=self._client_id,
             transactional_id=self._transactional_id,
-            transaction_timeout_seconds=self._timeout_seconds,
+            transaction_timeout_seconds=self._transaction_seconds,
             linger_seconds=0.0,
             compression=self._compression,
             max_message_bytes=self._max_message_bytes,
@@ -142,13 +149,18 @@ class TransactionWriter:
             ReplicatorError: the transaction is aborted; nothing of it is written.
         """
         producer = self._opened()
-        deadline = time.monotonic() + self._timeout_seconds
+        begun = time.monotonic()
+
+        def wait() -> None:
+            producer.poll(_ROOM_SECONDS)
+            self._watch.waited(begun)
+
         try:
             if self._watch.refused:
                 raise KafkaException(self._watch.refused[0])
             produce_when_room(
                 producer, topic, value, key, partition, None, None, timestamp_ms, list(headers),
-                deadline=deadline,
+                deadline=begun + self._timeout_seconds, wait=wait,
             )  # fmt: skip
         except KafkaException as error:
             raise self._failed(producer, error, abort=True) from error

@@ -10,7 +10,7 @@ from replicator.spark.base.client_options import PREFIX, WRITER, client_settings
 from replicator.spark.base.cluster_option import read_cluster
 from replicator.topology.plan import ClusterPlan
 
-KNOWN = ("bootstrapServers", "cluster", "topic", "topology", "transactionSeconds")
+KNOWN = ("bootstrapServers", "cluster", "topic", "topology", "transactionSeconds", "waitSeconds")
 _READ_ALONE = ("checkpointLocation", "includeHeaders", "path", "queryName")
 """Spark hands a writer what was meant for the query, too."""
 
@@ -24,6 +24,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "timestamp": ("timestamp",),
 }
 TRANSACTION_SECONDS, MOST_TRANSACTION_SECONDS = 300, 900
+WAIT_SECONDS = 120
 MAX_REQUEST_BYTES = 1_048_588
 
 
@@ -36,6 +37,7 @@ class SinkOptions:
         topology: whose name the topic of progress and transactional ids carry.
         topic: of rows without one of their own; empty where each has a column for it.
         transaction_seconds: how long one task's transaction may take.
+        wait_seconds: how long a task waits for a cluster that does not answer.
         max_request_bytes: the largest record, as the target's topics take it.
     """
 
@@ -44,6 +46,7 @@ class SinkOptions:
     topic: str
     transaction_seconds: int
     max_request_bytes: int
+    wait_seconds: int = WAIT_SECONDS
 
 
 def read_sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptions:
@@ -77,6 +80,7 @@ def read_sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptio
         wrong.append(
             f"transactionSeconds is {MOST_TRANSACTION_SECONDS} at most, as brokers have it"
         )
+    wait = _number(options, "waitSeconds", WAIT_SECONDS, wrong)
     most = _number(options, "kafka.max.request.size", MAX_REQUEST_BYTES, wrong)
     place = read_cluster(options, wrong)
     if wrong or place is None:
@@ -84,7 +88,7 @@ def read_sink_options(given: Mapping[str, str], schema: StructType) -> SinkOptio
             f"format replicator-kafka: {'; '.join(wrong)}",
             remedy="See docs/spark.md for its options.",
         )
-    return SinkOptions(place.with_settings(settings), place.topology, topic, seconds, most)
+    return SinkOptions(place.with_settings(settings), place.topology, topic, seconds, most, wait)
 
 
 def _number(options: Mapping[str, str], name: str, default: int, wrong: list[str]) -> int:

@@ -4,6 +4,7 @@ A task that is run again finds what the attempt before it committed, and writes 
 long as a batch that is run again has the same tasks, which Spark promises for the streams it restarts.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,9 @@ def write_rows(options: SinkOptions, part: TaskOfQuery, batches: Iterable[pa.Rec
         options.cluster,
         sink_transactional_id(options.topology, part.query, part.task),
         client_id=CLIENT_ID,
-        timeout_seconds=options.transaction_seconds,
+        timeout_seconds=options.wait_seconds,
+        transaction_seconds=options.transaction_seconds,
+        on_wait=_Told(f"query {part.query}, task {part.task}: cluster {options.cluster.alias}"),
         max_message_bytes=options.max_request_bytes,
         partitioner=_JAVA,
     )
@@ -75,6 +78,20 @@ def write_rows(options: SinkOptions, part: TaskOfQuery, batches: Iterable[pa.Rec
             )
             writer.commit()
         return written
+
+
+class _Told:
+    """Says in the executor's log that a task waits; nothing else shows there for minutes."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __call__(self, seconds: float, cause: str) -> None:
+        why = f" ({cause})" if cause else ""
+        sys.stderr.write(
+            f"replicator-kafka: {self._what} has not answered for {seconds:.0f} s{why}\n"
+        )
+        sys.stderr.flush()
 
 
 def forget(options: SinkOptions, query: str, tasks: int) -> None:
