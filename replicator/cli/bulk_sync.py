@@ -167,7 +167,8 @@ def _copied(
     from replicator.spark.session.session import spark_session
 
     require_spark()  # before any partition is taken from the workers
-    with spark_session(settings, name=f"replicator bulk-sync {found.pair.id}") as session:
+    name = f"replicator bulk-sync {found.pair.id}"
+    with spark_session(settings, name=name, with_source=found.keeps_latest) as session:
         return run_bulk(
             session, plan, found, topology_file=path, by=operator(), clock=SystemClock()
         )

@@ -10,6 +10,7 @@ the partitions; what comes before it is the start. Printed as a markdown table.
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -30,6 +31,7 @@ from replicator.topology.load import require_plan
 from replicator.topology.plan import Plan
 
 TOPIC = "history"
+OTHER, WITH_CONF = "bulk-sync of the other checkout", "bulk-sync with --conf"
 LOOK_SECONDS = 0.2
 GIVE_UP_SECONDS = 300.0
 
@@ -67,15 +69,18 @@ def applied(
     return file, plan
 
 
-def by_spark(file: Path, cores: int, options: list[str]) -> Run:
-    """The command, from its start to its end."""
+def by_spark(file: Path, cores: int, options: list[str], checkout: Path | None = None) -> Run:
+    """The command, from its start to its end; that of another ``checkout`` where one is given."""
     manifest = file.with_suffix(".manifest")
     command = [
         sys.executable, "-m", "replicator", "bulk-sync", "-f", str(file), "--flow", "east->west",
         "--yes", "--master", f"local[{cores}]", "--manifest", str(manifest), *options,
     ]  # fmt: skip
     began = time.monotonic()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    environment = dict(os.environ)
+    if checkout is not None:
+        environment["PYTHONPATH"] = str(checkout)
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=checkout, env=environment)
     tree = ProcessTree(child.pid)
     while child.poll() is None:
         used = tree.usage()
@@ -123,6 +128,7 @@ def main() -> None:
     parser.add_argument(
         "--conf", action="append", default=[], help="another round of bulk-sync with it"
     )
+    parser.add_argument("--other", type=Path, help="another checkout, measured beside this one")
     given = parser.parse_args()
     machine = facts(command=command_line(), full=True)
     extra = [part for each in given.conf for part in ("--conf", each)]
@@ -135,17 +141,19 @@ def main() -> None:
             number = 0
             for _ in range(given.rounds):
                 for engine in ("records", "batches"):
-                    for who in (
-                        "a worker",
-                        "bulk-sync",
-                        *(["bulk-sync, with --conf"] if extra else []),
-                    ):
+                    others = [OTHER] * (given.other is not None) + [WITH_CONF] * bool(extra)
+                    for who in ("a worker", "bulk-sync", *others):
                         number += 1
                         file, plan = applied(clusters, Path(name), number, engine)
                         run = (
                             by_worker(file, plan, given.records)
                             if who == "a worker"
-                            else by_spark(file, given.cores, extra if "conf" in who else [])
+                            else by_spark(
+                                file,
+                                given.cores,
+                                extra if who == WITH_CONF else [],
+                                given.other if who == OTHER else None,
+                            )
                         )
                         runs.setdefault(f"{who}, {engine}", []).append(run)
                         print(f"{who}, {engine}: {run}", flush=True)

@@ -231,6 +231,25 @@ def test_offsets_that_retention_took_are_in_the_manifest(spark, pair, tmp_path):
     assert result["records"] == 5
 
 
+def test_a_killed_first_round_is_continued_behind_its_last_commit(spark, pair, tmp_path):
+    pair.apply(partitions=2)
+    for partition in range(2):
+        write(pair.east, pair.topic, plain(150), partition)
+    source = Source(pair.plan.cluster("east"), str(pair.file), (pair.topic,))
+
+    def opened():
+        folder = str(tmp_path / "archive")
+        return Archiver(spark, source, folder, clock=SystemClock(), most_per_commit=100)
+
+    killed = opened()
+    assert killed._part({})["records"] == 100  # and nothing after it
+    done = opened().round()
+    assert (done["records"], done["commits"]) == (200, 2)
+    assert opened().round()["commit"] is None
+    held = load_archive(Files(spark, str(tmp_path / "archive")))
+    assert held.ends == {(pair.topic, 0): 150, (pair.topic, 1): 150}
+
+
 def test_a_part_of_history_goes_into_a_new_view(spark, pair, tmp_path, capsys):
     pair.apply()
     hour = 3_600_000

@@ -10,6 +10,7 @@ from replicator.errors import InputError, NotFoundError
 from replicator.offsets.runs import Pair
 from replicator.policy.provenance import Arrivals, parse_hops
 from replicator.policy.values import LinkPolicy, Selection
+from replicator.spark.archive.rounds import first_part, up_to
 from replicator.spark.base.amounts import (
     Amount,
     closing_line,
@@ -351,3 +352,11 @@ def test_the_last_line_of_a_command_can_be_quoted():
     assert [size_text(each) for each in (7, 990, 1_500, 250_000)] == [
         "7 B", "990 B", "1.5 kB", "250 kB",
     ]  # fmt: skip
+
+
+def test_a_commit_of_an_archive_takes_the_same_part_of_every_partition():
+    ranges = (Range("a", 0, 0, 900), Range("a", 1, 50, 150))
+    assert first_part(ranges, 100) == (Range("a", 0, 0, 90), Range("a", 1, 50, 60))
+    assert first_part(ranges, 1_000) == ranges
+    assert first_part((Range("a", 0, 0, 900), Range("b", 0, 5, 6)), 10)[1] == Range("b", 0, 5, 6)
+    assert up_to(ranges, {("a", 0): 700, ("a", 1): 50}) == (Range("a", 0, 0, 700),)

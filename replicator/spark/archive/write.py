@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -23,7 +24,7 @@ from replicator.spark.archive.manifest import (
     Commit,
 )
 from replicator.spark.archive.parquet import read_files, with_folders, write_files
-from replicator.spark.archive.rounds import Round, decide_round
+from replicator.spark.archive.rounds import Round, decide_round, first_part, together, up_to
 from replicator.spark.archive.source import Source
 from replicator.spark.archive.store import commit, load_archive, open_archive, sum_up, sweep
 from replicator.spark.archive.summary import COMMITS
@@ -38,6 +39,8 @@ from replicator.wire.log_dirs import sizes_on_disk
 
 _LOOKS = 3
 """How often a round reads the log bounds again because retention deleted what it was about to read."""
+RECORDS_PER_COMMIT = 10_000_000
+"""So many offsets are read before they are committed: what a killed command has to read again."""
 FILES_PER_HOUR = 8
 """More files than this in one hour of a topic are made one."""
 
@@ -45,7 +48,10 @@ FILES_PER_HOUR = 8
 class Archiver:
     """Writes one archive; only one at a time may."""
 
-    def __init__(self, session: SparkSession, source: Source, folder: str, *, clock: Clock) -> None:
+    def __init__(
+        self, session: SparkSession, source: Source, folder: str, *, clock: Clock,
+        most_per_commit: int = RECORDS_PER_COMMIT,
+    ) -> None:  # fmt: skip
         """Opens the archive, which ends any earlier command, and deletes what killed ones left behind.
 
         Raises:
@@ -54,6 +60,7 @@ class Archiver:
             AlreadyExistsError: other commands open the archive at the same time.
         """
         self._session = session
+        self._most_per_commit = most_per_commit
         self._source = source
         self._clock = clock
         self._files = Files(session, folder)
@@ -76,27 +83,37 @@ class Archiver:
         self._spans: dict[TopicPartition, int] = {}
 
     def round(self) -> JsonObject:
-        """Archives what is there now and not archived yet, as one commit.
+        """Archives what is there now and not archived yet, in commits of so many records at most.
+
+        Each commit counts by itself: a round that is killed is continued behind its last one.
 
         Returns:
-            ``{"commit", "records", "files", "bytes", "topics", "lost"}``; commit is null when there
-            was nothing new.
+            ``{"commit", "commits", "records", "files", "bytes", "topics", "lost"}``; commit is the last one,
+            and null when there was nothing new.
 
         Raises:
             RefusedError: a topic was created again, so its offsets mean other records now.
             ReplicatorError: the cluster or the file system cannot be used.
         """
+        ends: dict[TopicPartition, int] = {}
+        parts = [self._part(ends)]
+        while parts[-1]["more"]:
+            parts.append(self._part(ends))
+        return together(parts)
+
+    def _part(self, ends: dict[TopicPartition, int]) -> JsonObject:
         for _ in range(_LOOKS - 1):
             try:
                 with spark_failures():
-                    return self._round()
+                    return self._committed_part(ends)
             except ReplicatorError as error:
                 if error.code != SourceDataLostError.code:
                     raise
                 # Retention deleted what was being read: the next look records that in the manifest.
-        return self._round()
+        return self._committed_part(ends)
 
-    def _round(self) -> JsonObject:
+    def _committed_part(self, ends: dict[TopicPartition, int]) -> JsonObject:
+        """One commit; ``ends`` are those of the round, filled in by its first part."""
         taken, topics = self._look()
         if taken.recreated:
             names = ", ".join(sorted({topic for topic, _ in taken.recreated}))
@@ -105,9 +122,13 @@ class Archiver:
                 subject=self._files.root,
                 remedy="Archive them into another folder; this one keeps what they were.",
             )
+        if not ends:
+            ends.update({(each.topic, each.partition): each.end for each in taken.ranges})
+        left = up_to(taken.ranges, ends)
+        taken = replace(taken, ranges=first_part(left, self._most_per_commit))
         if not taken.ranges and not taken.lost:
             return {
-                "commit": None, "records": 0, "files": 0, "bytes": 0,
+                "more": False, "commit": None, "records": 0, "files": 0, "bytes": 0,
                 "topics": [topic.name for topic in topics], "lost": [],
             }  # fmt: skip
         number = self._archive.number + 1
@@ -140,6 +161,7 @@ class Archiver:
             )
         )  # fmt: skip
         return {
+            "more": taken.ranges != left,
             "commit": number,
             "records": sum(each.records for each in ranges),
             "files": len(written),

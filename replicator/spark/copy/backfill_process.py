@@ -65,7 +65,10 @@ def copy_history(topology_file: Path, flow: str) -> None:
         return
     found = survey(plan, pair, only_by=CONTROLLER)
     if found.ranges:
-        with spark_session(settings_from(os.environ), name=f"replicator seed {flow}") as session:
+        name = f"replicator seed {flow}"
+        with spark_session(
+            settings_from(os.environ), name=name, with_source=found.keeps_latest
+        ) as session:
             run_bulk(
                 session, plan, found,
                 topology_file=topology_file, by=CONTROLLER, clock=clock, shown=False,

@@ -41,7 +41,9 @@ _LOG_PREFIX = re.compile(
 
 
 @contextlib.contextmanager
-def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSession]":
+def spark_session(
+    settings: SparkSettings, *, name: str, with_source: bool = True
+) -> "Iterator[SparkSession]":
     """Yields a session with the ``replicator-kafka`` source registered; stops it if it started it.
 
     Ctrl-C comes out as KeyboardInterrupt and SIGTERM as SystemExit(143), also while Spark starts; the
@@ -51,6 +53,7 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
     Args:
         settings: master, settings and how much is shown.
         name: of the application, as Spark's own tools show it.
+        with_source: whether the source is needed; without it Spark SQL is not started.
 
     Raises:
         SparkUnavailableError: the extra or Java is missing, or the session does not start.
@@ -79,7 +82,8 @@ def spark_session(settings: SparkSettings, *, name: str) -> "Iterator[SparkSessi
             # Again: PySpark installs a handler of its own while it starts.
             with interruptible(interruption):
                 _prepare_executors(session, settings, Path(folder))
-                session.dataSource.register(KafkaDataSource)
+                if with_source:
+                    session.dataSource.register(KafkaDataSource)
                 with _without_chatter(), spark_failures():
                     yield session
         except Exception:
