@@ -20,7 +20,9 @@ from replicator.testing.kit.ports import free_ports
 
 HOST = "127.0.0.1"
 BARE_PYTHON = os.path.realpath(sys.executable)
-_START_SECONDS = 90
+_START_SECONDS = 120
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Small data on a busy machine: compiling well costs more than it gives."""
 
 
 class StandaloneSpark:
@@ -56,6 +58,7 @@ class StandaloneSpark:
             "spark.driver.memory": "512m", "spark.executor.memory": "512m",
             "spark.ui.port": str(self.ui_port), "spark.sql.shuffle.partitions": "4",
             "spark.pyspark.python": BARE_PYTHON,
+            "spark.driver.extraJavaOptions": _QUICK, "spark.executor.extraJavaOptions": _QUICK,
         }  # fmt: skip
         confs = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
         return ["--master", self.master, *confs]
@@ -111,7 +114,7 @@ class StandaloneSpark:
              *arguments],
             output=self._folder / f"{name}.log",
             environment={
-                "SPARK_HOME": str(self._home), "SPARK_DAEMON_MEMORY": "256m", "PYTHONPATH": "",
+                "SPARK_HOME": str(self._home), "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": _QUICK, "PYTHONPATH": "",
                 "SPARK_LOCAL_IP": HOST,
             },
         )  # fmt: skip

@@ -183,7 +183,7 @@ def _told_when_quiet() -> Iterator[None]:
     """Says what is waited for where the cluster has no executor to give."""
 
     def tell() -> None:
-        sys.stderr.write("Waiting for an executor: the Spark cluster has given none yet.\n")
+        sys.stderr.write("Waiting for the executors of the Spark cluster: none has answered yet.\n")
         sys.stderr.flush()
 
     timer = threading.Timer(_QUIET_SECONDS, tell)
