@@ -71,7 +71,7 @@ def copy_history(topology_file: Path, flow: str) -> None:
         ) as session:
             run_bulk(
                 session, plan, found,
-                topology_file=topology_file, by=CONTROLLER, clock=clock, shown=False,
+                topology_file=topology_file, by=CONTROLLER, clock=clock,
             )  # fmt: skip
 
 
