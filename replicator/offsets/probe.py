@@ -18,6 +18,7 @@ from replicator.kafka.client import (
     open_consumer,
 )
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
+from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import consumer_config
 from replicator.offsets.runs import Pair, Window, joined
 from replicator.offsets.sighting import OTHERS, UNMARKED, CopyMark
@@ -42,6 +43,7 @@ class PartitionProbe:
         self._trouble = ConnectionTrouble()
         self._lock = threading.Lock()
         self._open: Consumer | None = None
+        self._opened_with = OpenedWith()
         self._known_topics: set[str] = set()
 
     def close(self) -> None:
@@ -147,7 +149,12 @@ class PartitionProbe:
                 raise self._failure(error, message.topic() or "")
 
     def _consumer(self, topic: str, timeout_seconds: float) -> Consumer:
+        if self._open is not None and self._opened_with.outdated():
+            self._open.close()
+            self._open = None
+            self._known_topics.clear()
         if self._open is None:
+            self._opened_with = OpenedWith(self._cluster)
             config = consumer_config(
                 self._cluster,
                 client_id=self._client_id,

@@ -212,3 +212,46 @@ def test_the_importer_of_mm2_files_hides_the_secrets_of_the_file(tmp_path, capfd
     assert "of-tests" not in captured.out + captured.err
     for secret in ("jaas-pass-of-tests", "mm2-key-of-tests"):
         assert_hidden(InputError(secret).message)
+
+
+def test_a_line_of_the_client_library_hides_secrets(forced):
+    from replicator.kafka.settings import LOGGER
+
+    stream = io.StringIO()
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        configure_logging(stream=stream, debug=True)
+        LOGGER.warning("FAIL [thrd:sasl_ssl://b:1/1]: %s", forced)
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        logging.captureWarnings(capture=False)
+    assert_hidden(stream.getvalue())
+
+
+def test_what_python_shows_of_our_objects_holds_no_secret(file):
+    from replicator.api.topology_view import topology_view
+    from replicator.logins.token import Token
+    from replicator.topology.secrets import resolve_security
+
+    plan = require_plan(file)
+    security = resolve_security(plan.cluster("east"))
+    assert security.password == SECRETS["PASSWORD"]
+    token = Token(SECRETS["PASSWORD"], 0.0, 1.0, "me")
+    for shown in (repr(security), repr(token), repr(plan), json.dumps(topology_view(plan))):
+        assert "of tests" not in shown
+        assert "of-tests" not in shown
+
+
+def test_orders_to_lanes_carry_references_and_are_not_shown_when_they_are_refused(file):
+    from replicator.dataplane.transport.messages import KeepLogin, decode_command, encode
+    from replicator.topology.secrets import resolve_security
+
+    cluster = require_plan(file).cluster("east")
+    given = KeepLogin(cluster, resolve_security(cluster))
+    assert "of tests" not in repr(given)
+    with pytest.raises(ValueError, match="validation error") as raised:
+        decode_command(encode(given).replace(b'"kind":"login"', b'"kind":"unknown"'))
+    assert "of tests" not in str(raised.value)
+    assert decode_command(encode(given)) == given

@@ -310,3 +310,14 @@ def test_a_partition_whose_end_the_source_does_not_tell_is_not_called_moving():
     assert (problem["code"], problem["subject"]) == ("UNREACHABLE", "orders/1")
     assert problem["remedy"] == "Bring its brokers back."
     assert flow["lagRecords"] is None
+
+
+def test_what_is_wrong_with_the_login_of_any_worker_is_a_problem_of_its_flows():
+    said = ProblemPart(
+        code="TOKEN_NOT_RENEWED", subject="cluster:west", detail="it ends soon", remedy="Look."
+    )
+    other = WORKER.model_copy(update={"id": "w-2", "logins": (said,)})
+    (problem,) = report(other)["problems"]
+    assert problem["code"] == "TOKEN_NOT_RENEWED"
+    assert problem["subject"] == "cluster:west"
+    assert problem["detail"] == "worker w-2: it ends soon"

@@ -272,6 +272,8 @@ def _worker_problems(flow: FlowPlan, workers: Sequence[WorkerRecord]) -> Iterato
         for rate in worker.flows:
             if rate.link == flow.link:
                 yield from rate.problems
+        for part in worker.logins:
+            yield part.model_copy(update={"detail": f"worker {worker.id}: {part.detail}"})
 
 
 def _quarantined(flow: FlowPlan, facts: PairFacts, topic: TopicRecord) -> int:

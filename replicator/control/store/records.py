@@ -223,7 +223,10 @@ class BackfillRecord(Record):
 
 
 class WorkerRecord(Record):
-    """A worker says it is there; written about every 5 s, tombstoned on a clean exit."""
+    """A worker says it is there; written about every 5 s, tombstoned on a clean exit.
+
+    ``logins``: what it logs in with to the pair's clusters and that will not hold.
+    """
 
     KIND = "worker"
     KEY = ("source", "id")
@@ -236,6 +239,7 @@ class WorkerRecord(Record):
     lanes: tuple[int, ...] = ()
     plan_hash: str = ""
     flows: tuple[FlowRates, ...] = ()
+    logins: tuple[ProblemPart, ...] = ()
 
 
 class LaneShare(Part):

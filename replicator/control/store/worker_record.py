@@ -1,7 +1,7 @@
 """What a worker says of itself in the control topic, so that ``status`` needs no worker to answer."""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -13,8 +13,9 @@ from replicator.formats.lane_stats import LaneStats, PartitionStats
 from replicator.formats.partition_failure import PartitionFailure
 from replicator.identifiers import LinkName, control_topic
 from replicator.kafka.log_writer import LogWriter
+from replicator.logins.cluster_login import login_of
 from replicator.observability.snapshot import TaskMetrics
-from replicator.topology.plan import PairPlan, Plan
+from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 FRESH_SECONDS = 15.0
 """A worker writes its record about every 5 s; an older one says nothing about now."""
@@ -147,6 +148,15 @@ def failing_partitions(lanes: Iterable[LaneStats]) -> frozenset[tuple[str, int, 
     )
 
 
+def login_parts(clusters: Iterable[ClusterPlan]) -> Iterator[ProblemPart]:
+    """What this process logs in with to the clusters and that will not hold."""
+    for cluster in clusters:
+        if (found := login_of(cluster).problem()) is not None:
+            yield ProblemPart(
+                code=found.code, subject=found.subject, detail=found.detail, remedy=found.remedy
+            )
+
+
 def failure_parts(partitions: Iterable[PartitionStats]) -> list[ProblemPart]:
     """What keeps partitions from moving now, a problem each, up to MOST_FAILURES; the rest is counted."""
     failing = [(each, each.failure) for each in partitions if each.failure is not None]
@@ -192,7 +202,7 @@ class WorkerRecordWriter:
         self._written: WorkerRecord | None = None
 
     def write(self, *, lanes: tuple[int, ...], rates: tuple[FlowRates, ...]) -> None:
-        """Replaces the record.
+        """Replaces the record; what is wrong with the pair's logins stands in it as well.
 
         Raises:
             ReplicatorError: when the target does not take it now.
@@ -207,6 +217,7 @@ class WorkerRecordWriter:
             lanes=lanes,
             plan_hash=self._plan.hash,
             flows=rates,
+            logins=tuple(login_parts((self._pair.source, self._pair.target))),
         )
         self._open().write([record.encode()])
         self._written = record

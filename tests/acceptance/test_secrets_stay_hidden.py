@@ -1,0 +1,149 @@
+"""Real secrets at work: whatever can be read from outside is read, and none of them stands there."""
+
+import itertools
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from identity_provider import OidcServer
+from secret_places import FAST, WITH_BROKERS
+
+from replicator.identifiers import checkpoints_topic, control_topic
+from replicator.testing import LocalCluster, SecuritySetup, start_all
+
+FLOW = "east->west"
+PASSWORD, CLIENT_SECRET = "passw0rd-of-tests", "client-s3cret-of-tests"
+
+
+LATER = {
+    "replicator verify", "replicator switchover --dry-run", "replicator status that is refused",
+}  # fmt: skip
+
+
+def test_the_places_are_at_least_forty_and_each_is_named_once():
+    assert len({*FAST, *WITH_BROKERS}) == len(FAST) + len(WITH_BROKERS)
+    assert len(FAST) + len(WITH_BROKERS) >= 40
+
+
+def command(topology: Path, *arguments: str) -> str:
+    """What a command of an operator prints, however it ends."""
+    done = subprocess.run(
+        [sys.executable, "-m", "replicator", *arguments, "-f", str(topology), "--debug"],
+        capture_output=True, text=True, errors="replace", timeout=240, check=False,
+        stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "400"},
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def answer(url: str) -> str:
+    try:
+        with urllib.request.urlopen(url, timeout=30) as found:  # noqa: S310  loopback
+            return found.read().decode(errors="replace")
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.read().decode(errors="replace")
+
+
+def records(cluster: LocalCluster, topic: str) -> str:
+    """Everything in a topic, as text."""
+    consumer = Consumer(
+        {**cluster.client_settings(), "group.id": "looks", "auto.offset.reset": "earliest"}
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        found = iter(lambda: consumer.consume(1_000, 3.0), [])
+        parts = [m.value() or b"" for m in itertools.chain.from_iterable(found) if not m.error()]
+        return b"\n".join(parts).decode(errors="replace")
+    finally:
+        consumer.close()
+
+
+def process(pid: int, name: str) -> str:
+    return Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_no_place_shows_a_secret_that_was_at_work(scene, tmp_path):
+    provider = OidcServer({"replicator": CLIENT_SECRET}, life_seconds=30.0)
+    east = LocalCluster(
+        "east", security=SecuritySetup.oauth(provider.provider(), users=provider.clients)
+    )
+    west = LocalCluster(
+        "west",
+        security=SecuritySetup.sasl("SCRAM-SHA-512", tls=True, users={"admin": PASSWORD}),
+    )
+    try:
+        start_all([east, west])
+        found = read_everything(scene, east, west, tmp_path)
+    finally:
+        provider.stop()
+        for cluster in (east, west):
+            cluster.stop()
+    assert set(found) == set(WITH_BROKERS)
+    assert [name for name, text in found.items() if not text.strip()] == []
+    secrets = (PASSWORD, CLIENT_SECRET, "not-the-passw0rd", *provider.issued)
+    assert len(provider.issued) >= 2
+    shown = [name for name, text in found.items() if any(each in text for each in secrets)]
+    assert shown == []
+
+
+def read_everything(scene, east: LocalCluster, west: LocalCluster, directory: Path):
+    scene.active_passive(east, west)
+    worker = scene.worker("--debug")
+    scene.writer(east, rate=200)
+    scene.copying(FLOW)
+    topology = scene.topology()
+    found: dict[str, str] = {}
+    for name in WITH_BROKERS:
+        words = name.split()
+        if words[0] == "GET":
+            found[name] = answer(worker.url() + words[1])
+        elif words[0] == "replicator" and name not in LATER:
+            found[name] = command(topology, *words[1:])
+    found["replicator switchover --dry-run"] = command(
+        topology, "switchover", "--link", "link-0", "--to", "west", "--dry-run"
+    )
+    (lane,) = worker.lane_pids()
+    for pid, who in ((worker.pid, "the worker"), (lane, "a lane process")):
+        found[f"command line of {who}"] = process(pid, "cmdline")
+        found[f"environment of {who}"] = process(pid, "environ")
+    found["records of the control topic"] = records(west, control_topic(scene.name))
+    found["records of the checkpoints topic"] = records(west, checkpoints_topic(scene.name, "east"))
+    events = directory / "events"
+    events.mkdir()
+    found["replicator verify"] = command(
+        topology, "verify", "--flow", FLOW, "--report", str(directory / "report"),
+        "--master", "local[1]", "--conf", "spark.eventLog.enabled=true",
+        "--conf", f"spark.eventLog.dir=file://{events}", "--conf", "spark.eventLog.compress=false",
+        "-o", "json",
+    )  # fmt: skip
+    found["report of verify"] = texts(directory / "report", lambda path: path.suffix != ".html")
+    found["page of verify"] = texts(directory / "report", lambda path: path.suffix == ".html")
+    found["event log of Spark"] = texts(events, lambda path: True)
+
+    # A refused login is told in many words, by the brokers and by the client library.
+    password = Path(west.topology_entry()["security"]["password"]["file"])
+    password.write_text("not-the-passw0rd")
+    found["replicator status that is refused"] = command(topology, "status", "-o", "json")
+    password.write_text(PASSWORD)
+    scene.settled()
+    log = worker.log.read_text(errors="replace")
+    lines = log.splitlines()
+    found["log of the worker with --debug"] = log
+    found["log lines of its lanes"] = "\n".join(line for line in lines if '"lane' in line)
+    found["log lines of its controller"] = "\n".join(line for line in lines if "controller" in line)
+    return found
+
+
+def texts(directory: Path, wanted: Callable[[Path], bool]) -> str:
+    """The files below a directory that are wanted, one after the other."""
+    files = (path for path in sorted(directory.rglob("*")) if path.is_file() and wanted(path))
+    return "\n".join(path.read_text(errors="replace") for path in files)
