@@ -16,6 +16,7 @@ from replicator.wire.errors import socket_error
 
 _DIAL_SECONDS = 10.0
 _RETRY = Backoff(0.05, 2.0)
+_RENEW_AGAIN_SECONDS = 2.0
 
 Versions = dict[int, tuple[int, int]]
 
@@ -88,9 +89,18 @@ class Brokers:
         self._channels: dict[int, Channel] = {}
         self._dials: dict[int, _Dial] = {}
         self._failures: dict[int, tuple[int, float]] = {}
+        self._in_flight: dict[int, int] = {}
+        self._renew_at: dict[int, float] = {}
+        self._renewals: dict[int, _Dial] = {}
+        self._next: dict[int, BrokerConnection] = {}
 
     def channel(self, node: int, now: float) -> Channel | None:
-        """The connection to a broker; None while it is being made, or may not be tried again yet."""
+        """The connection to a broker; None while it is being made, or may not be tried again yet.
+
+        None as well for the moment in which one whose session ends soon is exchanged for another.
+        """
+        if node in self._next:
+            return None
         open_channel = self._channels.get(node)
         if open_channel is None and node not in self._dials:
             address = self.leaders.seen.addresses.get(node)
@@ -103,7 +113,7 @@ class Brokers:
     @property
     def dialling(self) -> bool:
         """Whether a connection or an answer about leaders is being waited for outside the selector."""
-        return bool(self._dials) or not self.leaders.seen.addresses
+        return bool(self._dials or self._next) or not self.leaders.seen.addresses
 
     def look(self, now: float) -> None:
         """Takes in connections that were made, and news of leaders."""
@@ -117,14 +127,48 @@ class Brokers:
             if isinstance(dial.answer, ReplicatorError):
                 self._failed(node, dial.answer, now)
                 continue
-            self.versions[node] = dial.answer.versions
-            where = dial.answer.where
-            channel = Channel(dial.answer.into_socket(), pool=self._pool, where=where)
-            self._channels[node] = channel
-            self._selector.register(channel.socket, selectors.EVENT_READ, (self, node))
+            self._use(node, dial.answer)
+        self._renew(now)
+
+    def _use(self, node: int, made: BrokerConnection) -> None:
+        self.versions[node] = made.versions
+        self._renew_at[node], self._in_flight[node] = made.renew_at, 0
+        channel = Channel(made.into_socket(), pool=self._pool, where=made.where)
+        self._channels[node] = channel
+        self._selector.register(channel.socket, selectors.EVENT_READ, (self, node))
+
+    def _renew(self, now: float) -> None:
+        """Another connection for each whose session ends soon, exchanged when nothing is under way.
+
+        Brokers cut a connection whose session is over, whatever is under way on it. While there is no
+        other one the old one is used.
+        """
+        for node, at in self._renew_at.items():
+            if now >= at and node in self._channels and node not in {*self._renewals, *self._next}:
+                self._renewals[node] = _Dial(
+                    self.cluster, self.leaders.seen.addresses[node], self._client_id
+                )
+        for node, dial in list(self._renewals.items()):
+            if dial.answer is None:
+                continue
+            del self._renewals[node]
+            if isinstance(dial.answer, BrokerConnection) and node in self._channels:
+                self._next[node] = dial.answer
+            elif isinstance(dial.answer, BrokerConnection):
+                dial.answer.close()
+            else:
+                self._renew_at[node] = now + _RENEW_AGAIN_SECONDS
+        for node, made in list(self._next.items()):
+            if self._in_flight[node] == 0:
+                del self._next[node]
+                old = self._channels.pop(node)
+                self._selector.unregister(old.socket)
+                old.close()
+                self._use(node, made)
 
     def send(self, node: int, channel: Channel, pieces: list[bytes | memoryview]) -> None:
         """Sends a request; a connection that fails is reported as lost later, like any other."""
+        self._in_flight[node] = self._in_flight.get(node, 0) + 1
         try:
             channel.send(pieces)
         except (OSError, ReplicatorError) as error:
@@ -153,6 +197,7 @@ class Brokers:
         for frame in frames:
             self.failure = None
             self._failures.pop(node, None)
+            self._in_flight[node] -= 1
             self._on_frame(node, frame)
         if failure is not None:
             self.lose(node, failure, now)
@@ -166,6 +211,9 @@ class Brokers:
             return
         self._selector.unregister(channel.socket)
         channel.close()
+        self._renew_at.pop(node, None)
+        if (made := self._next.pop(node, None)) is not None:
+            made.close()
         self._failed(node, error, time.monotonic() if now is None else now, channel.where)
         self._on_lost(node)
 
@@ -173,7 +221,13 @@ class Brokers:
         """Hangs up on all of them."""
         for dial in self._dials.values():
             dial.give_up()
+        for dial in self._renewals.values():
+            dial.give_up()
+        for made in self._next.values():
+            made.close()
         self._dials.clear()
+        self._renewals.clear()
+        self._next.clear()
         for channel in self._channels.values():
             self._selector.unregister(channel.socket)
             channel.close()

@@ -3,6 +3,7 @@
 For single requests that the client library cannot make, off the hot path. One thread at a time.
 """
 
+import math
 import socket
 import ssl
 import time
@@ -25,6 +26,13 @@ from replicator.wire.protocol import (
 )
 
 _RECEIVE_BYTES = 256 * 1024
+
+RENEW_AT = 0.7
+"""The part of a session after which a connection logs in again: brokers cut one whose session is over."""
+
+_SOONEST_SECONDS = 1.2  # brokers refuse who logs in again within a second
+
+_SASL_VERSION = 1  # says how long the session lasts
 
 
 class BrokerConnection:
@@ -50,6 +58,8 @@ class BrokerConnection:
         self.where = f"{address[0]}:{address[1]}"
         self._client_id = client_id
         self._protocol = KafkaProtocol(client_id=client_id)
+        self.renew_at = math.inf
+        """When it should log in again, on the monotonic clock; brokers set limits (KIP-368)."""
         # Held for as long as the connection: tokens are renewed for those who hold their login.
         self._login = login = login_of(cluster)
         security = security or login.security()
@@ -80,6 +90,7 @@ class BrokerConnection:
             UnsupportedBrokerError: the broker does not know the request in a version we do.
             UnreachableError: no answer in time; the connection is of no use any more.
         """
+        self._stay_logged_in(deadline)
         request.API_VERSION = self._fitting(request, newest)
         return self._exchange(request, deadline)
 
@@ -113,6 +124,7 @@ class BrokerConnection:
         Raises:
             UnreachableError: no answer in time; the connection is of no use any more.
         """
+        self._stay_logged_in(deadline)
         try:
             self._socket.settimeout(_left(deadline))
             self._socket.sendall(encoded)
@@ -193,6 +205,18 @@ class BrokerConnection:
                 remedy="Check bootstrapServers and security.protocol.",
             ) from error
 
+    def _stay_logged_in(self, deadline: float) -> None:
+        """Logs in again on the same connection where its session is old enough.
+
+        Not without a valid token: what there is now goes on until the session ends.
+        """
+        if time.monotonic() < self.renew_at:
+            return
+        security, tokens = self._login.security(), self._login.tokens
+        if security.mechanism is None or (tokens is not None and tokens.problem() is not None):
+            return
+        self._log_in(self._login, security, security.mechanism, deadline)
+
     def _log_in(
         self, login: ClusterLogin, security: ResolvedSecurity, mechanism: str, deadline: float
     ) -> None:
@@ -201,18 +225,23 @@ class BrokerConnection:
         offered = ", ".join(answer.mechanisms)
         self._check(answer.error_code, doing, f"the listener offers {offered}")
         steps = login_steps(login, security)
+        session_ms = 0
+        version = min(_SASL_VERSION, self.versions.get(SaslAuthenticateRequest.API_KEY, (0, 0))[1])
         try:
             while not steps.is_done():
-                request = SaslAuthenticateRequest(auth_bytes=steps.auth_bytes(), version=0)
+                request = SaslAuthenticateRequest(auth_bytes=steps.auth_bytes(), version=version)
                 answer = self._exchange(request, deadline)
                 self._check(answer.error_code, doing, answer.error_message or "")
                 steps.receive(answer.auth_bytes)
+                session_ms = getattr(answer, "session_lifetime_ms", 0) or session_ms
         except (ValueError, KeyError) as error:
             raise AuthenticationFailedError(
                 f"cannot {doing}: the broker's answer is not valid",
                 subject=self._subject,
                 remedy="Check that this is the cluster you mean: it does not know our password.",
             ) from error
+        lasts = max(_SOONEST_SECONDS, session_ms / 1000 * RENEW_AT) if session_ms else math.inf
+        self.renew_at = time.monotonic() + lasts
 
     def _check(self, code: int, doing: str, detail: str = "") -> None:
         if code:

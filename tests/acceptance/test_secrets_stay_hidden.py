@@ -33,12 +33,16 @@ def test_the_places_are_at_least_forty_and_each_is_named_once():
 
 def command(topology: Path, *arguments: str) -> str:
     """What a command of an operator prints, however it ends."""
+    return ran(topology, *arguments)[1]
+
+
+def ran(topology: Path, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "replicator", *arguments, "-f", str(topology), "--debug"],
         capture_output=True, text=True, errors="replace", timeout=240, check=False,
         stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "400"},
     )  # fmt: skip
-    return done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
 
 
 def answer(url: str) -> str:
@@ -119,12 +123,13 @@ def read_everything(scene, east: LocalCluster, west: LocalCluster, directory: Pa
     found["records of the checkpoints topic"] = records(west, checkpoints_topic(scene.name, "east"))
     events = directory / "events"
     events.mkdir()
-    found["replicator verify"] = command(
+    code, found["replicator verify"] = ran(  # the tasks of Spark log in with tokens too
         topology, "verify", "--flow", FLOW, "--report", str(directory / "report"),
         "--master", "local[1]", "--conf", "spark.eventLog.enabled=true",
         "--conf", f"spark.eventLog.dir=file://{events}", "--conf", "spark.eventLog.compress=false",
         "-o", "json",
     )  # fmt: skip
+    assert code == 0, found["replicator verify"]
     found["report of verify"] = texts(directory / "report", lambda path: path.suffix != ".html")
     found["page of verify"] = texts(directory / "report", lambda path: path.suffix == ".html")
     found["event log of Spark"] = texts(events, lambda path: True)

@@ -1,6 +1,7 @@
 """Both rooms connect to secured clusters, and say what is wrong when they cannot."""
 
 import dataclasses
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from replicator.testing import LocalCluster, SecuritySetup, wait_until
 from replicator.topology.plan import ClusterPlan, OAuthPlan, SecretRef, SecurityPlan
 from replicator.wire.broker_versions import require_supported
 from replicator.wire.fetch_one import fetch_record
+from replicator.wire.leader import any_broker
+from replicator.wire.protocol import MetadataRequest
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -130,15 +133,31 @@ def test_sasl_logins(clusters, tmp_path, mechanism, tls):
     wait_until(looks, timeout_seconds=20, describe="the producer to use the changed password")
 
 
+def stays_logged_in(at: ClusterPlan) -> None:
+    """A connection of our own outlives the session that the broker gives it."""
+    with any_broker(at, client_id="test", deadline=time.monotonic() + 20) as connection:
+        first, until = connection.renew_at, time.monotonic() + 5
+        assert first < until
+
+        def asked_long_enough() -> bool:
+            deadline = time.monotonic() + 20
+            connection.call(MetadataRequest(topics=[]), newest=9, deadline=deadline)
+            return time.monotonic() > until
+
+        wait_until(asked_long_enough, timeout_seconds=30, describe="five seconds of questions")
+        assert connection.renew_at > first
+
+
 def test_tokens_of_an_identity_provider_that_kafka_checks_itself(clusters, tmp_path):
     server = OidcServer({"replicator": "client-secret-of-tests"})
     try:
-        setup = SecuritySetup.oauth(server.provider(), users=server.clients)
+        setup = SecuritySetup.oauth(server.provider(reauthenticate_seconds=3), users=server.clients)
         (one,) = clusters("one", security=setup)
         at = plan(one)
         check_everything(one, at)
         asked = len(server.asked)
         assert asked == 1  # all clients of a process share a token
+        stays_logged_in(at)
 
         kept = tmp_path / "token"
         kept.write_text(server.token("replicator"))
