@@ -1,0 +1,117 @@
+"""Brokers end the sessions of those who do not log in again: our own connections outlive them."""
+
+import selectors
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+from tiny_broker import TinyBroker
+
+from replicator.batches.brokers import Brokers
+from replicator.batches.buffers import BufferPool
+from replicator.batches.leaders import LeadersSeen
+from replicator.testing import wait_until
+from replicator.topology.plan import ClusterPlan, SecretRef, SecurityPlan
+from replicator.wire.connection import BrokerConnection
+from replicator.wire.protocol import ApiVersionsRequest
+
+NODE, FETCH = 7, 1
+
+
+@pytest.fixture
+def broker() -> Iterator[TinyBroker]:
+    found = TinyBroker(session_seconds=2.0)
+    yield found
+    found.stop()
+
+
+def cluster_of(broker: TinyBroker) -> ClusterPlan:
+    host, port = broker.address
+    name, password = SecretRef(literal="me"), SecretRef(literal="literal-of-tests")
+    security = SecurityPlan("SASL_PLAINTEXT", "PLAIN", username=name, password=password)
+    return ClusterPlan("east", (f"{host}:{port}",), security)
+
+
+def test_a_connection_logs_in_again_before_its_session_ends(broker):
+    connection = BrokerConnection(
+        cluster_of(broker), broker.address, client_id="test", deadline=time.monotonic() + 10
+    )
+    until = time.monotonic() + 3.5
+
+    def asked_long_enough() -> bool:
+        connection.call(ApiVersionsRequest(), newest=0, deadline=time.monotonic() + 10)
+        return time.monotonic() > until
+
+    wait_until(asked_long_enough, timeout_seconds=30, describe="questions past the session")
+    connection.close()
+    assert broker.cut == 0
+    assert len(broker.logins) >= 2
+
+
+def test_without_a_limit_nobody_logs_in_again(broker):
+    broker.session_seconds = 0.0
+    with BrokerConnection(
+        cluster_of(broker), broker.address, client_id="test", deadline=time.monotonic() + 10
+    ) as connection:
+        assert connection.renew_at == float("inf")
+
+
+class Asker:
+    """Keeps one request under way, as the readers and writers of whole batches do."""
+
+    def __init__(self, broker: TinyBroker) -> None:
+        self.answers = self.lost = 0
+        self.waiting = False
+        self._selector = selectors.DefaultSelector()
+        self.brokers = Brokers(
+            cluster_of(broker), client_id="test", selector=self._selector, pool=BufferPool(),
+            on_frame=lambda node, frame: self._answered(),
+            on_lost=lambda node: setattr(self, "lost", self.lost + 1),
+        )  # fmt: skip
+        self.brokers.leaders.seen = LeadersSeen(addresses={NODE: broker.address})
+
+    def _answered(self) -> None:
+        self.answers += 1
+        self.waiting = False
+
+    def turn(self) -> None:
+        now = time.monotonic()
+        self.brokers.look(now)
+        channel = self.brokers.channel(NODE, now)
+        if channel is not None and not self.waiting:
+            self.waiting = True
+            self.brokers.send(NODE, channel, [struct.pack(">ihhih", 10, FETCH, 0, 1, -1)])
+        for key, events in self._selector.select(0.01):
+            key.data[0].serve(key.data[1], events, time.monotonic())
+
+
+def test_channels_are_exchanged_when_nothing_is_under_way_before_their_session_ends(broker):
+    asker = Asker(broker)
+    until = time.monotonic() + 5
+    wait_until(
+        lambda: asker.turn() or time.monotonic() > until,
+        timeout_seconds=30, interval_seconds=0.0, describe="five seconds of questions",
+    )  # fmt: skip
+    asker.brokers.close()
+    assert asker.answers > 20
+    assert (asker.lost, broker.cut) == (0, 0)
+    assert len(broker.logins) >= 3
+
+
+def test_a_channel_with_a_request_under_way_is_not_exchanged(broker):
+    asker = Asker(broker)
+    wait_until(lambda: asker.turn() or asker.answers > 3, timeout_seconds=20, describe="answers")
+    broker.free.clear()
+    wait_until(
+        lambda: asker.turn() or (len(broker.logins) >= 2 and asker.waiting),
+        timeout_seconds=20, describe="the next connection",
+    )  # fmt: skip
+    before = asker.answers
+    broker.free.set()
+    wait_until(
+        lambda: asker.turn() or asker.answers > before + 3,
+        timeout_seconds=20, describe="answers on the next connection",
+    )  # fmt: skip
+    asker.brokers.close()
+    assert (asker.lost, broker.cut) == (0, 0)
