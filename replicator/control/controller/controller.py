@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -21,6 +21,7 @@ from replicator.clock import Clock
 from replicator.control.controller.executor import Executor
 from replicator.control.controller.lane_migration import LaneMigration
 from replicator.control.controller.recent_results import RecentResults
+from replicator.control.controller.single_writer import SingleWriter
 from replicator.control.lanes.throttle_shares import SHARE_SECONDS, ThrottleShares
 from replicator.control.observe.observer import Observer
 from replicator.control.reconcile.actions import (
@@ -32,12 +33,11 @@ from replicator.control.reconcile.actions import (
 from replicator.control.reconcile.decide import Decision, Reconciler
 from replicator.control.reconcile.topic_selection import TopicSelector
 from replicator.control.store.base import Record, Storable
-from replicator.control.store.controller_writer import ControllerWriter, Placed
+from replicator.control.store.controller_writer import ControllerWriter
 from replicator.control.store.follower import ControlLog, WholeControl
 from replicator.control.store.records import ProblemRecord, problem_part
 from replicator.control.store.state import ControlState
-from replicator.errors import FencedError, ReplicatorError, UnreachableError
-from replicator.identifiers import control_topic
+from replicator.errors import FencedError, ReplicatorError
 from replicator.kafka.admin import ClusterAdmin
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
@@ -56,7 +56,6 @@ SIGHT_SECONDS = 0.05
 PIECE = 200
 """Lines logged in a row on the event loop: about 10 ms."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 LOGGER = structlog.get_logger("replicator.control")
@@ -118,11 +117,9 @@ class PairController:
         self._reconciler = Reconciler(selector)
         self._executor = Executor(target_admin)
         self._keeper = ThrottleShares(plan, pair, source_admin, client_id)
-        self._control_topic = control_topic(plan.topology)
-        self._writer: ControllerWriter | None = None
+        self._writer = SingleWriter(pair, plan.topology, client_id=client_id)
         self._wake = asyncio.Event()
         self._recent = RecentResults(clock)
-        self._writing = asyncio.Lock()
         self.begun = asyncio.Event()
         """Set once a round is done: from then on there is a producer to write with."""
 
@@ -163,20 +160,7 @@ class PairController:
             ClusterError: nothing was written, or it is unknown; also before the first round.
             FencedError: another controller took over.
         """
-        writer = self._writer
-        if writer is None or writer.spent:
-            raise UnreachableError(
-                "the controller has not begun its round yet", subject=self.pair.id
-            )
-        await self._alone(self._store, writer, records)
-
-    def _store(self, writer: ControllerWriter, records: Sequence[Storable]) -> None:
-        writer.write([Placed(self._control_topic, 0, *record.encode()) for record in records])
-
-    async def _alone(self, call: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Runs a write to its end while no other one runs."""
-        async with self._writing:
-            return await finished(call, *arguments, **named)
+        await self._writer.store(self._writer.held(), records)
 
     async def share_once(self) -> tuple[Record, ...]:
         """Splits throttles anew by what lanes still have to copy; returns the records written.
@@ -185,10 +169,10 @@ class PairController:
             ClusterError: a cluster does not answer.
             FencedError: another controller took over.
         """
-        writer = await self._controller_writer()
+        writer = await self._writer.opened()
         control = await finished(self._read_control)
         shares = await finished(self._keeper.shares, control)
-        await self._alone(self._store, writer, shares)
+        await self._writer.store(writer, shares)
         return shares
 
     async def run_once(self, *, all_settings: bool = False) -> RoundResult:
@@ -200,7 +184,7 @@ class PairController:
             FencedError: another controller took over; the next round takes it back.
         """
         actions: list[ClusterAction | ArrangeLanes | WriteRecord | EraseRecord] = []
-        writer = await self._controller_writer()
+        writer = await self._writer.opened()
         control = await finished(self._read_control)
         decision = await self._decide(control, all_settings=all_settings)
         for _ in range(MAX_ROUNDS):
@@ -219,14 +203,14 @@ class PairController:
             self._soon()
         for action in decision.actions:
             if isinstance(action, ArrangeLanes):
-                control = await self._alone(self._arrange, writer, action, control)
+                control = await self._writer.alone(self._arrange, writer, action, control)
                 actions.append(action)
                 self._progress(action.reason)
         writes = [
             action for action in decision.actions if isinstance(action, WriteRecord | EraseRecord)
         ]
         if writes:
-            control = await self._alone(self._write, writer, writes, control)
+            control = await self._writer.alone(self._write, writer, writes, control)
             actions.extend(writes)
             async for write in _in_pieces(writes):
                 self._progress(write.reason)
@@ -257,12 +241,7 @@ class PairController:
     def close(self) -> None:
         """Closes the producer and the connections."""
         self._observer.close()
-        self._close_writer()
-
-    def _close_writer(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        self._writer.close()
 
     async def _decide(self, control: ControlState, *, all_settings: bool) -> Decision:
         """In a thread: to go through many topics would hold up every task of the loop."""
@@ -277,15 +256,6 @@ class PairController:
         )
         self._recent.seen(snapshot.target.sizes)
         return self._reconciler.decide(replace(snapshot, task_problems=self._noticed()))
-
-    async def _controller_writer(self) -> ControllerWriter:
-        if self._writer is not None and self._writer.spent:
-            self._close_writer()
-        if self._writer is None:
-            self._writer = await finished(
-                ControllerWriter, self.pair, self._plan.topology, client_id=self._client_id
-            )
-        return self._writer
 
     def _read_control(self) -> ControlState:
         return self._log.read(self._target_admin)
@@ -320,7 +290,7 @@ class PairController:
             action.record.encode() if isinstance(action, WriteRecord) else action.record.tombstone()
             for action in actions
         ]
-        writer.write([Placed(self._control_topic, 0, key, value) for key, value in log])
+        self._writer.write(writer, log)
         return control.fold(log)
 
     async def _failed(self, error: ReplicatorError) -> None:
@@ -342,7 +312,7 @@ class PairController:
             await self._report(problem)
 
     async def _report(self, problem: Problem) -> None:
-        writer = await self._controller_writer()
+        writer = await self._writer.opened()
         control = await finished(self._read_control)
         source = self.pair.source.alias
         at_ms = round(self._clock.now() * 1000)
@@ -359,7 +329,7 @@ class PairController:
                         at_ms=at_ms,
                     )
                 )
-        await self._alone(self._store, writer, records)
+        await self._writer.store(writer, records)
 
     def _soon(self) -> None:
         """A created topic is not visible yet: look again in a moment, not at the next interval."""

@@ -16,8 +16,7 @@ from replicator.backoff import Backoff
 from replicator.clock import Clock
 from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.controller.bootstrap import bootstrap_pair
-from replicator.control.controller.thread import ControllerThread
-from replicator.control.lanes.lane_specs import LaneSpecs, pair_allowed_by_role
+from replicator.control.lanes.lane_specs import LaneSpecs
 from replicator.control.store.followers import ControlFollowers, ControlSubscription
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import (
@@ -27,6 +26,7 @@ from replicator.control.store.worker_record import (
     with_canaries,
 )
 from replicator.control.worker.backfill_supervisor import BackfillSupervisor
+from replicator.control.worker.owned_controller import OwnedController
 from replicator.control.worker.owned_lanes import OwnedLanes
 from replicator.control.worker.pair_problems import PairProblems
 from replicator.control.worker.pair_view import PairView, WorkerIdentity
@@ -84,7 +84,7 @@ class PairRunner(threading.Thread):
         self._problems = PairProblems(pair.target.alias)
         self._following_failed = ""
         self._membership: Membership | None = None
-        self._controller: ControllerThread | None = None
+        self._controller = OwnedController(followers, clock=clock, client_id=self._client_id)
         self._unrecorded = ""
         self._meter = RateMeter()
         self._orders = LaneSpecs()
@@ -103,19 +103,16 @@ class PairRunner(threading.Thread):
 
     def view(self) -> PairView:
         """A frozen picture of the pair."""
-        controller = self._controller
+        controller = self._controller.view()
         return PairView(
             pair=self._pair.id,
             joined=self._joined,
             owned=tuple(sorted(self._lanes.owned)),
             running=self._lanes.running,
             control=self._control,
-            problems=(
-                *self._problems.all(),
-                *(() if controller is None else controller.problems()),
-            ),
-            task_problems=() if controller is None else controller.task_problems(),
-            figures=None if controller is None else controller.figures,
+            problems=(*self._problems.all(), *controller.problems),
+            task_problems=controller.task_problems,
+            figures=controller.figures,
         )
 
     def replan(self, plan: Plan, pair: PairPlan) -> None:
@@ -126,9 +123,7 @@ class PairRunner(threading.Thread):
             self._plan, self._pair = plan, pair
             if same:
                 return  # only an epoch or a revision went on: the controller may go on
-            controller, self._controller = self._controller, None
-            if controller is not None:
-                controller.stop()  # the next turn starts one with the new plan
+            self._controller.stop()  # the next turn starts one with the new plan
 
         self._events.put(apply)
 
@@ -293,7 +288,10 @@ class PairRunner(threading.Thread):
         """Sends every lane the difference between what it does and what it should do."""
         self._control = control = follower.state
         owned = self._lanes.owned - self._still_unconfirmed()
-        self._control_if_owner(follower)
+        owner = 0 in self._lanes.owned
+        self._controller.supervise(self._plan, self._pair, control, follower, owner=owner)
+        if self._spark is not None:
+            self._spark.supervise(self._plan, self._pair, control, owner=owner)
         wanted = self._orders.of(self._plan, self._pair, control, owned)
         gone = self._lanes.send(wanted, self._pool.start)
         if gone:
@@ -307,30 +305,6 @@ class PairRunner(threading.Thread):
         sure = frozenset(lane for lane in unconfirmed if membership.owns(lane))
         self._lanes.confirm(sure)
         return unconfirmed - sure
-
-    def _control_if_owner(self, follower: ControlSubscription) -> None:
-        """Runs the controller exactly while this worker owns lane 0 and a flow may run."""
-        pair = pair_allowed_by_role(self._pair, self._control)
-        owner = 0 in self._lanes.owned and bool(pair.flows)
-        controller = self._controller
-        if controller is not None and not (
-            owner and controller.is_alive() and pair.same_flows(controller.pair)
-        ):
-            controller.stop()
-            self._controller = controller = None
-        if owner and controller is None:
-            self._controller = ControllerThread(
-                plan=self._plan, pair=pair, follower=follower, clock=self._clock,
-                client_id=self._client_id,
-                controls=lambda: self._followers.states(self._plan.topology),
-            )  # fmt: skip
-            self._controller.start()
-            log.info("controller of the flow", flow=self._pair.id)
-
-        if self._spark is not None:
-            self._spark.supervise(
-                self._plan, self._pair, self._control, owner=0 in self._lanes.owned
-            )
 
     # Telling.
 
@@ -353,9 +327,7 @@ class PairRunner(threading.Thread):
 
     def _leave(self, records: WorkerRecordWriter) -> None:
         """Drains the lanes by leaving the group, then takes this worker's record back."""
-        controller, self._controller = self._controller, None
-        if controller is not None:
-            controller.stop()
+        self._controller.stop()
         if self._spark is not None:
             self._spark.release()
         running = self._lanes.end_all()
