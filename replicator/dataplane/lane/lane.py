@@ -17,9 +17,10 @@ from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.health.standstill import Standstill
 from replicator.dataplane.health.stuck_writes import StuckWrites
+from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partitions import LanePartitions
+from replicator.dataplane.lane.periodic_checks import PeriodicChecks
 from replicator.dataplane.lane.retry_range import RetryRange
-from replicator.dataplane.lane.stats_schedule import StatsSchedule
 from replicator.dataplane.lane.turn import Turn
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.lane_counters import LaneCounters
@@ -43,19 +44,13 @@ from replicator.errors import (
     SpentProducerError,
     UnknownOutcomeError,
 )
-from replicator.formats.lane_stats import LaneState, LaneStats
+from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import TopicPartition
 from replicator.kafka.client import KafkaException
 from replicator.kafka.errors import map_kafka_error
 from replicator.logins.cluster_login import login_of
 
 RETRY = Backoff(0.2, 5.0)
-RECHECK_SECONDS = 2.0
-"""How often a partition the source could not answer for is asked about again."""
-
-CHECK_TARGETS_SECONDS = 60.0
-"""How often a running lane asks whether the target still holds what it acknowledged."""
-
 AHEAD_AGAIN_SECONDS = 2.0
 """When clients are opened ahead again after that failed."""
 
@@ -100,7 +95,6 @@ class Lane(threading.Thread):
         self._may_start = may_start
         self._open_index = open_index
         self._bounded_copy = bounded_copy
-        self._on_stats = on_stats
         self._turn = turn or Turn()
         # Held between sessions too, or each would ask for a token of its own.
         self._logins = (login_of(spec.source), login_of(spec.target))
@@ -132,20 +126,20 @@ class Lane(threading.Thread):
             if idle_poller is None
             else idle_poller.for_lane(self._wake, interrupted=self._has_commands),
         )
-        self._standstill = Standstill(
-            source=spec.source, client_id=lane_client_id(spec), clock=clock
-        )
         self._healths: dict[TopicPartition, PartitionHealth] = {}
         self._clients: SessionClients | None = None
         self._partitions: LanePartitions | None = None
         self._retry_range = RetryRange()
-        self._state: LaneState = "starting"
-        self._reason = "taking over"
-        self._stats_schedule = StatsSchedule()
-        self._recheck_at = 0.0
-        self._throttled_before = 0.0
-        self._check_targets_at = 0.0
-        self.stats = self._collect()
+        self._report = LaneReport(
+            lambda: self._spec, counters=self._counters, problems=self._context.problems, states=self._states,
+            post=post, on_stats=on_stats,
+        )  # fmt: skip
+        self._checks = PeriodicChecks(
+            report=self._report, counters=self._counters, context=self._context, clock=clock,
+            standstill=Standstill(
+                source=spec.source, client_id=lane_client_id(spec), clock=clock
+            ),
+        )  # fmt: skip
         self.active_at = clock.monotonic()
         """When its last step ended; a lane whose target does not answer a commit stays inside one."""
 
@@ -154,6 +148,11 @@ class Lane(threading.Thread):
     def problems(self) -> tuple[str, str]:
         """What is wrong with source and target at this moment, as ``LaneStats`` states it."""
         return self._context.problems.source, self._context.problems.target
+
+    @property
+    def stats(self) -> LaneStats:
+        """What it published last."""
+        return self._report.stats
 
     @property
     def spec(self) -> LaneSpec:
@@ -185,7 +184,7 @@ class Lane(threading.Thread):
                 try:
                     fenced = self._work()
                 except Exception as error:  # noqa: BLE001  a lane must never die in silence
-                    self._log("error", "lane failed unexpectedly", error=repr(error))
+                    self._report.log("error", "lane failed unexpectedly", error=repr(error))
                     self._recovering(ReplicatorError(f"unexpected: {error!r}"))
                     self._pause(RETRY.most_seconds)
         finally:
@@ -210,7 +209,7 @@ class Lane(threading.Thread):
                 if refused is not None:
                     self._counters.aborts += 1
                     self._partitions_now().set_aside(refused)
-                    self._publish()
+                    self._report.publish()
                     continue
                 self._recovering(error)
                 if isinstance(error, SpentProducerError):
@@ -226,24 +225,16 @@ class Lane(threading.Thread):
         if self._ahead is not None:
             self._ahead.give_up()
         self._let_go()
-        self._state = "failed" if fenced else "stopped"
-        self._reason = "replaced by another owner" if fenced else "stopped"
+        reason = "replaced by another owner" if fenced else "stopped"
         if self._outdated:
-            self._reason = "the lane layout has changed"
-        self.stats = self._collect()
-        self._post(
-            LaneStopped(
-                pair=self._spec.pair,
-                lane=self._spec.lane,
-                token=self._stop_token,
-                fenced=fenced,
-                reason=self._reason,
-            )
-        )
+            reason = "the lane layout has changed"
+        self._report.end("failed" if fenced else "stopped", reason)
+        spec, token = self._spec, self._stop_token
+        self._post(LaneStopped(spec.pair, spec.lane, token=token, fenced=fenced, reason=reason))
 
     def _run_session(self) -> None:
         """Takes over, copies until the lane has to stop or to open other clients, and commits."""
-        self._state, self._reason = "starting", "taking over"
+        self._report.set("starting", "taking over")
         self._reopen = False
         spec = self._spec
         clients = self._clients = self._next_clients(spec)
@@ -261,10 +252,10 @@ class Lane(threading.Thread):
             healths=self._healths, refusals=self._writes.refusals,
         )  # fmt: skip
         self._partitions.follow(spec)
-        self._state, self._reason = "running", "copying"
+        self._report.set("running", "copying")
         self._turn.give_back(self)
         self._let_go()
-        self._check_targets_at = self._clock.monotonic() + CHECK_TARGETS_SECONDS
+        self._checks.session_begins()
         session = clients.session
         while not self._stopping:
             while self._commands:
@@ -285,7 +276,8 @@ class Lane(threading.Thread):
                 bounded.finish(session, self._states())
                 self._stopping = True
                 return
-            self._publish_when_due(clients)
+            self.active_at = self._clock.monotonic()
+            self._checks.run_due(self.active_at, clients, self._partitions_now())
         session.unit.commit()
         if self._ahead is not None:
             with contextlib.suppress(KafkaException, ReplicatorError):
@@ -312,7 +304,7 @@ class Lane(threading.Thread):
             return True
         self._ahead, self._ahead_at = None, now + AHEAD_AGAIN_SECONDS
         self._turn.give_back(self)
-        self._log("warning", "new clients cannot be opened, the lane goes on with those it has",
+        self._report.log("warning", "new clients cannot be opened, the lane goes on with those it has",
                   error=self._mapped(ahead.failure).message)  # fmt: skip
         return False
 
@@ -366,47 +358,12 @@ class Lane(threading.Thread):
     def _states(self) -> list[PartitionState]:
         return [] if self._partitions is None else list(self._partitions.states.values())
 
-    def _publish_when_due(self, clients: SessionClients) -> None:
-        now = self.active_at = self._clock.monotonic()
-        outcome, problems = self._counters.outcome, self._context.problems
-        # Canaries do not count: a lane that copies nothing else is idle.
-        records = outcome.copied + sum(outcome.dropped.values())
-        failing = any(state.health.failure for state in self._states())
-        if self._stats_schedule.is_due(
-            now, records=records, problem=problems.any() or failing or self._standstill.waiting
-        ):
-            if failing:
-                self._partitions_now().note_recoveries()
-            clients.session.read_source_ends()
-            if not self._context.throttle.limits:
-                still = self._standstill.found(
-                    self._states(), empty_polls=self._counters.empty_polls
-                )
-                for state, why in still.items():
-                    clients.session.events.suspend(state, why)
-            problems.clear_answered(
-                commits=self._counters.commits, read=outcome.read, answers=clients.answers
-            )
-            stats = self._collect()
-            if stats != self.stats:  # the same object is not sent again
-                self.stats = stats
-                self._on_stats()
-        if now >= self._check_targets_at:
-            self._check_targets_at = now + CHECK_TARGETS_SECONDS
-            self._partitions_now().check_targets()
-        if now >= self._recheck_at:
-            self._recheck_at = now + RECHECK_SECONDS
-            self._partitions_now().recheck()
-            throttled = self._counters.throttle_wait_seconds
-            self._partitions_now().find_silent(free=throttled == self._throttled_before)
-            self._throttled_before = throttled
-
     # Recovery.
 
     def _retry_record_by_record(self, error: RecordRefusedError) -> None:
         """A record in what was just produced is refused: the next session finds out which."""
         self._counters.roll_back()
-        self._log("warning", "target refused a record, copying the range record by record",
+        self._report.log("warning", "target refused a record, copying the range record by record",
                   error=error.message)  # fmt: skip
         self._counters.aborts += 1
         self._retry_range.extend(self._states())
@@ -431,14 +388,10 @@ class Lane(threading.Thread):
             self._counters.unknown_outcomes += 1
         else:
             self._counters.aborts += 1
-        self._state, self._reason = "recovering", mapped.message
+        self._report.set("recovering", mapped.message)
         self._context.problems.on_failure(mapped)
-        self._publish()
-        self._log("warning", "lane recovers from its checkpoints", error=mapped.message)
-
-    def _publish(self) -> None:
-        self.stats = self._collect()
-        self._on_stats()
+        self._report.publish()
+        self._report.log("warning", "lane recovers from its checkpoints", error=mapped.message)
 
     def _pause(self, seconds: float) -> None:
         self._wake.clear()
@@ -453,27 +406,6 @@ class Lane(threading.Thread):
                 self._ahead = None
             self._let_go()
             _close_clients(clients)
-
-    # Log lines and statistics.
-
-    def _log(self, level: str, event: str, **fields: str) -> None:
-        spec = self._spec
-        place = {"flow": spec.pair, "link": spec.link, "lane": str(spec.lane)}
-        self._post(LogLine(level, event, {**place, **fields}))
-
-    def _collect(self) -> LaneStats:
-        states = self._states()
-        return self._counters.stats(
-            pair=self._spec.pair,
-            link=self._spec.link,
-            lane=self._spec.lane,
-            state=self._state,
-            reason=self._reason,
-            partitions=tuple(state.stats() for state in states),
-            source_problem=self._context.problems.source,
-            target_problem=self._context.problems.target,
-            checkpoint_at_ms=max((state.committed_at_ms for state in states), default=0),
-        )
 
 
 def _close_clients(clients: SessionClients) -> None:

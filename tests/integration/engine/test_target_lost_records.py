@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import NewTopic
 from lane_lab import LaneLab
 
-from replicator.dataplane.lane import lane as lane_module
+from replicator.dataplane.lane import periodic_checks
 from replicator.policy.values import StartFrom
 from replicator.testing import wait_until
 
@@ -75,7 +75,7 @@ def test_a_copy_created_again_under_a_running_lane_is_whole_once_more(lab):
 
 
 def test_a_quiet_lane_notices_that_its_copy_is_gone(lab, monkeypatch):
-    monkeypatch.setattr(lane_module, "CHECK_TARGETS_SECONDS", 0.5)
+    monkeypatch.setattr(periodic_checks, "CHECK_TARGETS_SECONDS", 0.5)
     topic, late = lab.topic(), lab.topic()
     lab.numbered(late, range(50))
     lab.numbered(topic, range(20))

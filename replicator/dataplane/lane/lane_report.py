@@ -1,0 +1,81 @@
+"""What a lane says: its statistics, its state with the reason for it, and lines for the log."""
+
+from collections.abc import Callable
+
+from replicator.dataplane.health.connection_problems import ConnectionProblems
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.transport.messages import LogLine
+from replicator.dataplane.transport.spec import LaneSpec
+from replicator.formats.lane_stats import LaneState, LaneStats
+
+
+class LaneReport:
+    """For the lane's thread; ``stats`` may be read by any, and are new whenever something changed.
+
+    Attributes:
+        stats: what was published last.
+        state, reason: published with the next statistics.
+    """
+
+    def __init__(
+        self,
+        spec: Callable[[], LaneSpec],
+        *,
+        counters: LaneCounters,
+        problems: ConnectionProblems,
+        states: Callable[[], list[PartitionState]],
+        post: Callable[[LogLine], None],
+        on_stats: Callable[[], None],
+    ) -> None:
+        """``spec`` and ``states`` give what holds now; ``on_stats`` is called when ``stats`` are new."""
+        self._spec = spec
+        self._counters = counters
+        self._problems = problems
+        self._states = states
+        self._post = post
+        self._on_stats = on_stats
+        self.state: LaneState = "starting"
+        self.reason = "taking over"
+        self.stats = self._collected()
+
+    def set(self, state: LaneState, reason: str) -> None:
+        """What the lane does from now on."""
+        self.state, self.reason = state, reason
+
+    def end(self, state: LaneState, reason: str) -> None:
+        """The last statistics; they travel with the lane's end."""
+        self.set(state, reason)
+        self.stats = self._collected()
+
+    def publish(self) -> None:
+        """Statistics as they are now, changed or not."""
+        self.stats = self._collected()
+        self._on_stats()
+
+    def publish_changes(self) -> None:
+        """The same where anything changed: the same object is not sent again."""
+        stats = self._collected()
+        if stats != self.stats:
+            self.stats = stats
+            self._on_stats()
+
+    def log(self, level: str, event: str, **fields: str) -> None:
+        """One line, with the lane's place in it."""
+        spec = self._spec()
+        place = {"flow": spec.pair, "link": spec.link, "lane": str(spec.lane)}
+        self._post(LogLine(level, event, {**place, **fields}))
+
+    def _collected(self) -> LaneStats:
+        spec, states = self._spec(), self._states()
+        return self._counters.stats(
+            pair=spec.pair,
+            link=spec.link,
+            lane=spec.lane,
+            state=self.state,
+            reason=self.reason,
+            partitions=tuple(state.stats() for state in states),
+            source_problem=self._problems.source,
+            target_problem=self._problems.target,
+            checkpoint_at_ms=max((state.committed_at_ms for state in states), default=0),
+        )

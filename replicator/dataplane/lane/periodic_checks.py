@@ -1,0 +1,78 @@
+"""What a running lane does beside copying: statistics, and looks at partitions that may need one."""
+
+from replicator.clock import Clock
+from replicator.dataplane.health.standstill import Standstill
+from replicator.dataplane.lane.lane_report import LaneReport
+from replicator.dataplane.lane.partitions import LanePartitions
+from replicator.dataplane.lane.stats_schedule import StatsSchedule
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.session.clients_protocol import SessionClients
+from replicator.dataplane.session.lane_context import LaneContext
+
+RECHECK_SECONDS = 2.0
+"""How often a partition the source could not answer for is asked about again."""
+
+CHECK_TARGETS_SECONDS = 60.0
+"""How often a running lane asks whether the target still holds what it acknowledged."""
+
+
+class PeriodicChecks:
+    """Asked after every step of a session; most answers are that nothing is due."""
+
+    def __init__(
+        self,
+        *,
+        report: LaneReport,
+        counters: LaneCounters,
+        context: LaneContext,
+        standstill: Standstill,
+        clock: Clock,
+    ) -> None:
+        self._report = report
+        self._counters = counters
+        self._context = context
+        self._standstill = standstill
+        self._clock = clock
+        self._schedule = StatsSchedule()
+        self._recheck_at = 0.0
+        self._throttled_before = 0.0
+        self._check_targets_at = 0.0
+
+    def session_begins(self) -> None:
+        """The take-over has just looked at the target."""
+        self._check_targets_at = self._clock.monotonic() + CHECK_TARGETS_SECONDS
+
+    def run_due(self, now: float, clients: SessionClients, partitions: LanePartitions) -> None:
+        """Does what is due at ``now`` (monotonic seconds)."""
+        self._publish(now, clients, partitions)
+        if now >= self._check_targets_at:
+            self._check_targets_at = now + CHECK_TARGETS_SECONDS
+            partitions.check_targets()
+        if now >= self._recheck_at:
+            self._recheck_at = now + RECHECK_SECONDS
+            partitions.recheck()
+            throttled = self._counters.throttle_wait_seconds
+            partitions.find_silent(free=throttled == self._throttled_before)
+            self._throttled_before = throttled
+
+    def _publish(self, now: float, clients: SessionClients, partitions: LanePartitions) -> None:
+        outcome, problems = self._counters.outcome, self._context.problems
+        # Canaries do not count: a lane that copies nothing else is idle.
+        records = outcome.copied + sum(outcome.dropped.values())
+        states = list(partitions.states.values())
+        failing = any(state.health.failure for state in states)
+        if not self._schedule.is_due(
+            now, records=records, problem=problems.any() or failing or self._standstill.waiting
+        ):
+            return
+        if failing:
+            partitions.note_recoveries()
+        clients.session.read_source_ends()
+        if not self._context.throttle.limits:
+            still = self._standstill.found(states, empty_polls=self._counters.empty_polls)
+            for state, why in still.items():
+                clients.session.events.suspend(state, why)
+        problems.clear_answered(
+            commits=self._counters.commits, read=outcome.read, answers=clients.answers
+        )
+        self._report.publish_changes()
