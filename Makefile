@@ -6,17 +6,19 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHAPE ?= active-active
 DEMO_SECONDS ?= 15
-# Tests on brokers mostly wait: two processes, each with its own brokers, take half the time.
+# Tests run in two processes, each with its own brokers: those on brokers mostly wait, so it takes half the time.
 TEST_PROCESSES ?= 2
 # Branch coverage that unit and property tests reach by themselves; raise it when they reach more.
 COVERAGE_FLOOR ?= 57.5
 PYTEST := $(BIN)/python -m pytest
+IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadfile
+SLOW := $(PYTEST) -q $(IN_PROCESSES) -m slow --durations=30
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow images test-images requirements version bench bench-quick docs fmt clean
+.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-integration test-slow-acceptance test-slow-spark test-slow-images images test-images requirements version bench bench-quick docs fmt clean
 
 help: ## Show the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-20s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## Make the environment
 
@@ -35,7 +37,7 @@ hooks: $(STAMP) ## Run the quick checks before every commit of this clone
 demo: $(STAMP) ## Two or three real clusters, live traffic, a killed worker, a verdict (SHAPE=…, DEMO_SECONDS=…)
 	@$(BIN)/replicator demo --shape $(SHAPE) --seconds $(DEMO_SECONDS) --no-wait
 
-test: lint types contracts unit chart integration ## All checks and tests that gate a commit
+test: lint types contracts unit chart integration ## All checks and tests that gate a commit: under 25 minutes on two cores
 
 lint: $(STAMP) ## Rules of style, and the format
 	$(BIN)/ruff check .
@@ -48,19 +50,33 @@ contracts: $(STAMP) ## Which package may import which
 	$(BIN)/lint-imports
 
 unit: $(STAMP) ## Unit and property tests with their branch coverage: no broker
-	$(PYTEST) -q --cov --cov-report= --cov-fail-under=$(COVERAGE_FLOOR) -m 'not integration and not slow' tests/unit tests/property tests/contract
+	$(PYTEST) -q -n $(TEST_PROCESSES) --cov --cov-report= --cov-fail-under=$(COVERAGE_FLOOR) -m 'not integration and not slow' tests/unit tests/property tests/contract
 
 chart: $(STAMP) ## The chart, alerts, dashboards, runbooks and deploy/: no cluster (needs promtool and Node.js)
-	$(PYTEST) -q -m 'not slow' tests/chart
+	$(PYTEST) -q -n $(TEST_PROCESSES) -m 'not slow' tests/chart
 
 chart-files: $(STAMP) ## Write what follows from values, schema and metrics: schema, README, alerts, dashboards
 	$(BIN)/python deploy/generate
 
 integration: $(STAMP) ## Tests on real brokers
-	$(PYTEST) -q -n $(TEST_PROCESSES) --dist loadfile -m 'not slow' tests/contract tests/integration tests/acceptance tests/spark
+	$(PYTEST) -q $(IN_PROCESSES) -m 'not slow' tests/contract tests/integration tests/acceptance tests/spark
 
-test-slow: $(STAMP) ## Long fault runs
-	$(PYTEST) -q -m slow tests
+test-slow: test-slow-unit test-slow-integration test-slow-acceptance test-slow-spark test-slow-images ## Long fault runs, part by part
+
+test-slow-unit: $(STAMP) ## … thousands of schedules on virtual time
+	$(SLOW) tests/unit tests/property
+
+test-slow-integration: $(STAMP) ## … lanes, role changes and MirrorMaker 2's formats on real brokers
+	$(SLOW) tests/contract tests/integration
+
+test-slow-acceptance: $(STAMP) ## … workers, operators and brokers that are killed, older brokers, drills
+	$(SLOW) tests/acceptance
+
+test-slow-spark: $(STAMP) ## … Spark drivers that are killed, history at size
+	$(SLOW) tests/spark
+
+test-slow-images: $(STAMP) ## … containers, one after the other; left out where no engine answers
+	$(PYTEST) -q -m slow --durations=30 tests/images
 
 images: ## Both images, with docker, podman or buildah (ENGINE=…, IMAGE_PREFIX=…, PYTHON_IMAGE=…; deploy/build-images.sh)
 	@deploy/build-images.sh

@@ -64,6 +64,7 @@ def scan(
             "auto.offset.reset": "error",
             "check.crcs": True,
             "fetch.queue.backoff.ms": 20,
+            "fetch.wait.max.ms": 20,  # the end of a log is told by an empty answer
             "log_level": 0,
         }
     )

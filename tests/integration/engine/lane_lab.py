@@ -199,6 +199,7 @@ class LaneLab:
                 "isolation.level": isolation,
                 "auto.offset.reset": "earliest",
                 "check.crcs": True,
+                "fetch.wait.max.ms": 20,  # the end of a log is told by an empty answer
             }
         )
         try:

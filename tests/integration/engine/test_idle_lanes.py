@@ -1,6 +1,15 @@
 """An idle lane is polled together with the others of its process, and copies again when it has to."""
 
+import pytest
+
+from replicator.dataplane.progress import pacing
 from replicator.testing import wait_until
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Lanes are idle after a second instead of ten."""
+    monkeypatch.setattr(pacing, "IDLE_AFTER_SECONDS", 1.0)
 
 
 def idle(lane) -> None:

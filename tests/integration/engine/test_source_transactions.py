@@ -3,6 +3,8 @@
 import pytest
 from confluent_kafka import Producer
 
+from replicator.dataplane.lane import stats_schedule
+
 BOTH = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 
 
@@ -33,7 +35,11 @@ def transaction(writer: Producer, topic: str, *values: bytes, end: str) -> None:
 
 
 @BOTH
-def test_aborted_transactions_never_arrive_and_their_markers_leave_no_lag(lab, writer, delivery):
+def test_aborted_transactions_never_arrive_and_their_markers_leave_no_lag(
+    lab, writer, delivery, monkeypatch
+):
+    monkeypatch.setattr(stats_schedule, "IDLE_STATS_SECONDS", 1.0)
+    monkeypatch.setattr(stats_schedule, "UNCHANGED_STATS_SECONDS", 1.0)
     topic = lab.topic()
     for number in range(6):
         transaction(writer, topic, b"a%d" % number, b"b%d" % number,
