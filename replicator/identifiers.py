@@ -9,11 +9,6 @@ from typing import NewType
 ClusterAlias = NewType("ClusterAlias", str)
 LinkName = NewType("LinkName", str)
 FlowId = NewType("FlowId", str)
-SourceTopic = NewType("SourceTopic", str)
-TargetTopic = NewType("TargetTopic", str)
-Partition = NewType("Partition", int)
-Offset = NewType("Offset", int)
-Epoch = NewType("Epoch", int)
 LaneNumber = NewType("LaneNumber", int)
 
 TopicPartition = tuple[str, int]

@@ -6,10 +6,11 @@ terminals only, and never when NO_COLOR is set. Secrets that this process has re
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import StringIO
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
+import typer
 from rich.console import Console, RenderableType
 
 from replicator.cli.options import Output
@@ -63,6 +64,26 @@ def render(result: Result, output: Output, *, text: RenderableType | None = None
     else:
         # Sentences are left to the terminal to fold, so that paths in them can be copied whole.
         out().print(text, markup=False, soft_wrap=isinstance(text, str))
+
+
+def show_listing(
+    result: Result,
+    name: str,
+    output: Output,
+    *,
+    text: Callable[[list[dict[str, Any]]], RenderableType],
+) -> None:
+    """Prints what was found under ``name``, and the problems of clusters that did not answer.
+
+    Raises:
+        typer.Exit: with code 1, where there are problems.
+    """
+    found, problems = result[name], result["problems"]
+    render(result, output, text=text(found if isinstance(found, list) else []))
+    for problem in problems if isinstance(problems, list) else []:
+        say(f"{problem['code']} {problem['subject']}: {problem['detail']}", style="red")
+    if problems:
+        raise typer.Exit(1)
 
 
 def to_yaml(result: Result) -> str:

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from replicator.cli.options import FileOption, OneFlowOption, Output, OutputOption
-from replicator.cli.output import render, say
+from replicator.cli.output import show_listing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-FAILED = 1
 
 
 def register(app: typer.Typer) -> None:
@@ -30,12 +28,7 @@ def topics(
     from replicator.topology.load import require_plan, topology_path
 
     result = list_topics(in_force(require_plan(topology_path(file))), flow=flow)
-    found, problems = result["topics"], result["problems"]
-    render(result, output, text=_text(found if isinstance(found, list) else []))
-    for problem in problems if isinstance(problems, list) else []:
-        say(f"{problem['code']} {problem['subject']}: {problem['detail']}", style="red")
-    if problems:
-        raise typer.Exit(FAILED)
+    show_listing(result, "topics", output, text=_text)
 
 
 def _text(found: list[dict[str, Any]]) -> "RenderableType":

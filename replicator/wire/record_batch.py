@@ -7,7 +7,7 @@ may end inside a batch, and may begin with a batch that starts before the asked 
 
 import itertools
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 MAGIC = 2
 _LENGTH_FROM = 12  # batchLength counts what follows it
 _CRC_FROM = 21
-_CODEC_MASK, _LOG_APPEND, _TRANSACTIONAL, _CONTROL, _DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
+_CODEC_MASK, _LOG_APPEND, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 
 TimestampType = Literal["CreateTime", "LogAppendTime"]
 RawHeader = tuple[bytes, bytes | None]
@@ -93,16 +93,6 @@ class BatchHeader:
     def is_log_append_time(self) -> bool:
         """Whether the broker's time replaces the writer's."""
         return bool(self.attributes & _LOG_APPEND)
-
-    @property
-    def has_delete_horizon(self) -> bool:
-        """Whether compaction has marked it; such batches cannot be written again as they are."""
-        return bool(self.attributes & _DELETE_HORIZON)
-
-    @property
-    def is_thinned(self) -> bool:
-        """Whether compaction has taken records out of it."""
-        return self.last_offset_delta + 1 != self.count
 
 
 def read_header(data: bytes | memoryview, position: int = 0) -> BatchHeader:
@@ -203,18 +193,6 @@ def encode_batch(
     )
     struct.pack_into(">I", batch, 17, crc32c.crc32c(memoryview(batch)[_CRC_FROM:]))
     return bytes(batch)
-
-
-def header_names_ok(headers: Iterable[RawHeader]) -> bool:
-    """Whether the client library can carry these names: UTF-8, and no NUL, which cuts a name off."""
-    for name, _ in headers:
-        if b"\x00" in name:
-            return False
-        try:
-            name.decode()
-        except UnicodeDecodeError:
-            return False
-    return True
 
 
 def _records(header: BatchHeader, data: bytes) -> Iterator[RawRecord]:

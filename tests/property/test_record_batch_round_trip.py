@@ -11,7 +11,6 @@ from replicator.wire.record_batch import (
     RawRecord,
     decode_batch,
     encode_batch,
-    header_names_ok,
     read_header,
     split_batches,
 )
@@ -81,11 +80,3 @@ def test_garbage_is_an_error_of_ours_and_nothing_else(data):
 def test_damaged_compression_is_an_error_of_ours_and_nothing_else(codec, data, framed):
     with contextlib.suppress(StoredFormatError):
         decompress(codec, (b"\x82SNAPPY\x00" if framed else b"") + data)
-
-
-@given(headers)
-def test_names_are_ok_when_the_client_library_can_carry_them(names):
-    carried = all(
-        b"\x00" not in name and name.decode(errors="replace").encode() == name for name, _ in names
-    )
-    assert header_names_ok(names) == carried

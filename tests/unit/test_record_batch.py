@@ -83,13 +83,6 @@ def test_the_brokers_time_replaces_the_writers():
     ] * 2
 
 
-def test_a_batch_that_compaction_has_thinned_says_so():
-    later = RawRecord(20, 5, "CreateTime", None, b"")
-
-    assert read_header(encode_batch([RECORD, later])).is_thinned
-    assert not read_header(encode_batch([RECORD])).is_thinned
-
-
 def test_a_base_offset_is_outside_of_the_checksum():
     batch = encode_batch([RECORD], base_offset=0, leader_epoch=9)
 

@@ -7,7 +7,7 @@ missing (the writer was killed) has an unknown outcome, which is the truth.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -268,10 +268,3 @@ def read_events(path: Path) -> Iterator[Event]:
         for line in lines:
             if line.endswith(b"\n"):
                 yield decode(line)
-
-
-def write_events(path: Path, events: Iterable[Event]) -> None:
-    """Writes a whole history file."""
-    with path.open("wb") as sink:
-        sink.write(header_line())
-        sink.writelines(map(encode, events))
