@@ -34,6 +34,7 @@ Skip = Literal["", "control", "aborted", "empty"]
 
 _MOST_CODEC = 4
 _MAGIC_AT = 16
+_CHECKSUM_AT, _OLD_CHECKSUM_AT = 17, 12
 _LEAST_OLD_BYTES = LENGTH_FROM + 14
 _ABORT = 0
 _OLD_START = struct.Struct(">qi")
@@ -74,6 +75,12 @@ class FoundBatch:
     producer_id: int = -1
     repack: Repack = ""
     skip: Skip = ""
+
+    @property
+    def content_checksum(self) -> int:
+        """The checksum that its writer gave it: over everything but its place in the log."""
+        at = _CHECKSUM_AT if self.data[_MAGIC_AT] == MAGIC else _OLD_CHECKSUM_AT
+        return int.from_bytes(self.data[at : at + 4], "big")
 
 
 def found_batches(

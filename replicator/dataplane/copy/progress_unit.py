@@ -16,6 +16,7 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.run_reports import RunReports
 from replicator.errors import SpentProducerError, UnknownOutcomeError
 from replicator.kafka.client import KafkaException, Producer
+from replicator.kafka.producer_calls import produce_when_room
 
 
 class ProgressUnit:
@@ -66,6 +67,10 @@ class ProgressUnit:
         if self._committer.opened_at is None:
             self._counters.open_unit()
         self._committer.begin()
+
+    def add(self, topic: str, key: bytes, value: bytes | None) -> None:
+        """Writes a record of the replicator's own into partition 0 of a topic, with the open unit."""
+        produce_when_room(self.producer, topic, value, key, 0, wait=self.wait_for_room)
 
     def copied(self, run: Run) -> None:
         """Takes in a run whose records were produced."""

@@ -32,7 +32,6 @@ from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.lane_throttle import LaneThrottle
-from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.session.session_factory import open_clients
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
@@ -268,11 +267,7 @@ class Lane(threading.Thread):
                 self._retry_range.clear()
                 return  # the next session runs at full speed
             bounded = self._bounded_copy
-            if (
-                bounded is not None
-                and isinstance(session, Session)
-                and bounded.over(self._states())
-            ):
+            if bounded is not None and bounded.over(self._states()):
                 bounded.finish(session, self._states())
                 self._stopping = True
                 return
@@ -332,14 +327,14 @@ class Lane(threading.Thread):
     def _open(self, spec: LaneSpec) -> SessionClients:
         """Whole batches where the flow has them, unless records have to be looked at one by one."""
         one_by_one = bool(self._retry_range)
-        if spec.settings.engine == "batches" and not one_by_one and self._bounded_copy is None:
+        bounded = self._bounded_copy
+        whole = bounded is None or bounded.takes_batches
+        if spec.settings.engine == "batches" and whole and not one_by_one:
             # Here, because the protocol's codec takes half a second to import.
             from replicator.dataplane.whole_batches.batch_clients import BatchClients
 
-            return BatchClients(spec, self._context)
-        return open_clients(
-            spec, self._context, record_by_record=one_by_one, bounded_copy=self._bounded_copy
-        )
+            return BatchClients(spec, self._context, bounded)
+        return open_clients(spec, self._context, record_by_record=one_by_one, bounded_copy=bounded)
 
     def _apply(self, spec: LaneSpec) -> None:
         outdated = handed_over(self._spec, spec)

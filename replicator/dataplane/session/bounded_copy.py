@@ -6,6 +6,7 @@ totals of what was read, and an end. The totals stand in the checkpoint, so that
 the records they count and go on after any interruption.
 """
 
+import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
@@ -14,17 +15,19 @@ from typing import Any
 
 from crc32c import crc32c
 
+from replicator.batches.found_batches import FoundBatch
 from replicator.clock import Clock
 from replicator.dataplane.copy.engine_protocol import CopyStep, Engine
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
-from replicator.dataplane.session.session import Session
+from replicator.dataplane.session.clients_protocol import LaneSession
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.checkpoint import Checkpoint
-from replicator.kafka.producer_calls import produce_when_room
 
 TOTALS = "seed"
 """Field of a checkpoint that holds the totals of an unfinished range."""
+
+_BATCH = struct.Struct(">qqI")
 
 FinalRecord = Callable[["RangeTotals", PartitionState], tuple[str, bytes, bytes | None]]
 """Topic, key and value to be written in the transaction that ends the range."""
@@ -35,7 +38,8 @@ class RangeTotals:
     """What was read of a range: ``checksum`` is the CRC-32C of keys and values in order of offset.
 
     ``size`` is the bytes of keys and values; ``superseded`` counts records that were left out because
-    a later one of the range has the same key. ``began_ms`` is when the first attempt began, ``start`` is
+    a later one of the range has the same key. Of whole batches (``of_batches``) ``size`` is their bytes in the
+    log, and ``checksum`` is over their offsets and their own checksums. ``began_ms`` is when the first attempt began, ``start`` is
     where.
     """
 
@@ -46,6 +50,7 @@ class RangeTotals:
     checksum: int = 0
     superseded: int = 0
     began_ms: int = 0
+    of_batches: bool = False
 
     def stored(self) -> dict[str, int]:
         """The totals as they stand in a checkpoint."""
@@ -105,6 +110,26 @@ class BoundedCopy:
             return counting
         return LatestPerKeyFilter(counting, table, keep=self._keep, end=self._end)
 
+    @property
+    def takes_batches(self) -> bool:
+        """Whether whole batches may be copied: of a range of which only last values count they may not."""
+        return self._keep is None
+
+    def count_batch(self, state: PartitionState, found: FoundBatch, records: int) -> None:
+        """Takes in a whole batch that is about to be copied; the position still stands before it.
+
+        Nobody looks into it: its bytes count as they lie in the log, and its own checksum stands for them.
+        """
+        stored = _counted_from(
+            state, state.position, self._end, now_ms=round(self._clock.now() * 1000)
+        )
+        stored["records"] += records
+        stored["bytes"] += len(found.data)
+        first = max(found.base_offset, state.position)
+        part = _BATCH.pack(first, found.last_offset, found.content_checksum)
+        stored["crc"] = crc32c(part, stored["crc"])
+        stored["batches"] = 1
+
     def over(self, states: Iterable[PartitionState]) -> bool:
         """Whether everything below the end was read, or cannot be."""
         return all(
@@ -112,11 +137,11 @@ class BoundedCopy:
             for state in states
         )
 
-    def finish(self, session: Session, states: Iterable[PartitionState]) -> None:
+    def finish(self, session: LaneSession, states: Iterable[PartitionState]) -> None:
         """Commits, with the final record in the same transaction where there is one.
 
         Raises:
-            KafkaException, UnknownOutcomeError: as a commit does; the lane takes over again.
+            KafkaException, ReplicatorError: as a commit does; the lane takes over again.
         """
         totals: RangeTotals | None = None
         for state in states:
@@ -126,8 +151,7 @@ class BoundedCopy:
             session.unit.begin()
             session.unit.store_soon(state)
             if self._final_record is not None:
-                unit, (topic, key, value) = session.unit, self._final_record(totals, state)
-                produce_when_room(unit.producer, topic, value, key, 0, wait=unit.wait_for_room)
+                session.unit.add(*self._final_record(totals, state))
         session.unit.commit()
         self.totals = totals  # not before: a commit of unknown outcome is looked up, not believed
 
@@ -156,10 +180,7 @@ class RangeTotalsEngine:
             return
         parts = [part for each in seen for part in (each.key(), each.value()) if part]
         joined = b"".join(parts)
-        stored = state.extra.get(TOTALS)
-        if not isinstance(stored, dict) or stored.get("end") != self._end:
-            stored = RangeTotals(before, self._end, began_ms=self._now_ms).stored()
-            state.extra[TOTALS] = stored
+        stored = _counted_from(state, before, self._end, now_ms=self._now_ms)
         stored["records"] += len(seen)
         stored["bytes"] += len(joined)
         stored["crc"] = crc32c(joined, stored["crc"])
@@ -211,6 +232,16 @@ def _only_state(table: PartitionTable) -> PartitionState:
     return next(state for by_partition in table.values() for state in by_partition.values())
 
 
+def _counted_from(state: PartitionState, position: int, end: int, *, now_ms: int) -> dict[str, int]:
+    """The totals of the range in the partition's checkpoint; new ones where it has none."""
+    stored: Any = state.extra.get(TOTALS)
+    if not isinstance(stored, dict) or stored.get("end") != end:
+        stored = RangeTotals(position, end, began_ms=now_ms).stored()
+        state.extra[TOTALS] = stored
+    found: dict[str, int] = stored
+    return found
+
+
 def _totals_of(state: PartitionState, end: int) -> RangeTotals:
     stored: Any = state.extra.get(TOTALS)
     if not isinstance(stored, dict) or stored.get("end") != end:
@@ -223,4 +254,5 @@ def _totals_of(state: PartitionState, end: int) -> RangeTotals:
         checksum=stored["crc"],
         superseded=stored["superseded"],
         began_ms=stored["began"],
+        of_batches=bool(stored.get("batches")),
     )

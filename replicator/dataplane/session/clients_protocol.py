@@ -17,6 +17,14 @@ from replicator.kafka.opened_with import OpenedWith
 class SessionUnit(Protocol):
     """What was copied since the last commit."""
 
+    def begin(self) -> None:
+        """Opens the unit, unless it is open."""
+        ...
+
+    def add(self, topic: str, key: bytes, value: bytes | None) -> None:
+        """Writes a record of the replicator's own into partition 0 of a topic, with the open unit."""
+        ...
+
     def commit(self) -> None:
         """Makes everything read so far durable, or raises."""
         ...

@@ -10,6 +10,7 @@ from replicator.batches.target_writer import TargetWriter
 from replicator.batches.transactions import ProducerIdentity, Transactions
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
+from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.session_clients import CONNECTED_SECONDS, lane_client_id
 from replicator.dataplane.session.source_events import SourceEvents
@@ -39,16 +40,22 @@ class BatchClients:
 
     record_by_record = False
 
-    def __init__(self, spec: LaneSpec, context: LaneContext) -> None:
-        """Nothing is sent to a broker before ``fence_last_owner``."""
+    def __init__(
+        self, spec: LaneSpec, context: LaneContext, bounded_copy: BoundedCopy | None = None
+    ) -> None:
+        """Nothing is sent to a broker before ``fence_last_owner``.
+
+        A bounded copy has a transactional id of its own.
+        """
         self.spec = spec
         self.opened_with = OpenedWith(spec.source, spec.target)
         self._context = context
         self._transactional = spec.settings.delivery == "exactly-once"
         client_id = lane_client_id(spec)
-        writer_id = lane_transactional_id(
+        own_id = lane_transactional_id(
             spec.topology, spec.source.alias, spec.target.alias, spec.lane
         )
+        writer_id = own_id if bounded_copy is None else bounded_copy.writer
         self._transactions = Transactions(
             spec.target,
             client_id=client_id,
@@ -106,6 +113,7 @@ class BatchClients:
             )
             if spec.settings.returns
             else None,
+            count=None if bounded_copy is None else bounded_copy.count_batch,
         )
 
     def serves(self, _spec: LaneSpec) -> bool:

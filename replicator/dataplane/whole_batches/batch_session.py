@@ -5,7 +5,7 @@ the lane takes over again from the stored checkpoints. One partition of the sour
 stands aside, and the others go on.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from replicator.batches.found_batches import DamagedBatchError, FoundBatch, found_batches
 from replicator.batches.io_loop import IoLoop
@@ -52,8 +52,12 @@ class BatchSession:
         context: LaneContext,
         settings: LaneSettings,
         guard: ReturnGuard | None = None,
+        count: Callable[[PartitionState, FoundBatch, int], None] | None = None,
     ) -> None:
-        """``guard`` where records of the flow may come back."""
+        """``guard`` where records of the flow may come back.
+
+        ``count`` is told of each batch and its records, before the position moves behind it.
+        """
         self.table = table
         self.events = events
         self.unit = unit
@@ -69,6 +73,7 @@ class BatchSession:
         self._read_at = self._clock.monotonic()
         self._returning: Collection[int] = ()
         self._ids_of: object = None
+        self._count = count
 
     def states(self) -> list[PartitionState]:
         """Every partition of the lane."""
@@ -196,7 +201,10 @@ class BatchSession:
                     if oldest < 0:
                         oldest = found.base_timestamp
                         self.unit.begin()
-                    records += self._send(state, found, arrived, place)
+                    sent = self._send(state, found, arrived, place)
+                    records += sent
+                    if self._count is not None:
+                        self._count(state, found, sent)
                     size += len(found.data)
                     state.timestamp_ms = max(found.max_timestamp, found.base_timestamp)
                 state.position = state.record_end = found.last_offset + 1

@@ -70,6 +70,7 @@ class BatchUnit:
         self._deferred: set[PartitionState] = set()
         self._written: list[tuple[PartitionState, int, int]] = []
         self._notes: list[Stored] = []
+        self._added: list[tuple[str, Stored]] = []
         self._regressed = ""
 
     def begin(self) -> None:
@@ -77,6 +78,10 @@ class BatchUnit:
         if self.opened_at is None:
             self.opened_at = self._clock.monotonic()
             self._counters.open_unit()
+
+    def add(self, topic: str, key: bytes, value: bytes | None) -> None:
+        """Writes a record of the replicator's own into partition 0 of a topic, with the open unit."""
+        self._added.append((topic, (key, value)))
 
     def copied(self, run: Run) -> None:
         """Takes in batches of one partition that were queued."""
@@ -129,6 +134,9 @@ class BatchUnit:
         records = [_stored(state, at_ms) for state in stored] + self._take_notes(at_ms)
         for batch in _batches(records, at_ms):
             self._writer.write(self._checkpoints, batch)
+        for topic, record in self._added:
+            for batch in _batches([record], at_ms):
+                self._writer.write((topic, 0), batch)
         self._settle()
         if self._regressed:
             raise TargetRegressedError(
@@ -141,6 +149,7 @@ class BatchUnit:
             state.committed, state.committed_at_ms = state.position, at_ms
         self._uncommitted.clear()
         self._deferred.clear()
+        self._added.clear()
         self.opened_at = self.deferred_since = None
         self.last_commit_at = started
         seconds = self._clock.monotonic() - started

@@ -1,6 +1,7 @@
 """What a bulk run leaves behind for people and audits: every range with its count and checksum.
 
-The checksum of a range is the CRC-32C of the keys and values that were read, in order of offset; the
+The checksum of a range is the CRC-32C of the keys and values that were read, in order of offset, or, where
+whole batches were copied, of their offsets and checksums; the
 manifest's own is the SHA-256 over all ranges as canonical JSON.
 """
 
@@ -12,7 +13,7 @@ import orjson
 
 from replicator.identifiers import JsonObject
 from replicator.spark.copy.bulk_plan import BulkPlan
-from replicator.spark.copy.task import CopyResult
+from replicator.spark.copy.task import BATCHES, CopyResult
 
 VERSION = 1
 
@@ -28,6 +29,13 @@ class RunFacts:
     master: str
     began_at: float
     ended_at: float
+
+
+def _checksum(result: CopyResult) -> str:
+    """``crc32c:…`` of keys and values, ``crc32c-batches:…`` of the checksums of whole batches."""
+    if result.checksum.startswith(BATCHES):
+        return f"crc32c-{result.checksum}"
+    return f"crc32c:{result.checksum or '00000000'}"
 
 
 def manifest(facts: RunFacts, found: BulkPlan, results: Iterable[CopyResult]) -> JsonObject:
@@ -47,7 +55,7 @@ def manifest(facts: RunFacts, found: BulkPlan, results: Iterable[CopyResult]) ->
                 "end": result.position,
                 "records": result.records,
                 "bytes": result.size,
-                "checksum": f"crc32c:{result.checksum or '00000000'}",
+                "checksum": _checksum(result),
                 "superseded": result.superseded,
                 "seconds": result.seconds,
                 "problem": result.problem,

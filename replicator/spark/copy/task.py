@@ -28,6 +28,8 @@ from replicator.topology.plan import ClusterPlan
 COMMIT_SECONDS = 1.0
 """How long a transaction of a bulk copy stays open: no reader waits for single records of history."""
 
+BATCHES = "batches:"
+
 _READ_SECONDS = 60.0
 
 
@@ -57,7 +59,9 @@ class CopyOrder:
 class CopyResult:
     """What became of a range; source offsets ``start`` to ``position``, half open.
 
-    ``size`` are bytes of keys and values, ``checksum`` the CRC-32C of them in order of offset.
+    ``size`` are bytes of keys and values, ``checksum`` the CRC-32C of them in order of offset. With the batches
+    engine ``size`` are bytes of the log, and ``checksum`` begins with ``BATCHES``: it is over the offsets and
+    checksums of the batches.
     """
 
     topic: str
@@ -175,7 +179,7 @@ class _Permit:
                 "position": route.position,
                 "records": totals.records,
                 "bytes": totals.size,
-                "checksum": _hexadecimal(totals.checksum),
+                "checksum": _checksum(totals),
                 "seconds": _seconds(totals, at_ms),
                 "problem": route.problem,
                 "superseded": totals.superseded,
@@ -243,7 +247,7 @@ def _result(order: CopyOrder, outcome: RangeOutcome, *, now_ms: int) -> CopyResu
         position=outcome.position,
         records=totals.records,
         size=totals.size,
-        checksum=_hexadecimal(totals.checksum),
+        checksum=_checksum(totals),
         superseded=totals.superseded,
         seconds=_seconds(totals, now_ms),
         problem=outcome.problem,
@@ -252,8 +256,8 @@ def _result(order: CopyOrder, outcome: RangeOutcome, *, now_ms: int) -> CopyResu
     )
 
 
-def _hexadecimal(checksum: int) -> str:
-    return f"{checksum:08x}"
+def _checksum(totals: RangeTotals) -> str:
+    return f"{BATCHES if totals.of_batches else ''}{totals.checksum:08x}"
 
 
 def _seconds(totals: RangeTotals, now_ms: int) -> float:

@@ -256,3 +256,47 @@ def test_a_cluster_that_stays_away_is_named_and_the_range_given_up(
     again = copy_order(order)
     assert (again.records, again.position) == (20_000, 20_000)
     assert lab.values(lab.target) == lab.values(lab.source)
+
+
+def test_a_range_of_a_flow_of_whole_batches_is_copied_in_whole_batches(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=2)
+    lab.produce(4_000, partitions=2, size=100, **{"compression.type": "lz4"})
+    lab.applied(engine="batches", naming="prefix")
+    orders = lab.taken()
+    results = [copy_order(order) for order in orders]
+    assert [(r.records, r.position, r.problem) for r in results] == [(2_000, 2_000, "")] * 2
+    assert all(r.checksum.startswith("batches:") for r in results)
+    assert len({r.checksum for r in results}) == 2
+    assert set(lab.states().values()) == {"done"}
+    assert lab.positions() == {(lab.topic, 0): 2_000, (lab.topic, 1): 2_000}
+    assert lab.values(lab.target, f"east.{lab.topic}") == lab.values(lab.source)
+    assert not any(message.headers() for message in lab._messages(lab.target, f"east.{lab.topic}"))
+    again = copy_order(orders[0])
+    assert (again.records, again.checksum) == (2_000, results[0].checksum)
+    assert lab.values(lab.target, f"east.{lab.topic}") == lab.values(lab.source)
+
+
+def test_of_two_attempts_at_a_range_of_whole_batches_one_gives_way(lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(60_000, size=100)
+    lab.applied(engine="batches", naming="prefix")
+    (order,) = lab.taken()
+    slow = replace(order, throttle=Throttle(records_per_second=20_000))
+    ended: list[object] = []
+
+    def attempt() -> None:
+        try:
+            ended.append(copy_order(slow))
+        except ReplicatorError as error:
+            ended.append(error)
+
+    threads = [threading.Thread(target=attempt) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(ended) == 2
+    done = [each for each in ended if not isinstance(each, ReplicatorError)]
+    assert done, ended
+    assert {each.records for each in done} == {60_000}
+    assert lab.values(lab.target, f"east.{lab.topic}") == lab.values(lab.source)
