@@ -1,6 +1,6 @@
-"""Clusters for integration tests: shared plain ones, and a factory for those a test may break.
+"""Clusters for integration tests: shared ones, and a factory for those a test may break.
 
-Shared clusters are never killed, paused or cut by a test; names from ``unique`` keep tests apart.
+Shared clusters are never killed or paused by a test, and only ``proxied`` is ever cut; names from ``unique`` keep tests apart.
 """
 
 import re
@@ -55,6 +55,19 @@ def west(east_and_west: tuple[LocalCluster, LocalCluster]) -> LocalCluster:
 def central() -> Iterator[LocalCluster]:
     with LocalCluster("central") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def _behind_a_proxy() -> Iterator[LocalCluster]:
+    with LocalCluster("west", proxied=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def proxied(_behind_a_proxy: LocalCluster) -> Iterator[LocalCluster]:
+    """A shared cluster whose network a test may cut, slow down or silence; whole again afterwards."""
+    yield _behind_a_proxy
+    _behind_a_proxy.proxy.heal()
 
 
 @pytest.fixture

@@ -210,6 +210,18 @@ class Scene:
         lags = [flow["lagRecords"] for flow in self.asked().status().values()]
         return -1 if None in lags else sum(lags)
 
+    def survives_killed_brokers(self, writer: Writer, flow: str) -> None:
+        """Kills one side, the other and both under load, and brings them back; judges at the end."""
+        east, west = (self._clusters[name] for name in flow.split("->"))
+        for broken in ([west], [east], [east, west]):
+            for cluster in broken:
+                cluster.kill()
+            for cluster in broken:
+                cluster.restart()
+            writer.wait_acked(500, timeout_seconds=60.0)
+            self.copying(flow)
+        self.settled()
+
     # -- the verdict --------------------------------------------------------------------------
 
     def stop_writing(self) -> None:

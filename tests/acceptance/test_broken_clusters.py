@@ -19,14 +19,7 @@ def test_brokers_that_were_killed_under_load_cost_nothing(clusters, scene):
     scene.worker()
     writer = scene.writer(east, rate=1_000)
     scene.copying(FLOW)
-    for broken in ([west], [east], [east, west]):
-        for cluster in broken:
-            cluster.kill()
-        for cluster in broken:
-            cluster.restart()
-        writer.wait_acked(500, timeout_seconds=60.0)
-        scene.copying(FLOW)
-    scene.settled()
+    scene.survives_killed_brokers(writer, FLOW)
 
 
 @pytest.mark.slow

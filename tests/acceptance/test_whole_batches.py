@@ -93,14 +93,7 @@ def test_workers_and_brokers_killed_under_load_cost_nothing(clusters, scene, tra
         worker.kill()
     scene.worker("--worker-id", "only")
     scene.copying(FLOW)
-    for broken in ([west], [east], [east, west]):
-        for cluster in broken:
-            cluster.kill()
-        for cluster in broken:
-            cluster.restart()
-        writer.wait_acked(500, timeout_seconds=60.0)
-        scene.copying(FLOW)
-    scene.settled()
+    scene.survives_killed_brokers(writer, FLOW)
 
 
 def both_ways(scene, east, west, **fields) -> None:

@@ -83,13 +83,12 @@ def test_a_recreated_topic_of_the_same_shape_is_a_change(east, unique):
         reader.close()
 
 
-def test_a_connection_that_was_lost_costs_a_list(clusters):
-    (cluster,) = clusters("lost", proxied=True)
-    admin, reader = open_reader(cluster)
+def test_a_connection_that_was_lost_costs_a_list(proxied):
+    admin, reader = open_reader(proxied)
     with admin:
         rest = settle(reader)
-        cluster.proxy.cut()
-        cluster.proxy.heal()
+        proxied.proxy.cut()
+        proxied.proxy.heal()
         wait_until(
             lambda: reader.look(surely=False).sizes is not None and reader.revision > rest,
             timeout_seconds=30,

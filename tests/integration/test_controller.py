@@ -579,14 +579,13 @@ def test_a_replaced_controller_cannot_write_any_more(east, west, unique, desks):
     assert second.once().control.topic("east", "orders", f"{unique}.b").state == "active"
 
 
-def test_an_unreachable_source_is_a_problem_that_goes_away_again(clusters, unique, west):
-    (far,) = clusters("far", proxied=True)
-    far.create_topic(f"{unique}.a")
+def test_an_unreachable_source_is_a_problem_that_goes_away_again(proxied, unique, west):
+    proxied.create_topic(f"{unique}.a")
     flow = FlowPlan(
         "orders", "east", "west",
         policy(f"{unique}.*", discovery_interval_seconds=0.3), ("west",),
     )  # fmt: skip
-    plan = make_plan(unique, far, west, orders=flow.policy)
+    plan = make_plan(unique, proxied, west, orders=flow.policy)
     context = Desk(plan)
     context.bootstrap()
 
@@ -594,7 +593,7 @@ def test_an_unreachable_source_is_a_problem_that_goes_away_again(clusters, uniqu
         running = asyncio.create_task(context.controller.run())
         try:
             await until(lambda: context.control().topics("east"))
-            far.proxy.cut()
+            proxied.proxy.cut()
             await until(
                 lambda: (
                     (found := context.control().problems("east", "orders")) is not None
@@ -602,7 +601,7 @@ def test_an_unreachable_source_is_a_problem_that_goes_away_again(clusters, uniqu
                 )
             )
             assert context.controller.problems[0].code == "UNREACHABLE"
-            far.proxy.heal()
+            proxied.proxy.heal()
             context.controller.wake()
             await until(lambda: not context.control().problems("east", "orders").problems)
         finally:

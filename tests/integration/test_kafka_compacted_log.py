@@ -187,24 +187,25 @@ def test_a_missing_log_is_named(cluster, unique):
 
 
 @pytest.mark.parametrize("transactional_id", [None, "owner"])
-def test_a_write_without_an_answer_is_unknown_and_the_writer_goes_on(clusters, transactional_id):
-    (solo,) = clusters("solo", proxied=True)
-    cluster = ClusterPlan("solo", tuple(solo.bootstrap_servers))
+def test_a_write_without_an_answer_is_unknown_and_the_writer_goes_on(
+    proxied, unique, transactional_id
+):
+    cluster = ClusterPlan("west", tuple(proxied.bootstrap_servers))
     with ClusterAdmin(cluster, client_id="test") as admin:
-        ensure_compacted_topic(admin, "log", partitions=1)
+        ensure_compacted_topic(admin, unique, partitions=1)
     writer = LogWriter(
-        cluster, "log", client_id="t", transactional_id=transactional_id, timeout_seconds=15
+        cluster, unique, client_id="t", transactional_id=transactional_id, timeout_seconds=15
     )
     writer.write([(b"a", b"before")])
 
-    solo.proxy.black_hole()
+    proxied.proxy.black_hole()
     begun = time.monotonic()
     with pytest.raises((UnknownOutcomeError, UnreachableError)) as told:
         writer.write([(b"a", b"lost?"), (b"b", b"lost?")])
     assert time.monotonic() - begun < 40
 
-    solo.proxy.heal()
-    state = read_compacted(cluster, "log", client_id="test", timeout_seconds=30)[0]
+    proxied.proxy.heal()
+    state = read_compacted(cluster, unique, client_id="test", timeout_seconds=30)[0]
     possible = [{b"a": b"before"}]
     if told.type is UnknownOutcomeError:
         possible.append({b"a": b"lost?", b"b": b"lost?"})
@@ -214,7 +215,7 @@ def test_a_write_without_an_answer_is_unknown_and_the_writer_goes_on(clusters, t
     assert state in possible
     writer.write([(b"a", b"after")])
     assert (
-        read_compacted(cluster, "log", client_id="test", past_open_transactions=True)[0][b"a"]
+        read_compacted(cluster, unique, client_id="test", past_open_transactions=True)[0][b"a"]
         == b"after"
     )
     writer.close()

@@ -33,15 +33,14 @@ def test_what_is_written_shows_at_the_next_look(east, unique):
     ends.close()
 
 
-def test_a_lost_connection_and_a_topic_that_is_gone_are_survived(clusters, unique):
-    (cluster,) = clusters("ends", proxied=True)
-    cluster.create_topic(unique, partitions=3)
-    plan = ClusterPlan("ends", tuple(cluster.bootstrap_servers))
+def test_a_lost_connection_and_a_topic_that_is_gone_are_survived(proxied, unique):
+    proxied.create_topic(unique, partitions=3)
+    plan = ClusterPlan("west", tuple(proxied.bootstrap_servers))
     ends = LogEnds(plan, client_id="ends")
-    produce(cluster, unique, 2, 3)
+    produce(proxied, unique, 2, 3)
     assert ends.read(keys(unique))[unique, 2] == 3
-    cluster.proxy.cut()
-    cluster.proxy.heal()
+    proxied.proxy.cut()
+    proxied.proxy.heal()
     assert ends.read(keys(unique))[unique, 2] == 3
 
     with ClusterAdmin(plan, client_id="ends") as admin:

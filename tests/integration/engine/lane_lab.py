@@ -4,13 +4,15 @@ A lane here is the product's own thread with a spec made by hand: no worker, no 
 decides what a controller would have found out, and sees what a worker would have received.
 """
 
+import random
+import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic, OffsetSpec
 from running_lane import PATIENCE_SECONDS, RunningLane
 
 from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
@@ -26,6 +28,7 @@ from replicator.identifiers import (
 from replicator.kafka.wire_json import decode_value
 from replicator.policy.values import StartFrom, Throttle
 from replicator.testing import LocalCluster, wait_until
+from replicator.testing.faults.fault_proxy import FaultProxy
 from replicator.topology.plan import ClusterPlan
 
 SETTINGS = LaneSettings(
@@ -67,6 +70,29 @@ class Seen:
     def content(self) -> tuple[Any, ...]:
         """What has to be the same on both sides."""
         return self.partition, self.key, self.value, self.timestamp_ms, self.own_headers
+
+
+def numbers(*ranges: range) -> list[bytes]:
+    """Values of records that ``numbered`` wrote."""
+    return [b"%d" % number for each in ranges for number in each]
+
+
+def recreate(cluster: LocalCluster, topic: str) -> None:
+    """Deletes a topic and makes it anew, empty, as fast as the cluster allows."""
+    admin = cluster.admin()
+    admin.delete_topics([topic])[topic].result(30)
+    new = NewTopic(topic, 1, 1, config={"retention.ms": "-1"})
+
+    def created() -> bool:
+        try:
+            admin.create_topics([new])[topic].result(30)
+        except KafkaException as refused:
+            if refused.args[0].name() != "TOPIC_ALREADY_EXISTS":
+                raise
+            return False
+        return True
+
+    wait_until(created, timeout_seconds=30, describe="the new topic", interval_seconds=0.01)
 
 
 class LaneLab:
@@ -282,6 +308,27 @@ class LaneLab:
         self.caught_up(running)
         running.stop()
         return running
+
+    def survives_cuts_of(self, proxy: FaultProxy, **settings: Any) -> None:
+        """Cuts the target off at any instant, again and again, under load; judges, and stops the lane."""
+        topic = self.topic()
+        self.prepare()
+        lane = self.lane(topic, commit_interval_seconds=0.05, **settings)
+        draw = random.Random(7)
+        pause = threading.Event()
+        written = 0
+        for _ in range(12):
+            self.numbered(topic, range(written, written + 500))
+            written += 500
+            pause.wait(draw.random() * 0.3)  # any instant is as good as another
+            proxy.cut()
+            pause.wait(draw.random() * 0.2)
+            proxy.heal()
+        try:
+            self.caught_up(lane)
+            assert self.values(topic) == [b"%d" % number for number in range(written)]
+        finally:
+            self.close()
 
     def until(self, condition, describe: str, running: RunningLane | None = None) -> Any:
         """Waits for a condition; the message shows the lane."""

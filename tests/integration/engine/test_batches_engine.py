@@ -1,8 +1,6 @@
 """Lanes that carry whole batches: what arrives is what was written, once, compression included."""
 
 import os
-import random
-import threading
 
 import pytest
 from confluent_kafka import Producer
@@ -185,27 +183,9 @@ def test_the_older_of_two_owners_is_fenced_and_writes_nothing_more(lab):
     assert lab.values(topic) == numbers(4000)
 
 
-def test_commits_cut_off_at_any_instant_lose_nothing_and_repeat_nothing(lab, clusters, unique):
-    (west,) = clusters("west", proxied=True)
-    cut = LaneLab(lab.source, west, name=unique)
-    topic = cut.topic()
-    cut.prepare()
-    lane = cut.lane(topic, commit_interval_seconds=0.05, **BATCHES)
-    draw = random.Random(7)
-    pause = threading.Event()
-    written = 0
-    for _ in range(12):
-        cut.numbered(topic, range(written, written + 500))
-        written += 500
-        pause.wait(draw.random() * 0.3)  # any instant is as good as another
-        west.proxy.cut()
-        pause.wait(draw.random() * 0.2)
-        west.proxy.heal()
-    try:
-        cut.caught_up(lane)
-        assert cut.values(topic) == numbers(written)
-    finally:
-        cut.close()
+def test_commits_cut_off_at_any_instant_lose_nothing_and_repeat_nothing(lab, proxied, unique):
+    cut = LaneLab(lab.source, proxied, name=unique)
+    cut.survives_cuts_of(proxied.proxy, **BATCHES)
 
 
 def test_a_budget_in_bytes_is_kept(lab):

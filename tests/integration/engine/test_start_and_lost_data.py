@@ -6,17 +6,12 @@ Whatever happens to the source: nothing is skipped without a report, and nothing
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
-from lane_lab import LaneLab
+from lane_lab import LaneLab, numbers, recreate
 
 from replicator.identifiers import checkpoints_topic
 from replicator.policy.values import StartFrom
-from replicator.testing import wait_until
-
-
-def numbers(*ranges: range) -> list[bytes]:
-    return [b"%d" % number for each in ranges for number in each]
 
 
 def truncate(lab, topic: str, before: int) -> None:
@@ -25,22 +20,17 @@ def truncate(lab, topic: str, before: int) -> None:
     lab.source.admin().delete_records([place])[place].result(30)
 
 
-def recreate(lab, topic: str) -> None:
-    """Deletes a topic and makes it anew as fast as the source allows."""
-    admin = lab.source.admin()
-    admin.delete_topics([topic])[topic].result(30)
-    new = NewTopic(topic, 1, 1, config={"retention.ms": "-1"})
-
-    def created() -> bool:
-        try:
-            admin.create_topics([new])[topic].result(30)
-        except KafkaException as refused:
-            if refused.args[0].name() != "TOPIC_ALREADY_EXISTS":
-                raise
-            return False
-        return True
-
-    wait_until(created, timeout_seconds=30, describe="the new topic", interval_seconds=0.01)
+def unclean(lab, topic: str, leader: int, follower: int) -> None:
+    """A topic on two brokers of the source, either of which may lead it alone, with ten records."""
+    lab.target.create_topic(topic)
+    new = NewTopic(
+        topic,
+        num_partitions=1,
+        replica_assignment=[[leader, follower]],
+        config={"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
+    )
+    lab.source.admin().create_topics([new])[topic].result(30)
+    lab.numbered(topic, range(10))
 
 
 def test_the_start_is_stored_so_that_a_restart_does_not_jump(lab):
@@ -135,7 +125,7 @@ def test_a_topic_deleted_and_created_again_is_never_taken_for_the_old_one(
     lab.caught_up(lane)
     if state == "stopped":
         lane.stop()
-    recreate(lab, topic)
+    recreate(lab.source, topic)
     lab.numbered(topic, range(100, 100 + refilled))
     if state == "stopped":
         lane = lab.lane(topic, other, on_truncation=policy)
@@ -161,7 +151,7 @@ def test_a_topic_recreated_again_and_again_under_load_loses_nothing_of_the_last(
     lane = lab.lane(topic, on_truncation="report")
     lab.caught_up(lane)
     for life in range(1, 4):
-        recreate(lab, topic)
+        recreate(lab.source, topic)
         lab.numbered(topic, range(life * 1000, life * 1000 + 60))
     lab.until(
         lambda: lab.values(topic)[-60:] == numbers(range(3000, 3060)), "the last life, whole", lane
@@ -176,18 +166,9 @@ def test_an_unclean_election_under_a_running_lane_stops_it_though_the_log_is_lon
     west, clusters, unique
 ):
     (east,) = clusters("east", brokers=3)
-    lab = LaneLab(east, west, name=unique)
-    topic = f"t.{unique}"
+    lab, topic = LaneLab(east, west, name=unique), f"t.{unique}"
     leader, follower = 0, 1
-    west.create_topic(topic)
-    new = NewTopic(
-        topic,
-        num_partitions=1,
-        replica_assignment=[[leader, follower]],
-        config={"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
-    )
-    east.admin().create_topics([new])[topic].result(30)
-    lab.numbered(topic, range(10))
+    unclean(lab, topic, leader, follower)
     lane = lab.lane(topic)
     lab.caught_up(lane)
     try:
@@ -210,18 +191,9 @@ def test_an_unclean_election_after_a_transaction_is_noticed_by_the_next_owner(
 ):
     """Behind the last record stands a marker; the log is cut before both and grows past them."""
     (east,) = clusters("east", brokers=3)
-    lab = LaneLab(east, west, name=unique)
-    topic = f"t.{unique}"
+    lab, topic = LaneLab(east, west, name=unique), f"t.{unique}"
     leader, follower = 1, 2
-    west.create_topic(topic)
-    new = NewTopic(
-        topic,
-        num_partitions=1,
-        replica_assignment=[[leader, follower]],
-        config={"min.insync.replicas": "1", "unclean.leader.election.enable": "true"},
-    )
-    east.admin().create_topics([new])[topic].result(30)
-    lab.numbered(topic, range(10))
+    unclean(lab, topic, leader, follower)
     writer = Producer({**east.client_settings(), "transactional.id": unique})
     writer.init_transactions(30)
     try:

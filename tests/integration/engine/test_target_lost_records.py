@@ -3,37 +3,14 @@
 import shutil
 
 import pytest
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
-from lane_lab import LaneLab
+from lane_lab import LaneLab, numbers, recreate
 
 from replicator.dataplane.lane import periodic_checks
 from replicator.policy.values import StartFrom
-from replicator.testing import wait_until
 
 LOST = "target lost records, they are copied again"
-
-
-def numbers(*ranges: range) -> list[bytes]:
-    return [b"%d" % number for each in ranges for number in each]
-
-
-def recreate_target(lab, topic: str) -> None:
-    """Deletes the copy and makes an empty topic of its name."""
-    admin = lab.target.admin()
-    admin.delete_topics([topic])[topic].result(30)
-    new = NewTopic(topic, 1, 1, config={"retention.ms": "-1"})
-
-    def created() -> bool:
-        try:
-            admin.create_topics([new])[topic].result(30)
-        except KafkaException as refused:
-            if refused.args[0].name() != "TOPIC_ALREADY_EXISTS":
-                raise
-            return False
-        return True
-
-    wait_until(created, timeout_seconds=30, describe="the new topic", interval_seconds=0.01)
 
 
 def losses(lane) -> list[str]:
@@ -46,7 +23,7 @@ def test_a_copy_deleted_and_created_again_is_copied_again_from_the_start(lab, de
     lab.numbered(topic, range(300))
     lab.numbered(other, range(10))
     lab.copied(topic, other, delivery=delivery)
-    recreate_target(lab, topic)
+    recreate(lab.target, topic)
     lab.numbered(topic, range(300, 400))
     lane = lab.lane(topic, other, delivery=delivery)
     lab.caught_up(lane)
@@ -66,7 +43,7 @@ def test_a_copy_created_again_under_a_running_lane_is_whole_once_more(lab):
     lab.numbered(topic, range(300))
     lane = lab.lane(topic)
     lab.caught_up(lane)
-    recreate_target(lab, topic)
+    recreate(lab.target, topic)
     for start in range(300, 400, 10):
         lab.numbered(topic, range(start, start + 10))
     lab.until(lambda: lab.values(topic) == numbers(range(400)), "the copy, whole", lane)
@@ -84,7 +61,7 @@ def test_a_quiet_lane_notices_that_its_copy_is_gone(lab, monkeypatch):
     lab.numbered(topic, range(20, 40))
     lab.numbered(late, range(50, 60))
     lab.caught_up(lane)
-    recreate_target(lab, late)
+    recreate(lab.target, late)
     lab.until(lambda: losses(lane), "the report", lane)
     lab.until(lambda: lab.values(late) == numbers(range(50, 60)), "the copy", lane)
 
@@ -97,7 +74,7 @@ def test_a_topic_of_which_copies_were_put_back_goes_on_behind_the_last_of_them(l
     lab.numbered(topic, range(100))
     lab.copied(topic)
     kept = lab.on_target(topic)[:60]
-    recreate_target(lab, topic)
+    recreate(lab.target, topic)
     producer = Producer(lab.target.client_settings())
     for seen in kept:
         producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))
@@ -114,7 +91,7 @@ def test_copies_that_carry_no_positions_stop_their_partition_instead_of_being_gu
     lab.numbered(topic, range(20))
     lab.copied(topic, provenance="path")
     kept = lab.on_target(topic)[:5]
-    recreate_target(lab, topic)
+    recreate(lab.target, topic)
     producer = Producer(lab.target.client_settings())
     for seen in kept:
         producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))

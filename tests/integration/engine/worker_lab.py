@@ -1,5 +1,7 @@
 """A whole worker as a user starts it, on a topology file that a test may edit."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -11,6 +13,7 @@ from typing import Any
 
 from topology_files import topology_text
 
+from replicator.cli.main import run_command
 from replicator.testing import LocalCluster, wait_until
 from replicator.testing.kit.child_processes import ChildProcess, start_child
 
@@ -83,15 +86,12 @@ class WorkerLab:
         self._child = None
 
     def command(self, *arguments: str) -> dict[str, Any]:
-        """Runs another command of the product on the file and reads its JSON."""
-        done = subprocess.run(
-            [
-                sys.executable, "-m", "replicator", *arguments, "-f", self.file, "-o", "json",
-            ],
-            capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        """Runs another command of the product on the file, in this process, and reads its JSON."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run_command([*arguments, "-f", str(self.file), "-o", "json"])
+        assert code == 0, err.getvalue()
+        return json.loads(out.getvalue())
 
     # -- what it says -------------------------------------------------------------------------
 
