@@ -14,6 +14,7 @@ from replicator.kafka.topics import NewTopicSpec, TopicDescription
 _REPLICAS = 3
 _SEGMENT_BYTES = 16 * 1024 * 1024
 _STEP_SECONDS = 0.05
+_SIGHT_SECONDS = 2.0
 
 
 def compacted_configs(replicas: int) -> tuple[tuple[str, str], ...]:
@@ -59,7 +60,7 @@ def ensure_compacted_topic(
             failure = admin.create_topics([spec])[name]
         elif found.partitions < partitions:
             failure = admin.create_partitions({name: partitions})[name]
-            if failure is not None and _has(admin, name, partitions):
+            if failure is not None and _grown(admin, name, partitions):
                 continue  # somebody else grew it; the broker says so as an invalid request
         elif found.leaderless:
             failure = None
@@ -79,6 +80,13 @@ def ensure_compacted_topic(
         time.sleep(_STEP_SECONDS)  # brokers do not tell when a topic is ready: look again
 
 
-def _has(admin: ClusterAdmin, name: str, partitions: int) -> bool:
-    found = admin.describe_topics([name]).get(name)
-    return found is not None and found.partitions >= partitions
+def _grown(admin: ClusterAdmin, name: str, partitions: int) -> bool:
+    """Whether somebody else grew it: brokers show that a moment after the controller knows it."""
+    deadline = time.monotonic() + _SIGHT_SECONDS
+    while True:
+        found = admin.describe_topics([name]).get(name)
+        if found is not None and found.partitions >= partitions:
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_STEP_SECONDS)
