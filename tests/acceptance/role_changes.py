@@ -74,11 +74,12 @@ class Operator:
 
         self.on = {(step, state): die}
 
-    def note_role(self, *, at: float | None = None) -> None:
-        """Puts the role in force into the history, for the checker."""
+    def note_role(self, *, at: float | None = None) -> Role:
+        """Puts the role in force into the history, for the checker, and returns it."""
         role = self.role()
         at = time.time() if at is None else at
         self.scene.record(RoleSeen(LINK, role.active, role.epoch, role.active, (), at))
+        return role
 
 
 def steps(report: TransitionReport) -> list[str]:
