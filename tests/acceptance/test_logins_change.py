@@ -68,7 +68,7 @@ class Load:
         engine: str = "records",
     ) -> None:
         more = f"more.{scene.name}"
-        policy = {"engine": engine, "provenance": "none"} if engine != "records" else {}
+        policy = {"engine": engine} if engine != "records" else {}
         scene.active_passive(east, west, topics={"include": [scene.topic, more]}, **policy)
         self._counted = CountedLoad(east, west, more, rate=counted) if counted else None
         self.worker = scene.worker("--debug")

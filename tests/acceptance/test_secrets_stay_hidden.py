@@ -22,6 +22,7 @@ PASSWORD, CLIENT_SECRET = "passw0rd-of-tests", "client-s3cret-of-tests"
 
 
 LATER = {
+    "replicator check -o json",
     "replicator verify", "replicator switchover --dry-run", "replicator status that is refused",
 }  # fmt: skip
 
@@ -33,12 +34,12 @@ def test_the_places_are_at_least_forty_and_each_is_named_once():
 
 def command(topology: Path, *arguments: str) -> str:
     """What a command of an operator prints, however it ends."""
-    return ran(topology, *arguments)[1]
+    return ran(*arguments, "-f", str(topology))[1]
 
 
-def ran(topology: Path, *arguments: str) -> tuple[int, str]:
+def ran(*arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "replicator", *arguments, "-f", str(topology), "--debug"],
+        [sys.executable, "-m", "replicator", *arguments, "--debug"],
         capture_output=True, text=True, errors="replace", timeout=240, check=False,
         stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "400"},
     )  # fmt: skip
@@ -112,6 +113,7 @@ def read_everything(scene, east: LocalCluster, west: LocalCluster, directory: Pa
             found[name] = answer(worker.url() + words[1])
         elif words[0] == "replicator" and name not in LATER:
             found[name] = command(topology, *words[1:])
+    found["replicator check -o json"] = ran("check", "--url", worker.url(), "-o", "json")[1]
     found["replicator switchover --dry-run"] = command(
         topology, "switchover", "--link", "link-0", "--to", "west", "--dry-run"
     )
@@ -124,7 +126,7 @@ def read_everything(scene, east: LocalCluster, west: LocalCluster, directory: Pa
     events = directory / "events"
     events.mkdir()
     code, found["replicator verify"] = ran(  # the tasks of Spark log in with tokens too
-        topology, "verify", "--flow", FLOW, "--report", str(directory / "report"),
+        "verify", "-f", str(topology), "--flow", FLOW, "--report", str(directory / "report"),
         "--master", "local[1]", "--conf", "spark.eventLog.enabled=true",
         "--conf", f"spark.eventLog.dir=file://{events}", "--conf", "spark.eventLog.compress=false",
         "-o", "json",
