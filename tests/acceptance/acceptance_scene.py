@@ -20,6 +20,7 @@ from replicator.testing import (
     Anomaly,
     GroupReader,
     LocalCluster,
+    Poller,
     Recorder,
     Report,
     Writer,
@@ -54,7 +55,9 @@ class Scene:
         self._recorder = Recorder()
         self._writers: list[Writer] = []
         self._readers: list[GroupReader] = []
+        self._pollers: list[Poller] = []
         self._numbers = itertools.count(1)
+        self._link_numbers = itertools.count()
 
     # -- set-up -------------------------------------------------------------------------------
 
@@ -68,7 +71,7 @@ class Scene:
         self, shape: str, *, flows: Iterable[str], relay: bool = False, **fields: object
     ) -> None:
         """Adds a link; ``flows`` says in words of the checker what it must do."""
-        name = f"link-{len(self._links)}"
+        name = f"link-{next(self._link_numbers)}"
         topics = {"include": [self.topic]}
         self._links.append({"name": name, "shape": shape, "topics": topics, **fields})
         self._recorder.expect(flows, relay=relay)
@@ -87,15 +90,20 @@ class Scene:
             defaults={"discoveryInterval": "1s"},
         )  # fmt: skip
 
+    def drop_links(self) -> None:
+        """Takes all links out of the file that is written next; later ones get other names."""
+        self._links.clear()
+
     def edit_link(self, **fields: object) -> None:
         """Changes fields of the first link in the file that the workers follow."""
         self._links[0].update(fields)
         self.topology()
 
-    def worker(self, *options: str) -> WorkerProcess:
-        """Starts one more worker; returns at once."""
+    def worker(self, *options: str, release: Path | None = None) -> WorkerProcess:
+        """Starts one more worker, of another release where its folder is given; returns at once."""
         log = self._directory / f"worker-{next(self._numbers)}.log"
-        worker = WorkerProcess(self.topology(), log=log, options=("--processes", "1", *options))
+        options = ("--processes", "1", *options)
+        worker = WorkerProcess(self.topology(), log=log, options=options, release=release)
         self.workers.append(worker)
         return worker
 
@@ -115,6 +123,12 @@ class Scene:
         self._readers.append(reader)
         return reader.start()
 
+    def poller(self, cluster: LocalCluster) -> Poller:
+        """A reader of the topic in no group; start it, or poll by it in one other thread."""
+        poller = Poller(cluster, [self.topic], history=self._recorder)
+        self._pollers.append(poller)
+        return poller
+
     def record(self, *events: Event) -> None:
         """Adds facts that the test knows to the history."""
         self._recorder.record(*events)
@@ -124,9 +138,9 @@ class Scene:
         """Where the test keeps its files."""
         return self._directory
 
-    def expect(self, *flows: str) -> None:
+    def expect(self, *flows: str, relay: bool = False) -> None:
         """From now on these flows must have copied everything as well."""
-        self._recorder.expect(flows)
+        self._recorder.expect(flows, relay=relay)
 
     # -- while it runs ------------------------------------------------------------------------
 
@@ -297,7 +311,7 @@ class Scene:
                 if show_logs:
                     print(worker.log_tail(120))  # noqa: T201  pytest shows it with the failure
             self.stop_writing()
-            for reader in self._readers:
+            for reader in (*self._readers, *self._pollers):
                 reader.stop()
 
 

@@ -21,6 +21,12 @@ HTTP_SECONDS = 30.0
 GRACE_SECONDS = 20.0
 
 
+def in_release(release: Path) -> dict[str, str]:
+    """The environment in which ``python -m replicator`` is the one in that folder."""
+    # Without the second, Python looks into the working directory first.
+    return {"PYTHONPATH": str(release), "PYTHONSAFEPATH": "1"}
+
+
 class WorkerProcess:
     """A worker and its lane processes, which share its process group."""
 
@@ -31,8 +37,12 @@ class WorkerProcess:
         log: Path,
         options: tuple[str, ...] = (),
         container: Path | None = None,
+        release: Path | None = None,
     ) -> None:
-        """``container`` starts it as a container engine does, with that folder to write to."""
+        """Starts it; ``release`` is a folder with another release of the program.
+
+        ``container`` starts it as a container engine does, with that folder to write to.
+        """
         self.log = log
         self._url = ""
         self._paused = False
@@ -41,7 +51,7 @@ class WorkerProcess:
             "--http", "127.0.0.1:0", "--log-format", "json",
             "--grace", f"{GRACE_SECONDS:g}", *options,
         ]  # fmt: skip
-        environment: dict[str, str] = {}
+        environment = {} if release is None else in_release(release)
         if container is not None:
             command, environment = contained(command, scratch=container)
         self._child: ChildProcess = start_child(command, output=log, environment=environment)

@@ -9,19 +9,16 @@ from pathlib import Path
 
 import pytest
 from acceptance_worker import GRACE_SECONDS, WorkerProcess
-from confluent_kafka import KafkaException
+from named_workers import ready, sharing
 
 from replicator.testing import wait_until
 
 FLOW = "east->west"
-ALL_LANES = {0, 1, 2, 3}
 MOVES = {"lanes assigned", "lanes given up", "lanes lost"}
 ATTEMPTS = 3
 KEPT_SECONDS = 3.0
 """A restart that takes longer than the group's session of 6 s shares lanes anew, as it should, and a busy
 machine can make it that long. Nobody takes them sooner: the session counts from the last heartbeat."""
-
-NOTICED_SECONDS = 45.0
 
 
 def test_a_pod_that_restarts_gets_its_lanes_back_and_moves_no_others(east, west, scene):
@@ -148,50 +145,6 @@ def test_at_full_load_a_worker_drains_within_its_grace_period(east, west, scene)
 def moves_of(worker) -> list[dict]:
     """What a worker says of lanes that came to it or left it."""
     return [line for line in worker.log_lines() if line["event"] in MOVES and line["lanes"]]
-
-
-def lanes_by_name(scene, target) -> dict[str, set[int]]:
-    """The lanes of each named worker, as the coordinator of their group has it."""
-    group = f"__replicator.{scene.name}.east"
-    answer = target.admin().describe_consumer_groups([group], request_timeout=30.0)[group]
-    try:
-        members = answer.result().members
-    except KafkaException:
-        return {}  # nobody has joined yet
-    return {
-        member.group_instance_id: {
-            place.partition for place in member.assignment.topic_partitions
-        }
-        for member in members
-    }  # fmt: skip
-
-
-def sharing(scene, target, *names: str) -> dict[str, set[int]]:
-    """The lanes of each worker, once all of them are shared out."""
-    held: dict[str, set[int]] = {}
-
-    def shared() -> bool:
-        held.clear()
-        held.update(lanes_by_name(scene, target))
-        lanes = sorted(lane for each in held.values() for lane in each)
-        return held.keys() == set(names) and all(held.values()) and lanes == sorted(ALL_LANES)
-
-    wait_until(shared, timeout_seconds=60.0, describe=lambda: f"lanes shared out, they are: {held}")
-    return dict(held)
-
-
-def ready(worker, wanted: bool) -> list[str]:
-    """Waits until the worker says so; the reasons it gives."""
-    said = {}
-
-    def says() -> bool:
-        said.update(worker.get("/readyz"))
-        return said["ok"] is wanted
-
-    wait_until(
-        says, timeout_seconds=NOTICED_SECONDS, describe=lambda: f"ready: {wanted}, but: {said}"
-    )
-    return said["reasons"]
 
 
 def check(worker, *, timeout_seconds: float):
