@@ -80,6 +80,14 @@ def test_every_guarantee_has_its_proofs():
     assert re.findall(r"^### (.+)$", proofs, re.MULTILINE) == guarantees
 
 
+def test_every_rule_has_tests_on_brokers_or_in_a_simulation():
+    text = (DOCS / "proofs.md").read_text(encoding="utf-8").partition("\n## Rules\n")[2]
+    rules = re.split(r"^\d+\. ", text, flags=re.MULTILINE)[1:]
+    assert len(rules) == 15
+    rests = ("tests/integration/", "tests/acceptance/", "tests/spark/", "test_simulated_lanes.py")
+    assert [rule[:60] for rule in rules if not any(place in rule for place in rests)] == []
+
+
 def test_every_test_that_the_proofs_name_exists():
     named = NAMED_TEST.findall((DOCS / "proofs.md").read_text(encoding="utf-8"))
     missing = [
