@@ -11,7 +11,7 @@ from replicator.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from replicator.offsets.lines import TranslationPath
+    from replicator.offsets.paths import TranslationPath
     from replicator.offsets.trace import Place
     from replicator.offsets.translation import Translation
     from replicator.topology.plan import PairPlan, Plan
@@ -114,7 +114,7 @@ def _way(
     plan: "Plan", pair: "PairPlan", topic: str, partition: int, *, reverse: bool
 ) -> "TranslationPath":
     """The translation path that the flow's own copies make."""
-    from replicator.offsets.lines import translation_paths
+    from replicator.offsets.paths import translation_paths
 
     source, target = pair.source.alias, pair.target.alias
     ways = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from replicator.errors import ReplicatorError
 from replicator.offsets.aligned import aligned
 from replicator.offsets.forward import UnmarkedSpan
-from replicator.offsets.lines import ReplicatedPartition
+from replicator.offsets.paths import ReplicatedPartition
 from replicator.offsets.runs import Window
 from replicator.offsets.translation import PartitionFacts
 from replicator.topology.plan import ClusterPlan
@@ -32,7 +32,7 @@ class CountedCopies:
 
     def between(
         self,
-        line: ReplicatedPartition,
+        copied: ReplicatedPartition,
         gap: UnmarkedSpan,
         facts: PartitionFacts,
         *,
@@ -42,7 +42,7 @@ class CountedCopies:
 
         A cluster that cannot be read now leaves it unknown.
         """
-        if gap.below is None or (line, gap) in self._undecided:
+        if gap.below is None or (copied, gap) in self._undecided:
             return None
         if gap.above is not None:
             source_end, target_end = gap.above.source + 1, gap.above.target + 1
@@ -52,17 +52,17 @@ class CountedCopies:
             return None
         try:
             window = self._window(
-                line, (gap.below.source, source_end), (gap.below.target, target_end), in_time
+                copied, (gap.below.source, source_end), (gap.below.target, target_end), in_time
             )
         except ReplicatorError:
             return None
         if window is None and gap.above is not None:
-            self._undecided.add((line, gap))  # what is between two known records does not change
+            self._undecided.add((copied, gap))  # what is between two known records does not change
         return window
 
     def _window(
         self,
-        line: ReplicatedPartition,
+        copied: ReplicatedPartition,
         source: tuple[int, int],
         target: tuple[int, int],
         in_time: Callable[[], bool],
@@ -70,17 +70,17 @@ class CountedCopies:
         # Here, because the protocol's codec takes half a second to import.
         from replicator.offsets.batch_bounds import stretches
 
-        came, went = self._source_of(line.source), self._source_of(line.target)
+        came, went = self._source_of(copied.source), self._source_of(copied.target)
         records = stretches(
-            line.source, (line.topic, line.partition), source,
-            counts=lambda number: came(number) != line.target.alias,
+            copied.source, (copied.topic, copied.partition), source,
+            counts=lambda number: came(number) != copied.target.alias,
             client_id=self._client_id, in_time=in_time,
         )  # fmt: skip
         if records is None:
             return None
         copies = stretches(
-            line.target, (line.target_topic, line.partition), target,
-            counts=lambda number: went(number) == line.source.alias,
+            copied.target, (copied.target_topic, copied.partition), target,
+            counts=lambda number: went(number) == copied.source.alias,
             client_id=self._client_id, in_time=in_time,
         )  # fmt: skip
         if copies is None:

@@ -13,7 +13,7 @@ from replicator.offsets.group_decision import (
     needs_back,
 )
 from replicator.offsets.group_report import GroupState, PartitionOutcome
-from replicator.offsets.lines import TranslationPath
+from replicator.offsets.paths import TranslationPath
 from replicator.offsets.translation import Translation
 from replicator.offsets.translator import Translator
 

@@ -18,7 +18,7 @@ from replicator.kafka.groups import CommittedOffset, GroupDescription
 from replicator.offsets.group_decision import GroupOutcomeDraft, Synced
 from replicator.offsets.group_evaluation import committed, evaluate, state_of
 from replicator.offsets.group_report import GroupOutcome, PartitionOutcome, SyncReport
-from replicator.offsets.lines import TranslationPath, reversed_path, translation_paths
+from replicator.offsets.paths import TranslationPath, reversed_path, translation_paths
 from replicator.offsets.translator import Translator
 from replicator.policy.selection import select_groups
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
@@ -38,7 +38,7 @@ class _Work:
     source: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     target: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
     description: GroupDescription | None = None
-    ways: dict[TopicPartition, TranslationPath] = field(default_factory=dict)
+    paths: dict[TopicPartition, TranslationPath] = field(default_factory=dict)
     failure: str = ""
 
     @property
@@ -93,7 +93,7 @@ class GroupSync:
         if works:
             partitions = await self._call(source.topic_partitions)
             linked = {work.flow.link: work.flow for work in works}
-            ways = {
+            paths = {
                 link: await self._call(self._ways_of, flow, partitions)
                 for link, flow in linked.items()
             }
@@ -101,8 +101,8 @@ class GroupSync:
             described = await self._call(target.describe_groups, sorted(names))
             for work in works:
                 work.description = described.get(work.group)
-                await self._read(work, ways[work.flow.link])
-        needed = [path for work in works for path in work.ways.values()]
+                await self._read(work, paths[work.flow.link])
+        needed = [path for work in works for path in work.paths.values()]
         backs = await self._call(
             lambda: [back for one in needed if (back := self._back(one)) is not None]
         )
@@ -122,7 +122,7 @@ class GroupSync:
     ) -> dict[TopicPartition, TranslationPath]:
         """Every source partition whose records this link carries, with its translation path."""
         source, target = self._pair.source.alias, self._pair.target.alias
-        ways: dict[TopicPartition, TranslationPath] = {}
+        paths: dict[TopicPartition, TranslationPath] = {}
         for topic, count in partitions.items():
             if (topic, 0) not in self._ways:
                 self._ways[topic, 0] = tuple(
@@ -137,24 +137,24 @@ class GroupSync:
                     )
                 for path in self._ways[topic, number]:
                     if flow.link in path.links:
-                        ways.setdefault((topic, number), path)
-        return ways
+                        paths.setdefault((topic, number), path)
+        return paths
 
-    async def _read(self, work: _Work, ways: Mapping[TopicPartition, TranslationPath]) -> None:
+    async def _read(self, work: _Work, paths: Mapping[TopicPartition, TranslationPath]) -> None:
         """Where the group stands on both sides; a failure concerns this group only."""
         source, target = (
             self._translator.admin(side) for side in (self._pair.source, self._pair.target)
         )
         try:
             async with self._throttle:
-                work.source = await self._call(source.committed_offsets, work.group, list(ways))
-            work.ways = {key: ways[key] for key in work.source}
+                work.source = await self._call(source.committed_offsets, work.group, list(paths))
+            work.paths = {key: paths[key] for key in work.source}
             if work.source:
-                targets = [(way.target_topic, way.partition) for way in work.ways.values()]
+                targets = [(path.target_topic, path.partition) for path in work.paths.values()]
                 work.target = await self._call(target.committed_offsets, work.group, targets)
         except ReplicatorError as error:
             work.failure = error.message
-            work.ways = {}
+            work.paths = {}
 
     async def _sync(self, work: _Work, *, commit: bool) -> GroupOutcome:
         link = work.flow.link
@@ -166,7 +166,8 @@ class GroupSync:
         self._seen.add((work.group, link))
         try:
             found = [
-                await self._call(self._evaluate, work, key, path) for key, path in work.ways.items()
+                await self._call(self._evaluate, work, key, path)
+                for key, path in work.paths.items()
             ]
             if commit:
                 found = await self._commit(work, found)

@@ -10,7 +10,7 @@ from typing import Literal, cast
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject
 from replicator.kafka.client import TIMESTAMP_NOT_AVAILABLE, Message
-from replicator.offsets.lines import (
+from replicator.offsets.paths import (
     Component,
     ReplicatedPartition,
     TranslationPath,
@@ -138,48 +138,54 @@ class Tracer:
         }:
             if target in seen:
                 continue
-            ways = translation_paths(
+            paths = translation_paths(
                 self._plan, place.cluster, target, place.topic, place.partition
             )
-            for way in ways:
+            for path in paths:
                 found.extend(
-                    self._copy(place, way, component.onward)
-                    for component in way.components
+                    self._copy(place, path, component.onward)
+                    for component in path.components
                     if component.back is None and component.onward is not None
                 )
         return found
 
-    def _copy(self, place: Place, way: TranslationPath, line: ReplicatedPartition) -> Place:
-        copy = Place(way.target, line.target_topic, line.partition, None, "missing", line.flow)
+    def _copy(self, place: Place, path: TranslationPath, copied: ReplicatedPartition) -> Place:
+        copy = Place(
+            path.target, copied.target_topic, copied.partition, None, "missing", copied.flow
+        )
         if place.offset is None:
             return copy
-        component = Component(way.source, None, line)
+        component = Component(path.source, None, copied)
         alone = TranslationPath(
-            way.source, way.target, way.topic, way.target_topic, way.partition, (component,)
+            path.source, path.target, path.topic, path.target_topic, path.partition, (component,)
         )
         try:
             self._translator.refresh([alone])
             answer = self._translator.cross(alone, place.offset)
             if answer.offset is None:
                 return _with(copy, "missing", answer.reason)
-            message = self._read(way.target, line.target_topic, line.partition, answer.offset)
+            message = self._read(path.target, copied.target_topic, copied.partition, answer.offset)
         except ReplicatorError as error:
             return _with(copy, "unreachable", error.message)
-        mark = CopyMark(line.source.alias, line.topic, line.partition)
+        mark = CopyMark(copied.source.alias, copied.topic, copied.partition)
         said = None if message is None else mark.source_offset(_headers(message))
-        if line.counted and said == UNMARKED and self._counted(line, answer.offset) == place.offset:
+        if (
+            copied.counted
+            and said == UNMARKED
+            and self._counted(copied, answer.offset) == place.offset
+        ):
             said = place.offset
         if message is None or said != place.offset:
             return _with(copy, "missing", answer.reason or "not copied yet, dropped, or compacted")
         return Place(
-            cluster=way.target,
-            topic=line.target_topic,
-            partition=line.partition,
+            cluster=path.target,
+            topic=copied.target_topic,
+            partition=copied.partition,
             offset=answer.offset,
             state="copy",
-            flow=line.flow,
+            flow=copied.flow,
             timestamp_ms=_timestamp(message),
-            copied_by_ms=self._translator.noted_by(line, place.offset),
+            copied_by_ms=self._translator.noted_by(copied, place.offset),
         )
 
     def _counted_origin(
@@ -187,27 +193,27 @@ class Tracer:
     ) -> tuple[Place, Hop] | None:
         """Where a record that says nothing of itself was copied from in a whole batch."""
         for source in {str(flow.source) for flow in self._plan.flows if flow.target == cluster}:
-            for way in translation_paths(self._plan, cluster, source, topic, partition):
-                for component in way.components:
-                    line = component.back
-                    if line is None or component.onward is not None or not line.counted:
+            for path in translation_paths(self._plan, cluster, source, topic, partition):
+                for component in path.components:
+                    copied = component.back
+                    if copied is None or component.onward is not None or not copied.counted:
                         continue
-                    found = self._counted(line, offset)
+                    found = self._counted(copied, offset)
                     if found is not None:
-                        hop = Hop(source, line.topic, partition, found)
+                        hop = Hop(source, copied.topic, partition, found)
                         return self._earlier(hop, 0), hop
         return None
 
-    def _counted(self, line: ReplicatedPartition, target: int) -> int | None:
+    def _counted(self, copied: ReplicatedPartition, target: int) -> int | None:
         """The source offset of the copy at a target offset, where counting tells that it is one."""
-        source_alias, target_alias = str(line.source.alias), str(line.target.alias)
+        source_alias, target_alias = str(copied.source.alias), str(copied.target.alias)
         back = TranslationPath(
-            target_alias, source_alias, line.target_topic, line.topic, line.partition,
-            (Component(source_alias, line, None),),
+            target_alias, source_alias, copied.target_topic, copied.topic, copied.partition,
+            (Component(source_alias, copied, None),),
         )  # fmt: skip
         onward = TranslationPath(
-            source_alias, target_alias, line.topic, line.target_topic, line.partition,
-            (Component(source_alias, None, line),),
+            source_alias, target_alias, copied.topic, copied.target_topic, copied.partition,
+            (Component(source_alias, None, copied),),
         )  # fmt: skip
         self._translator.refresh([back, onward])
         found = self._translator.cross(back, target)
@@ -221,11 +227,11 @@ class Tracer:
         """When the index first knew of a record at or after this one."""
         if hop.topic is None or hop.partition is None or hop.offset is None:
             return None
-        for way in translation_paths(self._plan, hop.alias, cluster, hop.topic, hop.partition):
-            for component in way.components:
+        for path in translation_paths(self._plan, hop.alias, cluster, hop.topic, hop.partition):
+            for component in path.components:
                 if component.back is None and component.onward is not None:
                     try:
-                        self._translator.refresh([way])
+                        self._translator.refresh([path])
                     except ReplicatorError:
                         return None
                     return self._translator.noted_by(component.onward, hop.offset)

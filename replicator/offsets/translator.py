@@ -17,7 +17,7 @@ from replicator.offsets.counted_copies import CountedCopies
 from replicator.offsets.forward import UnmarkedSpan
 from replicator.offsets.group_names import GroupNames
 from replicator.offsets.index import index_pairs
-from replicator.offsets.lines import Component, ReplicatedPartition, TranslationPath
+from replicator.offsets.paths import Component, ReplicatedPartition, TranslationPath
 from replicator.offsets.probe import PartitionProbe
 from replicator.offsets.runs import Known, Pair, Window
 from replicator.offsets.sighting import CopyMark
@@ -37,7 +37,7 @@ class Replayed(Protocol):
         """A round begins: what is asked after it must be as of now."""
         ...
 
-    def of(self, line: ReplicatedPartition) -> frozenset[int]:
+    def of(self, copied: ReplicatedPartition) -> frozenset[int]:
         """Of one source partition and its copy."""
         ...
 
@@ -159,17 +159,17 @@ class Translator:
             ReplicatorError: a cluster that holds copies cannot be read. The origin of a copy may be
                 away: then less is known.
         """
-        lines = {line for path in paths for line in path.lines}
+        replicated = {copied for path in paths for copied in path.replicated}
         self._replayed.refresh()
-        for pair in {(line.source.alias, line.target.alias) for line in lines}:
-            mine = [one for one in lines if (one.source.alias, one.target.alias) == pair]
+        for pair in {(copied.source.alias, copied.target.alias) for copied in replicated}:
+            mine = [one for one in replicated if (one.source.alias, one.target.alias) == pair]
             stored = self._view(mine[0].source.alias, mine[0].target).refresh()
-            for line in mine:
-                self._stored[line] = stored.of(line.topic, line.partition)
-                self._remember(line)
+            for copied in mine:
+                self._stored[copied] = stored.of(copied.topic, copied.partition)
+                self._remember(copied)
         self._round = _Round()
-        needed = {(one.target.alias, one.target_topic, one.partition) for one in lines}
-        wished = {(one.source.alias, one.topic, one.partition) for one in lines}
+        needed = {(one.target.alias, one.target_topic, one.partition) for one in replicated}
+        wished = {(one.source.alias, one.topic, one.partition) for one in replicated}
         for alias in {alias for alias, _, _ in needed}:
             self._read_bounds(alias, [(t, p) for a, t, p in needed | wished if a == alias])
         for alias in {alias for alias, _, _ in wished} - {alias for alias, _, _ in needed}:
@@ -201,11 +201,11 @@ class Translator:
         """
         return self._view(source.alias, target).refresh()
 
-    def noted_by(self, line: ReplicatedPartition, source: int) -> int | None:
+    def noted_by(self, copied: ReplicatedPartition, source: int) -> int | None:
         """A time, in milliseconds, at which the copy of a source offset was there, from the index."""
         later = [
             entry.at_ms
-            for entry in self._stored[line].entries.values()
+            for entry in self._stored[copied].entries.values()
             if entry.pair.source >= source
         ]
         return min(later, default=None)
@@ -224,74 +224,76 @@ class Translator:
     def _component(self, part: Component, position: int, asked: "_Asked") -> Translation:
         looks = 0
         if part.back is not None:
-            answer = self._line(part.back, "backward", position, asked)
+            answer = self._over_partition(part.back, "backward", position, asked)
             if part.onward is None or answer.offset is None:
                 return answer
             position, looks = answer.offset, answer.probes
         if part.onward is None:
             raise ValueError("a component needs a line")
-        answer = self._line(part.onward, "forward", position, asked)
+        answer = self._over_partition(part.onward, "forward", position, asked)
         return answer.after(answer.probes + looks)
 
-    def _line(
-        self, line: ReplicatedPartition, direction: Direction, position: int, asked: "_Asked"
+    def _over_partition(
+        self, copied: ReplicatedPartition, direction: Direction, position: int, asked: "_Asked"
     ) -> Translation:
-        held = self._round.bounds.get((line.target.alias, line.target_topic, line.partition))
+        held = self._round.bounds.get((copied.target.alias, copied.target_topic, copied.partition))
         if held is None:
-            return unavailable(f"{line.target_topic}/{line.partition} does not exist on the target")
-        origin = self._round.bounds.get((line.source.alias, line.topic, line.partition))
+            return unavailable(
+                f"{copied.target_topic}/{copied.partition} does not exist on the target"
+            )
+        origin = self._round.bounds.get((copied.source.alias, copied.topic, copied.partition))
         facts = PartitionFacts(
             target_start=held.start,
             target_end=held.end,
             source_start=None if origin is None else origin.start,
             source_end=None if origin is None else origin.end,
-            copied_to=self._stored[line].copied_to,
-            from_earliest=line.from_earliest and not self._stored[line].adopted,
-            adopted=self._stored[line].adopted,
-            marked=line.marked,
-            cyclic=line.cyclic or asked.several,
+            copied_to=self._stored[copied].copied_to,
+            from_earliest=copied.from_earliest and not self._stored[copied].adopted,
+            adopted=self._stored[copied].adopted,
+            marked=copied.marked,
+            cyclic=copied.cyclic or asked.several,
         )
         mark = CopyMark(
-            line.source.alias, line.topic, line.partition, replayed=self._replayed.of(line)
+            copied.source.alias, copied.topic, copied.partition, replayed=self._replayed.of(copied)
         )
 
         def look(read: Read) -> Window:
-            return self.probe(line.target).look(
-                line.target_topic, line.partition, mark, read, keep_unmarked=not facts.cyclic
+            return self.probe(copied.target).look(
+                copied.target_topic, copied.partition, mark, read, keep_unmarked=not facts.cyclic
             )
 
         def in_time() -> bool:
             return self._clock.monotonic() < asked.deadline
 
         def align(gap: UnmarkedSpan) -> Window | None:
-            return self._counted.between(line, gap, facts, in_time=in_time)
+            return self._counted.between(copied, gap, facts, in_time=in_time)
 
-        counts = line.counted and not line.marked and not self._replayed.of(line)
+        counts = copied.counted and not copied.marked and not self._replayed.of(copied)
         return translate(
-            direction, position, known=self._memory[line].known, facts=facts, look=look,
+            direction, position, known=self._memory[copied].known, facts=facts, look=look,
             align=align if counts else None, limits=asked.limits, tight=asked.several, in_time=in_time,
         )  # fmt: skip
 
     def _used(self, part: Component) -> bool:
         return all(
-            not line.assumed or self._stored[line].copied_to is not None
-            for line in (part.back, part.onward)
-            if line is not None
+            not copied.assumed or self._stored[copied].copied_to is not None
+            for copied in (part.back, part.onward)
+            if copied is not None
         )
 
-    def _remember(self, line: ReplicatedPartition) -> None:
+    def _remember(self, copied: ReplicatedPartition) -> None:
         """Adds new index entries to what is known, or forgets it when its life is over."""
-        stored = self._stored[line]
+        stored = self._stored[copied]
         pairs = index_pairs(stored.entries.values())
         if stored.target_losses and stored.copied_to is not None:
             # Entries above the position are of copies that the target lost.
             pairs = [pair for pair in pairs if pair.source < stored.copied_to]
         first = pairs[0] if pairs else None
-        life = (stored.topic_id, stored.target_losses, first, self._replayed.of(line))
-        memory = self._memory.get(line)
+        life = (stored.topic_id, stored.target_losses, first, self._replayed.of(copied))
+        memory = self._memory.get(copied)
         newest = pairs[-1].target if pairs else -1
         if memory is None or memory.life != life:
-            self._memory[line] = _Memory(life, Known.of(pairs), newest)
+            self._memory[copied] = _Memory(life, Known.of(pairs), newest)
             return
         for pair in pairs:
             if pair.target > memory.newest:

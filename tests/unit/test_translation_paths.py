@@ -3,7 +3,7 @@
 import pytest
 import topology_files
 
-from replicator.offsets.lines import reversed_path, translation_paths
+from replicator.offsets.paths import reversed_path, translation_paths
 
 
 def plan_of(names, *links):
@@ -30,7 +30,7 @@ def test_active_passive_is_one_line_and_its_other_direction_is_assumed():
         "orders": [("east", None, "east->west"), ("west", "west->east", None)]
     }
     (way,) = translation_paths(plan, "east", "west", "orders", 0)
-    assert [line.assumed for line in way.lines] == [False, True]
+    assert [line.assumed for line in way.replicated] == [False, True]
     assert way.links == {"l"}
     assert ways(plan, "east", "west", "other") == {}
 

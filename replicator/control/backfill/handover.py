@@ -37,7 +37,7 @@ _Use = Callable[[ControllerWriter], None]
 
 
 def take_from_lanes(
-    plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], *, clock: Clock
+    plan: Plan, pair: PairPlan, records: Sequence[BackfillRecord], *, clock: Clock
 ) -> None:
     """Declares the partitions and fences their lanes; afterwards nothing but tasks copies them.
 
@@ -45,12 +45,14 @@ def take_from_lanes(
         RefusedError: lanes are being changed, a partition has no lane, or the link was turned.
         ClusterError: the target does not answer; it may be declared, and the same call again goes on.
     """
-    if not seeds:
+    if not records:
         return
-    _with_writer(plan, pair, clock, lambda writer: _take(plan, pair, seeds, writer))
+    _with_writer(plan, pair, clock, lambda writer: _take(plan, pair, records, writer))
 
 
-def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], *, clock: Clock) -> None:
+def hand_back(
+    plan: Plan, pair: PairPlan, records: Sequence[BackfillRecord], *, clock: Clock
+) -> None:
     """Ends unfinished ranges where they stand; lanes go on from their checkpoints.
 
     First no task may begin any more, then those that began are fenced, then lanes may go on.
@@ -58,7 +60,7 @@ def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], *, cl
     Raises:
         ClusterError: the target does not answer; the same call again goes on.
     """
-    held = [seed for seed in seeds if seed.state != "done"]
+    held = [record for record in records if record.state != "done"]
     if not held:
         return
 
@@ -70,7 +72,7 @@ def hand_back(plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], *, cl
 
     _with_writer(plan, pair, clock, lambda writer: write(writer, "releasing"))
     with ThreadPoolExecutor(_FENCES_AT_ONCE, thread_name_prefix="fence") as pool:
-        list(pool.map(lambda seed: _fence(plan, pair, seed), held))
+        list(pool.map(lambda record: _fence(plan, pair, record), held))
     _with_writer(plan, pair, clock, lambda writer: write(writer, "done"))
 
 
@@ -97,9 +99,9 @@ def delete_expired(plan: Plan, pair: PairPlan, *, clock: Clock) -> int:
 
     def write(writer: ControllerWriter) -> None:
         nonlocal deleted
-        seeds, topic = old(), control_topic(plan.topology)
-        writer.write([Placed(topic, 0, *seed.tombstone()) for seed in seeds])
-        deleted = len(seeds)
+        records, topic = old(), control_topic(plan.topology)
+        writer.write([Placed(topic, 0, *record.tombstone()) for record in records])
+        deleted = len(records)
 
     _with_writer(plan, pair, clock, write)
     return deleted
@@ -121,7 +123,7 @@ def read_control_past_open_transactions(plan: Plan, pair: PairPlan) -> ControlSt
 
 
 def _take(
-    plan: Plan, pair: PairPlan, seeds: Sequence[BackfillRecord], writer: ControllerWriter
+    plan: Plan, pair: PairPlan, records: Sequence[BackfillRecord], writer: ControllerWriter
 ) -> None:
     control = read_control_past_open_transactions(plan, pair)
     layout = control.layout(pair.source.alias)
@@ -131,7 +133,7 @@ def _take(
             subject=str(pair.id),
             remedy="Wait until 'replicator status' shows it replicating, then try again.",
         )
-    for link in sorted({seed.link for seed in seeds}):
+    for link in sorted({record.link for record in records}):
         role = control.role(link)
         if role is not None and not role.role().lets(pair.source.alias):
             raise RefusedError(
@@ -140,17 +142,17 @@ def _take(
                 remedy="See 'replicator status' for its role; run it again for the flow in force.",
             )
     lanes: set[int] = set()
-    for seed in seeds:
-        block = layout.block(seed.link)
+    for record in records:
+        block = layout.block(record.link)
         if block is None:
             raise RefusedError(
-                f"link {seed.link} has no lanes yet",
+                f"link {record.link} has no lanes yet",
                 subject=str(pair.id),
                 remedy="Run 'replicator apply' first.",
             )
-        lanes.add(lane_in(block, seed.topic, seed.partition))
+        lanes.add(lane_in(block, record.topic, record.partition))
     anew = layout.model_copy(update={"epoch": layout.epoch + 1})
-    writer.write(_placed(plan, (*seeds, anew)))
+    writer.write(_placed(plan, (*records, anew)))
     writer.fence_lanes(sorted(lanes))
 
 
@@ -174,9 +176,9 @@ def _placed(plan: Plan, records: Iterable[Record]) -> list[Placed]:
     return [Placed(topic, 0, *record.encode()) for record in records]
 
 
-def _fence(plan: Plan, pair: PairPlan, seed: BackfillRecord) -> None:
+def _fence(plan: Plan, pair: PairPlan, record: BackfillRecord) -> None:
     identity = seed_transactional_id(
-        plan.topology, pair.source.alias, pair.target.alias, seed.topic, seed.partition
+        plan.topology, pair.source.alias, pair.target.alias, record.topic, record.partition
     )
     with LogWriter(
         pair.target, control_topic(plan.topology), client_id=CLIENT_ID, transactional_id=identity

@@ -20,12 +20,12 @@ CLOCKS_MS = 3_600_000
 
 def finished(control: ControlState, source: str, *, now_ms: int) -> tuple[BackfillRecord, ...]:
     """Records of ranges that ended long ago, of jobs that have nothing under way."""
-    seeds = control.seeds(source)
-    busy = {_job(seed) for seed in seeds if seed.state != "done"}
+    records = control.seeds(source)
+    busy = {_job(record) for record in records if record.state != "done"}
     return tuple(
-        seed
-        for seed in seeds
-        if seed.state == "done" and now_ms - seed.at_ms >= KEEP_MS and _job(seed) not in busy
+        record
+        for record in records
+        if record.state == "done" and now_ms - record.at_ms >= KEEP_MS and _job(record) not in busy
     )
 
 
@@ -38,20 +38,20 @@ def expired(
 ) -> tuple[BackfillRecord, ...]:
     """Those of them that may go."""
     return tuple(
-        seed
-        for seed in finished(control, source, now_ms=now_ms)
-        if control.topic(source, seed.link, seed.topic) is None
-        or _moved_on(seed, checkpoints.get((seed.topic, seed.partition)))
+        record
+        for record in finished(control, source, now_ms=now_ms)
+        if control.topic(source, record.link, record.topic) is None
+        or _moved_on(record, checkpoints.get((record.topic, record.partition)))
     )
 
 
-def _moved_on(seed: BackfillRecord, checkpoint: Checkpoint | None) -> bool:
+def _moved_on(record: BackfillRecord, checkpoint: Checkpoint | None) -> bool:
     return (
         checkpoint is not None
-        and checkpoint.offset > seed.position
-        and checkpoint.at_ms >= seed.at_ms + CLOCKS_MS
+        and checkpoint.offset > record.position
+        and checkpoint.at_ms >= record.at_ms + CLOCKS_MS
     )
 
 
-def _job(seed: BackfillRecord) -> str:
-    return seed.run.partition(".")[0]
+def _job(record: BackfillRecord) -> str:
+    return record.run.partition(".")[0]

@@ -124,6 +124,6 @@ class SparkProcess:
 def asked_by_controller(control: ControlState, source: str) -> bool:
     """Whether there is history that a worker has to see to."""
     return any(
-        seed.state != "done" and seed.purpose == "history" and seed.by == CONTROLLER
-        for seed in control.seeds(source)
+        record.state != "done" and record.purpose == "history" and record.by == CONTROLLER
+        for record in control.seeds(source)
     )

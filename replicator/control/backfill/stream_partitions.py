@@ -12,7 +12,9 @@ from replicator.topology.plan import FlowPlan, PairPlan
 def copied_by_streams(control: ControlState, source: str) -> tuple[BackfillRecord, ...]:
     """Every partition of a source that some stream has."""
     return tuple(
-        seed for seed in control.seeds(source) if seed.purpose == "stream" and seed.state != "done"
+        record
+        for record in control.seeds(source)
+        if record.purpose == "stream" and record.state != "done"
     )
 
 
@@ -62,4 +64,4 @@ def partitions_left_behind(
         if is_stream(worker.id)
         for rate in worker.flows
     }
-    return tuple(seed for seed in held if seed.link in workers and seed.link not in alive)
+    return tuple(record for record in held if record.link in workers and record.link not in alive)

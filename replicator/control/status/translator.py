@@ -11,7 +11,7 @@ from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotFoundError
 from replicator.kafka.admin import ClusterAdmin
-from replicator.offsets.lines import ReplicatedPartition
+from replicator.offsets.paths import ReplicatedPartition
 from replicator.offsets.translator import Translator
 from replicator.topology.plan import Plan
 

@@ -11,7 +11,7 @@ from topology_files import write_topology
 from replicator.cli.main import run_command
 from replicator.control.status.collect import collect_status
 from replicator.control.status.translator import open_translator
-from replicator.offsets.lines import translation_paths
+from replicator.offsets.paths import translation_paths
 from replicator.topology.load import require_plan
 
 

@@ -70,16 +70,16 @@ class TranslationPath:
     @property
     def links(self) -> frozenset[str]:
         """The links whose copies connect the two."""
-        return frozenset(line.link for line in self.lines)
+        return frozenset(copied.link for copied in self.replicated)
 
     @property
-    def lines(self) -> tuple[ReplicatedPartition, ...]:
+    def replicated(self) -> tuple[ReplicatedPartition, ...]:
         """Every copy that takes part."""
         return tuple(
-            line
+            copied
             for part in self.components
-            for line in (part.back, part.onward)
-            if line is not None
+            for copied in (part.back, part.onward)
+            if copied is not None
         )
 
 
@@ -87,21 +87,21 @@ def translation_paths(
     plan: Plan, source: str, target: str, topic: str, partition: int
 ) -> list[TranslationPath]:
     """The topics on the target that hold records of a topic on the source; usually one."""
-    ways: dict[str, list[Component]] = {}
+    paths: dict[str, list[Component]] = {}
     for flow, assumed in _flows(plan, source, target):
         if _takes(plan, flow, topic):
-            line = _line(plan, flow, topic, partition, assumed=assumed)
-            _add(ways, line.target_topic, Component(source, None, line))
+            copied = _replicated(plan, flow, topic, partition, assumed=assumed)
+            _add(paths, copied.target_topic, Component(source, None, copied))
     for flow, assumed in _flows(plan, target, source):
         original = source_name(flow.policy.naming, target, topic)
         if original is not None and _takes(plan, flow, original):
-            line = _line(plan, flow, original, partition, assumed=assumed)
-            _add(ways, original, Component(target, line, None))
+            copied = _replicated(plan, flow, original, partition, assumed=assumed)
+            _add(paths, original, Component(target, copied, None))
     for name, component in _third_clusters(plan, source, target, topic, partition):
-        _add(ways, name, component)
+        _add(paths, name, component)
     return [
         TranslationPath(source, target, topic, name, partition, tuple(parts))
-        for name, parts in ways.items()
+        for name, parts in paths.items()
     ]
 
 
@@ -119,13 +119,13 @@ def _third_clusters(
             if (onward.source, onward.target) != (flow.source, target):
                 continue
             if _takes(plan, onward, original):
-                back = _line(plan, flow, original, partition)
-                over = _line(plan, onward, original, partition)
+                back = _replicated(plan, flow, original, partition)
+                over = _replicated(plan, onward, original, partition)
                 yield over.target_topic, Component(flow.source, back, over)
 
 
-def _add(ways: dict[str, list[Component]], name: str, component: Component) -> None:
-    parts = ways.setdefault(name, [])
+def _add(paths: dict[str, list[Component]], name: str, component: Component) -> None:
+    parts = paths.setdefault(name, [])
     if all(part.origin != component.origin for part in parts):
         parts.append(component)
 
@@ -156,7 +156,7 @@ def _takes(plan: Plan, flow: FlowPlan, topic: str) -> bool:
     return bool(select_topics(flow.policy, [topic], blocked=flow.blocked, aliases=aliases))
 
 
-def _line(
+def _replicated(
     plan: Plan, flow: FlowPlan, topic: str, partition: int, *, assumed: bool = False
 ) -> ReplicatedPartition:
     return ReplicatedPartition(
@@ -177,5 +177,5 @@ def _line(
 
 def reversed_path(plan: Plan, path: TranslationPath) -> TranslationPath | None:
     """The way back: from the topic on the target to the one on the source."""
-    ways = translation_paths(plan, path.target, path.source, path.target_topic, path.partition)
-    return next((back for back in ways if back.target_topic == path.topic), None)
+    paths = translation_paths(plan, path.target, path.source, path.target_topic, path.partition)
+    return next((back for back in paths if back.target_topic == path.topic), None)
