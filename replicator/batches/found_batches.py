@@ -21,7 +21,7 @@ from replicator.batches.header import (
     TRANSACTIONAL,
     checksum_holds,
 )
-from replicator.errors import StoredFormatError
+from replicator.errors import SourceDamagedError, StoredFormatError
 from replicator.wire.varint import read_varint
 
 Repack = Literal[
@@ -44,7 +44,9 @@ _CONTROL_KEY = struct.Struct(">hh")
 class DamagedBatchError(StoredFormatError):
     """A batch is not what its writer wrote; ``offset`` is where reading stopped."""
 
+    retriable = True  # another replica may hold it undamaged
     partition_scoped = True
+    code = SourceDamagedError.code
 
     def __init__(self, message: str, *, place: str, offset: int) -> None:
         self.offset = offset

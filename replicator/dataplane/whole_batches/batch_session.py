@@ -143,6 +143,7 @@ class BatchSession:
         if opened_at is not None and now - opened_at >= self._commit_interval:
             self.unit.commit()
         elif not busy and self._writer.idle:
+            self._context.counters.empty_polls += 1
             if not self._transactional and self._context.counters.pending_runs:
                 self._context.counters.delivered(now=self._clock.now())
             self._throttle.release_all(self, self.states)
@@ -307,6 +308,9 @@ class BatchSession:
             self._ids_of = ids
             for topic, topic_id in ids.items():
                 self.events.on_topic_id(topic, topic_id_text(topic_id))
+        to_suspend = self.events.take_to_suspend()
+        if to_suspend:
+            self._reader.stop([state.key for state in to_suspend])
         to_check = self.events.take_to_check()
         if to_check:
             self._reader.stop([state.key for state in to_check])

@@ -1,0 +1,55 @@
+"""A session of whole batches is judged like one of records: whether it is free to read, and what it leaves."""
+
+from dataclasses import replace
+
+import pytest
+import session_lab
+
+from replicator.batches.found_batches import DamagedBatchError
+from replicator.dataplane.progress.partition_state import PartitionState, partition_table
+from replicator.dataplane.transport.spec import PartitionWork
+from replicator.dataplane.whole_batches.batch_clients import BatchClients
+from replicator.errors import NotMovingError
+from replicator.topology.plan import ClusterPlan
+
+NOBODY = ("127.0.0.1:1",)
+
+
+@pytest.fixture
+def lab():
+    return session_lab.SessionLab()
+
+
+@pytest.fixture
+def clients(lab):
+    spec = replace(
+        lab.spec, source=ClusterPlan("east", NOBODY), target=ClusterPlan("west", NOBODY)
+    )
+    clients = BatchClients(spec, lab._context)
+    yield clients
+    clients.close()
+
+
+def test_a_step_that_finds_nothing_counts_as_free_to_read(lab, clients):
+    clients.session.step()
+    clients.session.step()
+    assert lab.counters.empty_polls == 2, "else no partition is ever said to stand still"
+
+
+def test_a_partition_that_stands_still_is_read_no_longer_until_it_is_tried_again(lab, clients):
+    state = PartitionState(
+        PartitionWork("orders", 0, "orders", ""), source_alias="east", provenance="path"
+    )
+    state.position = 0
+    clients.session.table.update(partition_table([state]))
+    clients.read_from([state])
+    clients.session.events.suspend(state, NotMovingError("stands still"))
+    clients.session.step()
+    assert clients._reader.reading(state.key) is None
+    assert state.needs_check
+    assert [each[0] for each in lab.failures] == [state]
+
+
+def test_a_damaged_batch_is_the_same_problem_in_both_engines():
+    error = DamagedBatchError("wrong checksum", place="orders/3", offset=3)
+    assert error.code == "SOURCE_DAMAGED"
