@@ -22,9 +22,7 @@ def lab():
 
 @pytest.fixture
 def clients(lab):
-    spec = replace(
-        lab.spec, source=ClusterPlan("east", NOBODY), target=ClusterPlan("west", NOBODY)
-    )
+    spec = replace(lab.spec, source=ClusterPlan("east", NOBODY), target=ClusterPlan("west", NOBODY))
     clients = BatchClients(spec, lab._context)
     yield clients
     clients.close()

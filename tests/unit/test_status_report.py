@@ -133,6 +133,13 @@ def test_a_stopped_partition_says_why_until_its_gap_is_accepted():
     assert report(checkpoints=both)["state"] == "stopped"
 
 
+def test_a_copy_without_positions_that_lost_records_says_how_to_get_them_again():
+    stopped = {"problem": "TARGET_REGRESSED", "detail": "the target log ends at 3"}
+    (problem,) = report(checkpoints={0: stopped, 1: {}})["problems"]
+    assert "Delete 'orders' on west and create it again, empty" in problem["remedy"]
+    assert "--partition 0 --accept-gap" in problem["remedy"]
+
+
 def test_what_the_target_lost_is_told_for_a_day_after_it_was_copied_again():
     def after(seconds):
         loss = TargetLoss(1, NOW - seconds * 1000, "source offsets 3 to 9 are copied again")

@@ -25,6 +25,13 @@ _STOPPED_REMEDY = (
 )
 
 
+_REGRESSED_REMEDY = (
+    "Which records are missing cannot be found, because the copies carry no positions. Delete '{target}' on "
+    "{cluster} and create it again, empty, with as many partitions: within a minute it is copied again "
+    "from its start. Or go on without them: replicator resume --flow '{flow}' --topic {topic} "
+    "--partition {partition} --accept-gap"
+)
+
 _ANSWERS = "Check that the partition has a leader on the source, and our rights to it."
 
 
@@ -147,7 +154,15 @@ def _state(
             checkpoint.problem,
             f"{topic.topic}/{partition}",
             checkpoint.detail,
-            _STOPPED_REMEDY.format(flow=flow.id, topic=topic.topic, partition=partition),
+            (
+                _REGRESSED_REMEDY if checkpoint.problem == "TARGET_REGRESSED" else _STOPPED_REMEDY
+            ).format(
+                flow=flow.id,
+                topic=topic.topic,
+                partition=partition,
+                target=topic.target,
+                cluster=flow.target,
+            ),
         )
         return "stopped", (problem,)
     seed = facts.control.seed(flow.source, flow.link, topic.topic, partition)

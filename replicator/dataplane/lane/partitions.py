@@ -19,9 +19,11 @@ from replicator.dataplane.takeover.target_looks import read_targets
 from replicator.dataplane.takeover.target_loss import needs_look
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
-from replicator.errors import PartitionsRefusedError, ReplicatorError
+from replicator.errors import PartitionsRefusedError, ReplicatorError, TargetRegressedError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
+
+TARGET_REGRESSED = TargetRegressedError.code
 
 
 class LanePartitions:
@@ -81,8 +83,15 @@ class LanePartitions:
             self.examine(to_check)
 
     def check_targets(self) -> None:
-        """Looks whether the target still holds what it acknowledged, while the lane copies on."""
-        running = [state for state in self.states.values() if state.is_read]
+        """Looks whether the target still holds what it acknowledged, while the lane copies on.
+
+        A partition that stopped because of that goes on once its copy was made anew, and empty.
+        """
+        running = [
+            state
+            for state in self.states.values()
+            if state.is_read or state.problem == TARGET_REGRESSED
+        ]
         if not running:
             return
         client_id = lane_client_id(self._spec)
@@ -98,6 +107,7 @@ class LanePartitions:
             for state in running
             if (one := seen.get((state.target_topic, state.partition))) is not None
             and needs_look(claims[state], one)
+            and (state.is_read or one.start == one.end)
         }
         if suspects:
             self._suspend(suspects)

@@ -172,7 +172,9 @@ def _decide(
 ) -> tuple[Checkpoint | None, StartDecision]:
     """The decision, and the checkpoint it rests on: moved back where the target lost records."""
     lost: TargetLossFound | None = None
-    if checkpoint is not None and not checkpoint.problem and state.key in targets.last_copies:
+    # A copy that was made empty since then is known to lack everything.
+    looked = checkpoint is not None and checkpoint.problem in {"", "TARGET_REGRESSED"}
+    if looked and checkpoint is not None and state.key in targets.last_copies:
         lost = find_loss(
             checkpoint, targets.seen[state.key], targets.last_copies[state.key].source_offset,
             marked=_marked(spec), earliest=facts.earliest,

@@ -94,6 +94,8 @@ def moved_back(checkpoint: Checkpoint, found: TargetLossFound, *, at_ms: int) ->
     return replace(
         checkpoint,
         offset=found.resume_at,
+        problem="",
+        detail="",
         position_epoch=-1,
         record_end=-1,
         target=replace(checkpoint.target, last_copied=found.last_copy),

@@ -106,6 +106,29 @@ def test_copies_that_carry_no_positions_stop_their_partition_instead_of_being_gu
     assert len(lane.gaps) == 1
 
 
+def test_a_copy_without_positions_that_was_made_anew_and_empty_is_copied_from_the_start(
+    lab, monkeypatch
+):
+    monkeypatch.setattr(lane_module, "CHECK_TARGETS_SECONDS", 1.0)
+    topic = lab.topic()
+    lab.numbered(topic, range(20))
+    lab.copied(topic, provenance="path")
+    kept = lab.on_target(topic)[:5]
+    recreate_target(lab, topic)
+    producer = Producer(lab.target.client_settings())
+    for seen in kept:
+        producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))
+    producer.flush(30)
+    lane = lab.lane(topic, provenance="path")
+    lab.until(lambda: lane.problem(topic) == "TARGET_REGRESSED", "the stop", lane)
+    recreate_target(lab, topic)  # as the problem's remedy says
+    lab.until(lambda: not lane.problem(topic), "the end of the stop", lane)
+    lab.caught_up(lane)
+
+    assert lab.values(topic) == numbers(range(20))
+    assert not lane.gaps
+
+
 @pytest.mark.slow
 def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, unique):
     (west,) = clusters("west")
