@@ -114,14 +114,14 @@ def test_a_copy_without_positions_that_was_made_anew_and_empty_is_copied_from_th
     lab.numbered(topic, range(20))
     lab.copied(topic, provenance="path")
     kept = lab.on_target(topic)[:5]
-    recreate_target(lab, topic)
+    recreate(lab.target, topic)
     producer = Producer(lab.target.client_settings())
     for seen in kept:
         producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))
     producer.flush(30)
     lane = lab.lane(topic, provenance="path")
     lab.until(lambda: lane.problem(topic) == "TARGET_REGRESSED", "the stop", lane)
-    recreate_target(lab, topic)  # as the problem's remedy says
+    recreate(lab.target, topic)  # as the problem's remedy says
     lab.until(lambda: not lane.problem(topic), "the end of the stop", lane)
     lab.caught_up(lane)
 
