@@ -1,6 +1,6 @@
 """The sparse index a lane writes: every entry names the true place of a record on the target."""
 
-from test_start_and_lost_data import recreate
+from lane_lab import recreate
 
 from replicator.dataplane.takeover.takeover import read_lane_records
 from replicator.offsets.index import decode_index, index_pairs
@@ -54,7 +54,7 @@ def test_a_recreated_source_takes_the_index_with_it(lab):
 
     (before, *_) = lab.until(noted, "entries of the index", lane)
     copies = lab.end(topic, cluster=lab.target)
-    recreate(lab, topic)
+    recreate(lab.source, topic)
     lab.numbered(topic, range(100, 140))
     lab.until(lambda: lab.checkpoints()[topic, 0].offset == 40, "the new topic", lane)
     lab.numbered(topic, range(200, 205))
