@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 engine="$(deploy/find-engine.sh)"
 prefix="${IMAGE_PREFIX:-replicator}"
-version="$(make --silent version)"
+version="$(make --silent --no-print-directory version)"
 revision="$(git rev-parse HEAD 2>/dev/null || echo unknown)"
 # The time of the last commit: the same source gives the same image.
 SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}"

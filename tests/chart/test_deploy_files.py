@@ -1,9 +1,11 @@
 """deploy/: images, compose, Prometheus and Grafana say what the program and the chart say."""
 
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
 
 import pytest
@@ -48,6 +50,21 @@ def test_images_run_as_nobody_with_a_pinned_base_and_no_build_tools(target):
     )
     assert re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64}", default)
     assert Version(default.split(":")[1].split("-")[0]) >= Version("3.11")
+
+
+def test_images_are_built_under_their_version_from_within_another_make_as_well(tmp_path):
+    """`make test-images` builds them by `make images`; make tells then which folder it enters."""
+    engine = tmp_path / "docker"
+    engine.write_text('#!/bin/sh\necho "$@"\n')  # says what the real one would be asked
+    engine.chmod(0o755)
+    done = subprocess.run(
+        ["make", "images"], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "ENGINE": "docker", "MAKELEVEL": "1", "MAKEFLAGS": "w"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    tags = re.findall(r" -t (\S+) \.$", done.stdout, re.MULTILINE)
+    assert tags == [f"replicator/worker:{version}", f"replicator/spark:{version}"]
 
 
 def requirements(name):
