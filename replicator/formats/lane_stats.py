@@ -40,8 +40,8 @@ class PartitionStats:
 class LaneStats:
     """One lane's figures. Counters count since the lane process took the lane.
 
-    ``source_problem`` and ``target_problem`` are a problem code, a blank, the detail, and on a second
-    line the remedy. ``latency_buckets`` are cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for
+    ``source_problem``, ``target_problem`` and ``progress_problem`` (why the lane's group on the source shows
+    nothing) are a problem code, a blank, the detail, and on a second line the remedy. ``latency_buckets`` are cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for
     everything above; ``latency_sum_seconds`` is their sum. ``commit_buckets`` likewise for commit
     duration.
     """
@@ -69,6 +69,7 @@ class LaneStats:
     checkpoint_at_ms: int = 0
     source_problem: str = ""
     target_problem: str = ""
+    progress_problem: str = ""
     pid: int = 0
 
 

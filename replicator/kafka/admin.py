@@ -94,6 +94,10 @@ class ClusterAdmin:
         """Creates topics; None for each that is done, else why not."""
         return topics.create_topics(self._session, specs)
 
+    def refused_creations(self, names: Iterable[str]) -> frozenset[str]:
+        """Which of these topics our user may not create; nothing is created."""
+        return topics.refused_creations(self._session, names)
+
     def create_partitions(self, totals: Mapping[str, int]) -> Failures:
         """Grows topics to that many partitions in all; None for each that is done."""
         return topics.create_partitions(self._session, totals)

@@ -20,6 +20,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from replicator.kafka.errors import setting_refused
+from replicator.kafka.groupless import NO_GROUP, GrouplessConsumer
 from replicator.kafka.renewal import make_renewing
 from replicator.kafka.settings import LOGIN, Config
 
@@ -41,13 +42,14 @@ __all__ = [
 
 
 def open_consumer(config: Config, *, subject: str = "") -> Consumer:
-    """Makes a consumer; nothing is sent yet.
+    """Makes a consumer; nothing is sent yet. One without a group is never told of rights on groups.
 
     Raises:
         InputError: the library does not accept a setting.
     """
     try:
-        return make_renewing(Consumer, config)
+        groupless = config.get("group.id") == NO_GROUP
+        return make_renewing(GrouplessConsumer if groupless else Consumer, config)
     except (KafkaException, ValueError, TypeError) as error:
         raise setting_refused(error, subject=subject) from error
 

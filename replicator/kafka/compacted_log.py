@@ -23,7 +23,6 @@ from replicator.topology.plan import ClusterPlan
 Entry = tuple[bytes, bytes | None]
 """A key and its value; None takes the key away."""
 
-_NO_GROUP = "replicator.no-group"  # librdkafka wants a name; nothing is committed under it
 _BATCH = 2000
 _STEP_SECONDS = 0.1
 _CONNECT_SECONDS = 1.0
@@ -207,7 +206,6 @@ class LogTail:
         config = consumer_config(
             self._cluster,
             client_id=self._client_id,
-            group_id=_NO_GROUP,
             fetch_wait_seconds=wait_seconds,
             queue_bytes=16 * 1024 * 1024,
             on_error=self._trouble,

@@ -9,7 +9,12 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from replicator.errors import AuthenticationFailedError, ReplicatorError, UnknownOutcomeError
+from replicator.errors import (
+    AuthenticationFailedError,
+    NotAuthorizedError,
+    ReplicatorError,
+    UnknownOutcomeError,
+)
 from replicator.kafka import codes
 from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
 
@@ -144,7 +149,9 @@ class ProducerWatch:
             cause=self.trouble.cause(),
             unknown_on_timeout=unknown,
         )
-        if unknown and mapped.retriable and not isinstance(mapped, UnknownOutcomeError):
+        # A right that is missing is an answer: what it was asked for did not happen.
+        known = isinstance(mapped, UnknownOutcomeError | NotAuthorizedError)
+        if unknown and mapped.retriable and not known:
             return UnknownOutcomeError(
                 f"no answer whether this took effect: {doing} ({mapped.message})",
                 subject=self._subject,

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from replicator.kafka import codes
+from replicator.kafka.groupless import GrouplessConsumer
 from replicator.kafka.settings import LOGIN, Config
 from replicator.logins.cluster_login import ClusterLogin
 
@@ -92,7 +93,15 @@ class _RenewingProducer(Producer):
             raise
 
 
-_RENEWING: dict[type[Any], type[Any]] = {Consumer: _RenewingConsumer, Producer: _RenewingProducer}
+class _RenewingGroupless(_RenewingConsumer, GrouplessConsumer):
+    """Both."""
+
+
+_RENEWING: dict[type[Any], type[Any]] = {
+    Consumer: _RenewingConsumer,
+    GrouplessConsumer: _RenewingGroupless,
+    Producer: _RenewingProducer,
+}
 
 Client = TypeVar("Client", Consumer, Producer)
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from confluent_kafka import KafkaError
 
+from replicator.kafka.groupless import NO_GROUP
 from replicator.kafka.tokens import token_callback
 from replicator.logins.chain_file import chain_file
 from replicator.logins.cluster_login import login_of, try_with
@@ -82,7 +83,7 @@ def consumer_config(
     cluster: ClusterPlan,
     *,
     client_id: str,
-    group_id: str,
+    group_id: str = NO_GROUP,
     isolation: Isolation = "read_committed",
     fetch_wait_seconds: float = 0.1,
     fetch_bytes: int = 50 * 1024 * 1024,
@@ -93,7 +94,7 @@ def consumer_config(
 ) -> Config:
     """Settings of a consumer that keeps its own positions.
 
-    It never commits by itself, reports the end of each partition, checks checksums, and reports an
+    Without a ``group_id`` it needs no right on any group. It never commits by itself, reports the end of each partition, checks checksums, and reports an
     offset that no longer exists instead of jumping. ``queue_bytes`` bounds the memory of what was
     fetched ahead. Only with ``follower_reads`` does the cluster's ``client.rack`` hold: a follower may
     be behind its leader, and who reads checkpoints or control records there reads the past.

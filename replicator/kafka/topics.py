@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from replicator.errors import ReplicatorError
+from replicator.errors import NotAuthorizedError, ReplicatorError
 from replicator.kafka.session import AdminSession, found
 
 Failures = dict[str, ReplicatorError | None]
@@ -121,6 +121,18 @@ def create_topics(session: AdminSession, specs: Iterable[NewTopicSpec]) -> Failu
         wanted,
         lambda chunk: session.client.create_topics(chunk, **_limits(session)),
         doing=lambda name: f"create topic {name}",
+    )
+
+
+def refused_creations(session: AdminSession, names: Iterable[str]) -> frozenset[str]:
+    """The topics that our user may not create; brokers are asked and create nothing."""
+    answers = session.each(
+        [NewTopic(name, num_partitions=1, replication_factor=1) for name in sorted(names)],
+        lambda chunk: session.client.create_topics(chunk, validate_only=True, **_limits(session)),
+        doing=lambda name: f"create topic {name}",
+    )
+    return frozenset(
+        name for name, error in answers.items() if isinstance(error, NotAuthorizedError)
     )
 
 

@@ -2,8 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from replicator.errors import ReplicatorError
+from replicator.errors import NotAuthorizedError, ReplicatorError
+from replicator.identifiers import ClusterAlias
 from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.groupless import NO_GROUP
 
 if TYPE_CHECKING:
     from replicator.wire.group_changes import GroupChanges
@@ -44,3 +46,24 @@ class GroupNames:
             return self._changes.any()
         except ReplicatorError:
             return True  # listing them tells what is wrong
+
+
+def require_visible_groups(admin: ClusterAdmin, alias: ClusterAlias) -> None:
+    """For a list of groups without one that counts: whether there may be some that are hidden from us.
+
+    Kafka leaves out what our user may not describe, without a word. So a group that nobody has is asked about.
+
+    Raises:
+        NotAuthorizedError: our user may describe neither every group nor the cluster.
+        ReplicatorError: the cluster does not answer.
+    """
+    try:
+        admin.describe_group(NO_GROUP)
+    except NotAuthorizedError as refused:
+        if "DESCRIBE" in admin.describe_cluster().authorized_operations:
+            return  # which shows the names of all
+        raise NotAuthorizedError(
+            f"no group of {alias} can be seen: our user may not describe groups there",
+            subject=f"cluster:{alias}",
+            remedy="Allow DESCRIBE by an ACL on the groups, or set sync.groups.enabled to false.",
+        ) from refused

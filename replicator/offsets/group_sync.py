@@ -17,6 +17,7 @@ from replicator.identifiers import RESERVED_PREFIX, TopicPartition
 from replicator.kafka.groups import CommittedOffset, GroupDescription
 from replicator.offsets.group_decision import GroupOutcomeDraft, Synced
 from replicator.offsets.group_evaluation import committed, evaluate, state_of
+from replicator.offsets.group_names import require_visible_groups
 from replicator.offsets.group_report import GroupOutcome, PartitionOutcome, SyncReport
 from replicator.offsets.paths import TranslationPath, reversed_path, translation_paths
 from replicator.offsets.translator import Translator
@@ -77,6 +78,7 @@ class GroupSync:
             groups: only these, where any are named.
 
         Raises:
+            NotAuthorizedError: our user sees no group of the source, and there may be some.
             ReplicatorError: a cluster does not answer; what concerns one group is in its outcome.
         """
         only = frozenset(groups)
@@ -90,6 +92,8 @@ class GroupSync:
             for group in groups_of(self._plan, flow, listed)
             if not only or group in only
         ]
+        if not works and not only:
+            await self._call(require_visible_groups, source, self._pair.source.alias)
         if works:
             partitions = await self._call(source.topic_partitions)
             linked = {work.flow.link: work.flow for work in works}

@@ -25,7 +25,6 @@ from replicator.offsets.sighting import OTHERS, UNMARKED, CopyMark
 from replicator.offsets.translate import LONGEST, Read
 from replicator.topology.plan import ClusterPlan
 
-_NO_GROUP = "replicator.no-group"  # librdkafka wants a name; nothing is committed under it
 _BATCH = 500
 _STEP_SECONDS = 0.1
 
@@ -158,7 +157,6 @@ class PartitionProbe:
             config = consumer_config(
                 self._cluster,
                 client_id=self._client_id,
-                group_id=_NO_GROUP,
                 fetch_wait_seconds=0.01,
                 partition_fetch_bytes=1024 * 1024,
                 queue_bytes=4 * 1024 * 1024,

@@ -45,8 +45,10 @@ _REMEDIES: dict[type[ReplicatorError], str] = {
 }
 
 
-def code_error(code: int, *, subject: str, doing: str, detail: str = "") -> ReplicatorError:
-    """Our error for an error code of a response."""
+def code_error(
+    code: int, *, subject: str, doing: str, detail: str = "", right: str = ""
+) -> ReplicatorError:
+    """Our error for an error code of a response; ``right`` is what our user lacks if it is refused."""
     theirs = for_code(code)
     kind = _CLASSES.get(code)
     if kind is None:
@@ -55,7 +57,11 @@ def code_error(code: int, *, subject: str, doing: str, detail: str = "") -> Repl
     return kind(
         f"cannot {doing}: {' '.join(words.split()).rstrip('.')} (error {code})",
         subject=subject,
-        remedy=_REMEDIES.get(kind, ""),
+        remedy=(
+            f"Allow {right} by an ACL for our user."
+            if right and kind is NotAuthorizedError
+            else _REMEDIES.get(kind, "")
+        ),
     )
 
 

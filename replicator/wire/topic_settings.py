@@ -98,6 +98,7 @@ class TopicSettings:
                     subject=f"cluster:{self._cluster.alias}",
                     doing=f"read the settings of topic {topic.resource_name}",
                     detail=topic.error_message or "",
+                    right=f"DESCRIBE_CONFIGS on topic '{topic.resource_name}'",
                 )
             found[topic.resource_name] = {
                 entry.name: ConfigValue(

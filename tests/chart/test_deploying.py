@@ -10,6 +10,7 @@ import subprocess
 import pytest
 import yaml
 from chart_engine import ROOT, lint, render
+from documented_rights import TOPICS, commands_of, table_of
 from program_commands import commands
 
 from replicator.topology.load import load_text
@@ -50,6 +51,14 @@ def test_every_helm_command_names_the_charts_version_and_files_that_exist():
         if words[1] == "push":
             assert words[2] == f"{chart['name']}-{chart['version']}.tgz"
     assert seen == {"package", "push", "install", "test", "upgrade", "rollback", "uninstall"}
+
+
+def test_the_table_of_rights_on_kafka_says_what_the_commands_grant():
+    granted = commands_of("deploying.md")
+    assert granted == table_of("security.md", "Least rights")
+    assert {right.cluster for right in granted} == set(VALUES["topology"]["spec"]["clusters"])
+    (link,) = VALUES["topology"]["spec"]["links"]
+    assert link["topics"]["include"] == [f"{TOPICS}*"]
 
 
 def test_every_secret_that_is_made_is_one_that_the_values_name():

@@ -447,7 +447,7 @@ def test_missing_rights_are_named_with_their_resource():
         pair(one=policy("orders")), wanted,
         readable={"orders": frozenset({"DESCRIBE"})},
         writable={"orders": frozenset({"DESCRIBE", "ALTER", "ALTER_CONFIGS"})},
-        cluster=frozenset({"DESCRIBE"}), created=["orders"],
+        cluster=frozenset({"DESCRIBE"}), refused=["orders"],
     )  # fmt: skip
     assert [problem.detail.split(" on ")[0] for problem in found[:2]] == [
         "our user lacks READ",
@@ -456,7 +456,7 @@ def test_missing_rights_are_named_with_their_resource():
     assert found[2].subject == "cluster:west"
     unknown = rights_problems(
         pair(one=policy("orders")), wanted,
-        readable={}, writable={}, cluster=frozenset(), created=["orders"],
+        readable={}, writable={}, cluster=frozenset(), refused=[],
     )  # fmt: skip
     assert unknown == ()
 

@@ -144,7 +144,6 @@ def _record_sizes(
         consumer_config(
             source,
             client_id=CLIENT_ID,
-            group_id=CLIENT_ID,
             fetch_wait_seconds=0.05,
             partition_fetch_bytes=64 * 1024,
             queue_bytes=32 * 1024 * 1024,

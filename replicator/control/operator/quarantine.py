@@ -183,9 +183,7 @@ def _read_all(pair: PairPlan, topic: str) -> list[Message]:
         keys = [(topic, number) for number in range(described.partitions)]
         starts = admin.known_offsets(keys, "earliest")
     consumer = open_consumer(
-        consumer_config(
-            pair.target, client_id=CLIENT_ID, group_id=CLIENT_ID, fetch_wait_seconds=0.05
-        )
+        consumer_config(pair.target, client_id=CLIENT_ID, fetch_wait_seconds=0.05)
     )
     try:
         places = [ClientPartition(*key, start) for key, start in starts.items()]

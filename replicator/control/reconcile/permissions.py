@@ -28,11 +28,12 @@ def missing_rights(
     readable = _operations(source, {one.topic for one in wanted})
     writable = _operations(target, {one.target for one in wanted} & snapshot.target.sizes.keys())
     created = [one.target for one in wanted if one.target not in snapshot.target.sizes]
-    asked = created or any(flow.policy.sync_acls for flow in pair.flows)
+    asked = any(flow.policy.sync_acls for flow in pair.flows)
     cluster = target.describe_cluster().authorized_operations if asked else frozenset[str]()
     return rights_problems(
-        pair, wanted, readable=readable, writable=writable, cluster=cluster, created=created
-    )
+        pair, wanted, readable=readable, writable=writable, cluster=cluster,
+        refused=sorted(target.refused_creations(created)) if created else (),
+    )  # fmt: skip
 
 
 def rights_problems(
@@ -42,9 +43,13 @@ def rights_problems(
     readable: Mapping[str, frozenset[str]],
     writable: Mapping[str, frozenset[str]],
     cluster: frozenset[str],
-    created: Iterable[str],
+    refused: Iterable[str],
 ) -> tuple[Problem, ...]:
-    """The pure half: what is needed against what brokers grant."""
+    """The pure half: what is needed against what brokers grant.
+
+    ``refused`` are the topics on the target that our user may not create: CREATE may be granted on the cluster
+    or on single names, so brokers are asked about each.
+    """
     problems: list[Problem] = []
     for one in wanted:
         problems.extend(
@@ -59,8 +64,8 @@ def rights_problems(
         if sync.deletions == "propagate":
             needed.add("DELETE")
         problems.extend(_lacking(pair.target.alias, one.target, writable.get(one.target), needed))
-    missing = tuple(created)
-    if missing and cluster and "CREATE" not in cluster:
+    missing = tuple(refused)
+    if missing:
         problems.append(
             Problem(
                 "NOT_AUTHORIZED", f"cluster:{pair.target.alias}",

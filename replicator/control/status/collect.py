@@ -266,7 +266,6 @@ def _oldest_waiting(
         consumer_config(
             source,
             client_id=CLIENT_ID,
-            group_id=CLIENT_ID,
             fetch_wait_seconds=0.05,
             partition_fetch_bytes=1024,  # the broker gives at least one batch
             queue_bytes=16 * 1024 * 1024,

@@ -119,7 +119,11 @@ def lane_problems(stats: LaneStats) -> list[ProblemPart]:
     """What a lane itself complains about, as problems of its flow."""
     source, _, target = stats.pair.partition("->")
     found = failure_parts(stats.partitions)
-    for alias, text in ((source, stats.source_problem), (target, stats.target_problem)):
+    for alias, text in (
+        (source, stats.source_problem),
+        (target, stats.target_problem),
+        (source, stats.progress_problem),
+    ):
         code, _, told = text.partition(" ")
         detail, _, remedy = told.partition("\n")
         if code:

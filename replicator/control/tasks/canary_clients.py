@@ -146,7 +146,6 @@ class CanaryClients:
             config = consumer_config(
                 self._target,
                 client_id=self._client_id,
-                group_id=self._client_id,
                 fetch_wait_seconds=FETCH_WAIT_SECONDS,
                 queue_bytes=1024 * 1024,
                 on_error=self._trouble,

@@ -11,8 +11,9 @@ _MEMBERSHIP = "membership"
 class PairProblems:
     """Written by the threads of a pair, read by anybody: each call is one step on one dictionary."""
 
-    def __init__(self, target: str) -> None:
-        """``target`` is the alias of the cluster that has the worker group."""
+    def __init__(self, target: str, *, group: str) -> None:
+        """``target`` is the alias of the cluster that has the workers' ``group``."""
+        self._group = group
         self._target = f"cluster:{target}"
         self._found: dict[str, Problem] = {}
 
@@ -31,7 +32,9 @@ class PairProblems:
         if error is None:
             self.clear(_MEMBERSHIP)
             return
-        mapped = map_kafka_error(error, subject=self._target, doing="belong to the worker group")
+        mapped = map_kafka_error(
+            error, subject=self._target, doing=f"belong to the worker group {self._group}"
+        )
         problem = Problem(mapped.code, self._target, mapped.message, mapped.remedy)
         self._found[_MEMBERSHIP] = problem
 

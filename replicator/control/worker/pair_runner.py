@@ -81,7 +81,9 @@ class PairRunner(threading.Thread):
         self._lanes = OwnedLanes()
         self._joined = False
         self._control = EMPTY
-        self._problems = PairProblems(pair.target.alias)
+        self._problems = PairProblems(
+            pair.target.alias, group=membership_group(plan.topology, pair.source.alias)
+        )
         self._following_failed = ""
         self._membership: Membership | None = None
         self._controller = OwnedController(followers, clock=clock, client_id=self._client_id)

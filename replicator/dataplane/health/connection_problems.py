@@ -1,8 +1,13 @@
-"""What is wrong between a lane and its two clusters, as its statistics state it."""
+"""What is wrong between a lane and its two clusters, as its statistics state it.
+
+Beside them stands the group that shows progress: a lane works without it, but nobody should have to guess
+why a tool that watches lag shows nothing.
+"""
 
 from collections.abc import Callable
 
 from replicator.errors import ReplicatorError
+from replicator.kafka import codes
 from replicator.kafka.client import KafkaError
 from replicator.kafka.errors import map_kafka_error
 
@@ -10,11 +15,18 @@ from replicator.kafka.errors import map_kafka_error
 class ConnectionProblems:
     """A problem each of source and target; empty texts mean none."""
 
-    def __init__(self, *, source: str, target: str) -> None:
-        """``source`` and ``target`` are the clusters' aliases."""
+    def __init__(self, *, source: str, target: str, group: str = "") -> None:
+        """``source`` and ``target`` are the clusters' aliases, ``group`` shows progress on the source."""
+        self._group = group
         self._aliases = {"source": source, "target": target}
         self._texts = {"source": "", "target": ""}
+        self._progress = ""
         self._moved = (0, 0)
+
+    @property
+    def progress(self) -> str:
+        """Why progress is not shown in the lane's group; the same form."""
+        return self._progress
 
     @property
     def source(self) -> str:
@@ -42,8 +54,26 @@ class ConnectionProblems:
         if error is None:
             self._texts[side] = ""
             return
+        if side == "source" and error.code() == codes.GROUP_REFUSED:
+            self.note_progress(error)  # records come without the lane's group
+            return
         subject = f"cluster:{self._aliases[side]}"
         self._texts[side] = _text(map_kafka_error(error, subject=subject, doing="connect"))
+
+    def note_progress(self, error: KafkaError | None) -> None:
+        """Takes what the source says of the lane's group; None clears it.
+
+        Only a refusal is kept: whatever else fails is tried again within seconds.
+        """
+        if error is None:
+            self._progress = ""
+        elif error.code() == codes.GROUP_REFUSED:
+            subject = f"cluster:{self._aliases['source']}"
+            self._progress = _text(
+                map_kafka_error(
+                    error, subject=subject, doing=f"show progress in group {self._group}"
+                )
+            )
 
     def clear_answered(self, *, commits: int, read: int, answers: Callable[[str], bool]) -> None:
         """Clears a connection's problem once that cluster has answered again.

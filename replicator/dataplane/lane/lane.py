@@ -44,7 +44,7 @@ from replicator.errors import (
     UnknownOutcomeError,
 )
 from replicator.formats.lane_stats import LaneStats
-from replicator.identifiers import TopicPartition
+from replicator.identifiers import TopicPartition, progress_group
 from replicator.kafka.client import KafkaException
 from replicator.kafka.errors import map_kafka_error
 from replicator.logins.cluster_login import login_of
@@ -117,7 +117,11 @@ class Lane(threading.Thread):
             counters=self._counters,
             throttle=LaneThrottle(spec.throttle, now=clock.monotonic()),
             quarantine=QuarantineWriter(spec, clock=clock),
-            problems=ConnectionProblems(source=spec.source.alias, target=spec.target.alias),
+            problems=ConnectionProblems(
+                source=spec.source.alias,
+                target=spec.target.alias,
+                group=progress_group(spec.topology, spec.target.alias),
+            ),
             give_up=self._writes.give_up,
             examine=lambda states: self._partitions_now().examine(states),
             on_failure=lambda *failed: self._partitions_now().on_failure(*failed),

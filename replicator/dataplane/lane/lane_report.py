@@ -77,5 +77,6 @@ class LaneReport:
             partitions=tuple(state.stats() for state in states),
             source_problem=self._problems.source,
             target_problem=self._problems.target,
+            progress_problem=self._problems.progress,
             checkpoint_at_ms=max((state.committed_at_ms for state in states), default=0),
         )

@@ -91,6 +91,7 @@ class LaneCounters:
         partitions: tuple[PartitionStats, ...],
         source_problem: str,
         target_problem: str,
+        progress_problem: str,
         checkpoint_at_ms: int,
     ) -> LaneStats:
         """A frozen copy."""
@@ -119,5 +120,6 @@ class LaneCounters:
             checkpoint_at_ms=checkpoint_at_ms,
             source_problem=source_problem,
             target_problem=target_problem,
+            progress_problem=progress_problem,
             pid=os.getpid(),
         )

@@ -16,10 +16,13 @@ class ProgressGroup:
         consumer: Consumer,
         *,
         now: float,
-        on_problem: Callable[[str, KafkaError | None], None],
+        on_answer: Callable[[KafkaError | None], None],
+        refused: Callable[[], bool],
     ) -> None:
+        """``refused``: whether the last answer was that our user may not commit to the group."""
         self._consumer = consumer
-        self._on_problem = on_problem
+        self._on_answer = on_answer
+        self._refused = refused
         self._shown_at = now
         self._sent: dict[tuple[str, int], int] = {}
 
@@ -28,6 +31,8 @@ class ProgressGroup:
         if now - self._shown_at < PROGRESS_SECONDS:
             return
         self._shown_at = now
+        if self._refused():
+            self._sent.clear()  # none of it was taken
         moved = [
             ClientPartition(state.topic, state.partition, state.committed)
             for state in states()
@@ -41,4 +46,4 @@ class ProgressGroup:
         try:
             self._consumer.commit(offsets=moved, asynchronous=True)
         except KafkaException as error:
-            self._on_problem("progress", error.args[0])
+            self._on_answer(error.args[0])

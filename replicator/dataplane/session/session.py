@@ -89,7 +89,10 @@ class Session:
         )
         self._ended: set[PartitionState] = set()
         self._read_at = now = self._clock.monotonic()
-        self._progress = ProgressGroup(consumer, now=now, on_problem=context.problems.note)
+        self._progress = ProgressGroup(
+            consumer, now=now, on_answer=context.problems.note_progress,
+            refused=lambda: bool(context.problems.progress),
+        )  # fmt: skip
 
     def states(self) -> list[PartitionState]:
         """Every partition of the lane."""

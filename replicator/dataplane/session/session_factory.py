@@ -188,6 +188,7 @@ def _open_consumer(
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
         "error_cb": lambda error: context.problems.note("source", error),
+        "on_commit": lambda error, _: context.problems.note_progress(error),
     }
     return open_consumer(watch_topic_ids(settings, on_topic_id))
 

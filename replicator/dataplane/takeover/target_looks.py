@@ -20,7 +20,6 @@ LOOK_SECONDS = 30.0
 _FIRST_LOOK = 500
 _LONGER = 4
 _BATCH = 500
-_NO_GROUP = "replicator.no-group"  # librdkafka wants a name; nothing is committed under it
 
 
 def read_targets(
@@ -117,7 +116,6 @@ class _TailReader:
         config = consumer_config(
             target,
             client_id=client_id,
-            group_id=_NO_GROUP,
             fetch_wait_seconds=0.01,
             isolation=isolation,
         )

@@ -86,7 +86,7 @@ def read_tail(
     Raises:
         ReplicatorError: the cluster does not answer, or a range is not readable to its end.
     """
-    config = consumer_config(cluster, client_id=CLIENT_ID, group_id="replicator.no-group")
+    config = consumer_config(cluster, client_id=CLIENT_ID)
     subject = f"cluster:{cluster.alias}"
     copied = copied_from(cluster, seen_by, topology=topology)
     for key, (start, end) in sorted(ranges.items()):

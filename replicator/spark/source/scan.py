@@ -22,7 +22,6 @@ BATCH_RECORDS = 5_000
 SILENT_SECONDS = 60.0
 """How long a range may give nothing at all before it is given up."""
 QUEUE_BYTES = 32 * 1024 * 1024
-_NO_GROUP = "replicator.no-group"  # the library wants a name; nothing is committed under it
 _STEP_SECONDS = 0.2
 _GONE = {KafkaError.OFFSET_OUT_OF_RANGE, codes.AUTO_OFFSET_RESET, codes.LOG_TRUNCATION}
 
@@ -58,7 +57,6 @@ class RangeScanner:
         config = consumer_config(
             cluster,
             client_id=client_id,
-            group_id=_NO_GROUP,
             isolation=isolation,
             queue_bytes=QUEUE_BYTES,
             on_error=self._trouble,

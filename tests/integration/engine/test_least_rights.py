@@ -1,0 +1,188 @@
+"""The documented rights on Kafka are enough for a flow with everything it does, and each is needed."""
+
+import subprocess
+import sys
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from documented_rights import TOPICS, Right, commands_of
+from lane_lab import LaneLab
+
+from replicator.testing import LocalCluster, SecuritySetup, commit_positions, start_all
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+RIGHTS = sorted(commands_of("deploying.md"))
+FLOW = "east->west"
+USERS = ("all-rights", "no-groups", *(f"without-{number:02d}" for number in range(len(RIGHTS))))
+IMPLIED = {
+    "READ": "DESCRIBE", "WRITE": "DESCRIBE", "ALTER": "DESCRIBE", "ALTER_CONFIGS": "DESCRIBE_CONFIGS",
+}  # fmt: skip
+"""What Kafka takes from an operation. It stays where the operation is taken away, so that nothing but the
+operation itself is missing."""
+
+
+class Flow:
+    """One topology with its own user, topics and group, on clusters whose authorizers enforce rights."""
+
+    def __init__(self, worker, user, east, west):
+        self.east, self.west, self.worker, self.user = east, west, worker, user
+        self.lab = LaneLab(east, west, name=worker.name)
+        self.prefix = f"{user}.{TOPICS}"
+        self.old, self.new = f"{self.prefix}old", f"{self.prefix}new"
+        self.group = f"{user}-billing"
+        for cluster in (east, west):
+            worker.cluster(cluster, user=user)
+
+    def grant(self, rights):
+        for right in (each.under(self.worker.name, self.prefix) for each in rights):
+            cluster = {"east": self.east, "west": self.west}[right.cluster]
+            cluster.allow(
+                self.user, [right.operation], resource=right.resource, name=right.name,
+                prefixed=right.prefixed,
+            )  # fmt: skip
+
+    def start(self, **policy):
+        """Everything is due at once: a topic to create, and one to grow and to change."""
+        self.east.create_topic(self.old, partitions=2, config={"retention.ms": "700000000"})
+        self.west.create_topic(self.old, config={"retention.ms": "600000000"})
+        self.east.create_topic(self.new)
+        self.write(range(20))
+        commit_positions(self.east, self.group, {(self.new, 0): 5})
+        self.worker.link(
+            "dr", "east", "west", [f"{self.prefix}*"],
+            **{"groups": {"include": [self.group]}, "sync": {"groups": {"interval": "1s"}}, **policy},
+        )  # fmt: skip
+        self.worker.start()
+
+    def write(self, numbers):
+        producer = Producer(self.east.admin_settings())
+        for number in numbers:
+            producer.produce(self.new, b"%d" % number, partition=0)
+        assert producer.flush(20) == 0
+
+    def copied(self):
+        if self.new not in self.west.admin().list_topics(timeout=20).topics:
+            return []
+        return [int(seen.value) for seen in self.lab.on_target(self.new)]
+
+    def position(self):
+        asked = self.west.admin().list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(self.group)]
+        )
+        found = asked[self.group].result(20).topic_partitions
+        return max((each.offset for each in found), default=-1)
+
+    def shape(self):
+        """Partitions and retention of the topic that was there before."""
+        admin = self.west.admin()
+        resource = ConfigResource(ResourceType.TOPIC, self.old)
+        settings = admin.describe_configs([resource])[resource].result(20)
+        partitions = admin.list_topics(self.old, timeout=20).topics[self.old].partitions
+        return len(partitions), settings["retention.ms"].value
+
+    def settled(self, numbers, *, groups=True):
+        self.worker.until(lambda: self.copied() == list(numbers), "every record, once")
+        self.worker.until(lambda: self.shape() == (2, "700000000"), "the old topic as the source's")
+        if groups:
+            self.worker.until(lambda: self.position() == 5, "the group's position")
+        self.worker.until(lambda: not self.worker.problems(FLOW), "no problem")
+
+    def refusals(self):
+        """What is told of missing rights, in words; a group's position that is refused is the group's problem."""
+        return [
+            f"{each['subject']} {each['detail']} {each['remedy']}"
+            for each in _problems(self.worker)
+            if each["code"] == "NOT_AUTHORIZED"
+            or (each["code"] == "GROUP_REFUSED" and "refuses it to our user" in each["detail"])
+        ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def secured():
+    users = {"admin": "admin-secret", **{user: f"{user}-secret" for user in USERS}}
+    setup = SecuritySetup.sasl("PLAIN", users=users, authorizer=True)
+    pair = (LocalCluster("east", security=setup), LocalCluster("west", security=setup))
+    start_all(pair)
+    yield pair
+    for cluster in pair:
+        cluster.stop()
+
+
+@pytest.fixture
+def flow(worker, secured):
+    return lambda user: Flow(worker, user, *secured)
+
+
+def test_a_flow_with_everything_it_does_works_under_the_documented_rights_alone(flow):
+    flow = flow("all-rights")
+    flow.grant(RIGHTS)
+    worker = flow.worker
+    flow.start()
+    planned = worker.command("plan")
+    assert planned["problems"] == []
+    flow.settled(range(20))
+    flow.write(range(20, 40))
+    resource = ConfigResource(
+        ResourceType.TOPIC, flow.new,
+        incremental_configs=[
+            ConfigEntry("retention.ms", "500000000", incremental_operation=AlterConfigOpType.SET)
+        ],
+    )  # fmt: skip
+    flow.east.admin().incremental_alter_configs([resource])[resource].result(20)
+    worker.drain()
+    worker.start()
+    flow.settled(range(40))
+
+    checked = subprocess.run(
+        [sys.executable, "-m", "replicator", "check", "--url", worker.url(), "--timeout", "60"],
+        capture_output=True, text=True, check=False, timeout=90,
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert worker.command("status")["flows"][0]["problems"] == []
+    for command in ("topics", "groups", "gaps"):
+        worker.command(command)
+    worker.drain()
+
+
+@pytest.mark.parametrize("number", range(len(RIGHTS)), ids=lambda number: str(RIGHTS[number]))
+def test_each_documented_right_is_needed_and_a_missing_one_is_named(flow, number):
+    missing = RIGHTS[number]
+    flow = flow(f"without-{number:02d}")
+    left = {right for right in RIGHTS if not _covers(right, missing)}
+    if missing.operation in IMPLIED:
+        left.add(_with(missing, IMPLIED[missing.operation]))
+    flow.grant(left)
+    groups = missing.name == "*" or not any(right.name == "*" for right in RIGHTS if _covers(right, missing))  # fmt: skip
+    flow.start(**({} if groups else {"sync": {"groups": {"enabled": False}}}))
+    theirs = missing.under(flow.worker.name, flow.prefix)
+    named = "group" if theirs.name == "*" else theirs.name
+    flow.worker.until(
+        lambda: any(named in refusal for refusal in flow.refusals()), f"{missing} to be named"
+    )
+
+    flow.grant([missing])
+    flow.settled(range(20), groups=groups)
+
+
+def test_without_positions_of_groups_no_right_on_other_groups_is_needed(flow):
+    flow = flow("no-groups")
+    flow.grant(right for right in RIGHTS if (right.resource, right.name) != ("group", "*"))
+    flow.start(sync={"groups": {"enabled": False}})
+    flow.settled(range(20), groups=False)
+    flow.worker.drain()
+
+
+def _covers(right: Right, missing: Right) -> bool:
+    """Whether a right grants what the other one does."""
+    same = (right.cluster, right.resource) == (missing.cluster, missing.resource)
+    return same and right.operation == missing.operation and right.name in {missing.name, "*"}
+
+
+def _with(right: Right, operation: str) -> Right:
+    return Right(right.cluster, right.resource, right.name, right.prefixed, operation)
+
+
+def _problems(worker):
+    return list(worker.flow(FLOW)["problems"])
