@@ -151,15 +151,19 @@ def python_image(engine: Engine, folder: Path) -> str:
     return LOCAL_BASE
 
 
-def build_images(engine: Engine, base: str) -> None:
-    """`make images`, as a person runs it."""
+def build_images(
+    engine: Engine, base: str, *, prefix: str = "", targets: tuple[str, ...] = (), flags: str = ""
+) -> None:
+    """`make images`, as a person runs it; or only some of them, by the script behind it."""
     settings = {name: path for name, path in MIRROR_SETTINGS if Path(path).exists()}
     environment = {
         **os.environ, **engine.environment, **settings, "ENGINE": engine.program,
-        "BUILD_FLAGS": "--network host", **({"PYTHON_IMAGE": base} if base else {}),
+        "BUILD_FLAGS": f"--network host {flags}", **({"PYTHON_IMAGE": base} if base else {}),
+        **({"IMAGE_PREFIX": prefix} if prefix else {}),
     }  # fmt: skip
     done = subprocess.run(
-        ["make", "images"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+        ["deploy/build-images.sh", *targets] if targets else ["make", "images"],
+        cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
         timeout=BUILD_SECONDS,
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
