@@ -23,6 +23,10 @@ IMPLIED = {
 operation itself is missing."""
 
 
+OF_THE_THING = {"GROUP_REFUSED", "CONFIG_DRIFT"}
+"""A position or a setting that is refused is a problem of the group or the topic, with the refusal as its reason."""
+
+
 class Flow:
     """One topology with its own user, topics and group, on clusters whose authorizers enforce rights."""
 
@@ -90,12 +94,12 @@ class Flow:
         self.worker.until(lambda: not self.worker.problems(FLOW), "no problem")
 
     def refusals(self):
-        """What is told of missing rights, in words; a group's position that is refused is the group's problem."""
+        """What is told of missing rights, in words."""
         return [
             f"{each['subject']} {each['detail']} {each['remedy']}"
             for each in _problems(self.worker)
             if each["code"] == "NOT_AUTHORIZED"
-            or (each["code"] == "GROUP_REFUSED" and "refuses it to our user" in each["detail"])
+            or (each["code"] in OF_THE_THING and "refuses it to our user" in each["detail"])
         ]  # fmt: skip
 
 
