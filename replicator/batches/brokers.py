@@ -13,12 +13,25 @@ from replicator.errors import ReplicatorError
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection import BrokerConnection
 from replicator.wire.errors import socket_error
+from replicator.wire.line import suit_to_line
 
 _DIAL_SECONDS = 10.0
+_NUMBER_BITS = 32
+_BROKER_MASK = (1 << _NUMBER_BITS) - 1
 _RETRY = Backoff(0.05, 2.0)
 _RENEW_AGAIN_SECONDS = 2.0
 
 Versions = dict[int, tuple[int, int]]
+
+
+def connection_to(broker: int, number: int) -> int:
+    """The node that stands for one of several connections to a broker; number 0 is the broker itself."""
+    return broker | number << _NUMBER_BITS
+
+
+def broker_of(node: int) -> int:
+    """The broker behind a node."""
+    return node & _BROKER_MASK
 
 
 class _Dial:
@@ -58,7 +71,7 @@ class _Dial:
 
 
 class Brokers:
-    """One cluster's channels by broker id; for one thread.
+    """One cluster's channels by broker id, or by ``connection_to`` where a broker has several; for one thread.
 
     Attributes:
         leaders: who leads what, and where brokers are.
@@ -103,7 +116,7 @@ class Brokers:
             return None
         open_channel = self._channels.get(node)
         if open_channel is None and node not in self._dials:
-            address = self.leaders.seen.addresses.get(node)
+            address = self.leaders.seen.addresses.get(broker_of(node))
             if address is None:
                 self.leaders.refresh()
             elif now >= self._failures.get(node, (0, 0.0))[1]:
@@ -133,7 +146,9 @@ class Brokers:
     def _use(self, node: int, made: BrokerConnection) -> None:
         self.versions[node] = made.versions
         self._renew_at[node], self._in_flight[node] = made.renew_at, 0
-        channel = Channel(made.into_socket(), pool=self._pool, where=made.where)
+        connected = made.into_socket()
+        suit_to_line(connected)
+        channel = Channel(connected, pool=self._pool, where=made.where)
         self._channels[node] = channel
         self._selector.register(channel.socket, selectors.EVENT_READ, (self, node))
 
@@ -146,7 +161,7 @@ class Brokers:
         for node, at in self._renew_at.items():
             if now >= at and node in self._channels and node not in {*self._renewals, *self._next}:
                 self._renewals[node] = _Dial(
-                    self.cluster, self.leaders.seen.addresses[node], self._client_id
+                    self.cluster, self.leaders.seen.addresses[broker_of(node)], self._client_id
                 )
         for node, dial in list(self._renewals.items()):
             if dial.answer is None:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from replicator.batches.brokers import connection_to
 from replicator.batches.buffers import Buffer
 from replicator.batches.channel import Frame
 from replicator.batches.fetch_codec import (
@@ -41,14 +42,19 @@ GONE = frozenset({1, 3, 100, 103})
 
 
 class Reading:
-    """One partition that is read. ``offset`` is the next one, ``last_epoch`` that of the record before."""
+    """One partition that is read, over its leader's connection of this ``number``.
+
+    ``offset`` is the next one, ``last_epoch`` that of the record before.
+    """
 
     __slots__ = (
-        "failed_since", "high_watermark", "key", "last_epoch", "offset", "paused", "replica", "replica_until", "retry_at",
+        "failed_since", "high_watermark", "key", "last_epoch", "number", "offset", "paused", "replica", "replica_until",
+        "retry_at",
     )  # fmt: skip
 
-    def __init__(self, key: Key, offset: int, last_epoch: int) -> None:
+    def __init__(self, key: Key, offset: int, last_epoch: int, number: int = 0) -> None:
         self.key = key
+        self.number = number
         self.offset = offset
         self.last_epoch = last_epoch
         self.high_watermark = -1
@@ -81,12 +87,23 @@ class _Fetch:
 class SourceReader:
     """For one thread. What arrives is kept until ``take_arrived``; positions are the caller's to move."""
 
-    def __init__(self, cluster: ClusterPlan, loop: IoLoop, *, client_id: str, rack: str) -> None:
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        loop: IoLoop,
+        *,
+        client_id: str,
+        rack: str,
+        connections: int = 1,
+    ) -> None:
+        """``connections`` to each broker share its partitions, each with a fetch of its own."""
         self.brokers = loop.brokers(
             cluster, client_id=client_id, on_frame=self.on_frame, on_lost=self.on_lost
         )
         self._client_id = client_id
         self._rack = rack
+        self._connections = connections
+        self._read = 0
         self._readings: dict[Key, Reading] = {}
         self._sessions: dict[int, FetchSession] = {}
         self._fetches: dict[int, _Fetch] = {}
@@ -95,7 +112,10 @@ class SourceReader:
 
     def read_from(self, key: Key, offset: int, last_epoch: int) -> None:
         """Reads a partition from an offset on, whatever was read of it before."""
-        self._readings[key] = Reading(key, offset, last_epoch)
+        before = self._readings.get(key)
+        number = self._read % self._connections if before is None else before.number
+        self._read += before is None
+        self._readings[key] = Reading(key, offset, last_epoch, number)
         self.brokers.leaders.follow([key[0]])
 
     def stop(self, keys: Iterable[Key]) -> None:
@@ -192,7 +212,7 @@ class SourceReader:
         self._fetches.pop(node, None)
         self._sessions.pop(node, None)
         for reading in self._readings.values():
-            if reading.replica == node:
+            if connection_to(reading.replica, reading.number) == node:
                 reading.replica = -1
 
     def take_arrived(self, now: float) -> list[Arrived]:
@@ -240,7 +260,7 @@ class SourceReader:
             node = leader[0]
             if reading.replica >= 0 and now < reading.replica_until:
                 node = reading.replica
-            by_node.setdefault(node, []).append(reading)
+            by_node.setdefault(connection_to(node, reading.number), []).append(reading)
         return by_node
 
     def _asked(

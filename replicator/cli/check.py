@@ -1,11 +1,11 @@
-"""`check`: are running workers ready, and does a canary of every link make its round trip?"""
+"""`check`: are running workers ready, does a canary of every link arrive; `--wan`: how are the lines?"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from replicator.cli.options import Output, OutputOption
+from replicator.cli.options import FileOption, Output, OutputOption
 from replicator.cli.output import render, say
 
 if TYPE_CHECKING:
@@ -45,9 +45,27 @@ def check(
             help="Authorities (PEM) that signed the workers' certificates; default the system's.",
         ),
     ] = None,
+    wan: Annotated[
+        bool,
+        typer.Option(
+            "--wan",
+            help="Measure the lines from this host to the clusters of the topology file instead: round trip, loss, "
+            "rate, and where a worker should stand.",
+        ),
+    ] = False,
+    file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Check that workers are ready and that a canary record crosses every link."""
+    """Check that workers are ready and that a canary record crosses every link.
+
+    With --wan no worker is asked: the lines to the clusters are measured from here.
+    """
+    if wan:
+        from replicator.cli.check_wan import check_lines
+
+        if not check_lines(file, output):
+            raise typer.Exit(FAILED)
+        return
     from replicator.api.asking import watch_release
     from replicator.api.token import read_token
     from replicator.clock import SystemClock

@@ -190,7 +190,7 @@ class PolicySpec(Spec):
     engine: EngineChoice | None = None
     """How records are copied; default auto."""
     commit_interval: Annotated[float, Duration(least="10ms", most="60s")] | None = None
-    """Longest a transaction stays open; default 200ms."""
+    """Longest a transaction stays open; default 200ms, and 20 round trips to the target where that is longer."""
     lanes: LanesSpec | None = None
     """Consumer and producer pairs of a flow; default auto: the source partitions, 8 at most."""
     provenance: Provenance | None = None

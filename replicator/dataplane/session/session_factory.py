@@ -1,7 +1,7 @@
 """Opening what one session of a lane works with, and wiring it together."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.dataplane.copy.engine_protocol import Engine
@@ -39,6 +39,8 @@ from replicator.kafka.coordinator_watch import CoordinatorWatch
 from replicator.kafka.opened_with import OpenedWith
 from replicator.kafka.settings import consumer_config, producer_config
 from replicator.kafka.topic_ids import watch_topic_ids
+from replicator.policy.line_settings import line_settings
+from replicator.wire.line import round_trip_seconds
 
 COMMITTED_LINGER = 0.02
 """Seconds a batch may wait to fill inside a transaction: the commit sends it off anyway, and larger
@@ -52,6 +54,9 @@ QUEUE_RECORDS = 100_000
 FETCH_AHEAD_RECORDS = 20_000
 FETCH_BYTES = 2 * 1024 * 1024
 """What a lane may hold on each side: as fast as larger queues, at half the memory (measured)."""
+
+FETCHES_BYTES = 8 * 1024 * 1024
+"""What it may ask of one partition at once on a long line."""
 
 FETCH_WAIT_SECONDS = 2.0
 """How long a broker holds a fetch that finds nothing; records end the wait at once. Longer costs less
@@ -104,6 +109,13 @@ def open_clients(
     Raises:
         ReplicatorError: for settings or secrets that cannot be used.
     """
+    line = line_settings(
+        source_seconds=round_trip_seconds(spec.source),
+        target_seconds=round_trip_seconds(spec.target),
+        fetch_bytes=FETCHES_BYTES,
+        partition_bytes=FETCH_BYTES,
+        commit_interval_seconds=spec.settings.commit_interval_seconds,
+    )
     parts = SessionParts.of(spec, context, record_by_record=record_by_record)
     opened_with = OpenedWith(spec.source, spec.target)
     consumer = _open_consumer(
@@ -111,6 +123,7 @@ def open_clients(
         context,
         on_topic_id=parts.events.on_topic_id,
         fetch_wait_seconds=BOUNDED_FETCH_WAIT_SECONDS if bounded_copy else FETCH_WAIT_SECONDS,
+        partition_fetch_bytes=line.partition_bytes,
     )
     own_id = lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
     producer = _open_producer(
@@ -122,8 +135,10 @@ def open_clients(
     returned = (
         ReturnedRecords(spec, client_id=lane_client_id(spec)) if spec.settings.returns else None
     )
+    interval = line.commit_interval_seconds
     session = wire_session(
-        spec, context, parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
+        replace(spec, settings=replace(spec.settings, commit_interval_seconds=interval)),
+        context, parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
         returned=returned,
     )  # fmt: skip
     try:
@@ -175,6 +190,7 @@ def _open_consumer(
     *,
     on_topic_id: Callable[[str, str], None],
     fetch_wait_seconds: float,
+    partition_fetch_bytes: int,
 ) -> Consumer:
     settings = {
         **consumer_config(
@@ -182,7 +198,7 @@ def _open_consumer(
             follower_reads=True,
             client_id=lane_client_id(spec),
             group_id=progress_group(spec.topology, spec.target.alias),
-            partition_fetch_bytes=FETCH_BYTES,
+            partition_fetch_bytes=partition_fetch_bytes,
             queue_bytes=QUEUE_BYTES,
             fetch_wait_seconds=fetch_wait_seconds,
         ),

@@ -17,7 +17,11 @@ from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import decide_starts, look_at_targets, read_lane_records
 from replicator.dataplane.transport.spec import LaneSpec
-from replicator.dataplane.whole_batches.batch_session import BatchSession
+from replicator.dataplane.whole_batches.batch_session import (
+    FETCH_BYTES,
+    PARTITION_BYTES,
+    BatchSession,
+)
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
@@ -29,6 +33,8 @@ from replicator.formats.producer_registry import (
 from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
 from replicator.kafka.admin import ClusterAdmin
 from replicator.kafka.opened_with import OpenedWith
+from replicator.policy.line_settings import line_settings
+from replicator.wire.line import round_trip_seconds
 
 _ATTEMPT_SECONDS = 5.0
 _JOIN_SECONDS = 10.0
@@ -64,11 +70,19 @@ class BatchClients:
         )
         self._source_admin = ClusterAdmin(spec.source, client_id=client_id)
         self._loop = IoLoop(context.clock)
+        line = line_settings(
+            source_seconds=round_trip_seconds(spec.source),
+            target_seconds=round_trip_seconds(spec.target),
+            fetch_bytes=FETCH_BYTES,
+            partition_bytes=PARTITION_BYTES,
+            commit_interval_seconds=spec.settings.commit_interval_seconds,
+        )
         self._reader = SourceReader(
             spec.source,
             self._loop,
             client_id=client_id,
             rack=dict(spec.source.kafka).get("client.rack", ""),
+            connections=line.connections,
         )
         self._writer = TargetWriter(
             spec.target,
@@ -114,6 +128,7 @@ class BatchClients:
             if spec.settings.returns
             else None,
             count=None if bounded_copy is None else bounded_copy.count_batch,
+            line=line,
         )
 
     def serves(self, _spec: LaneSpec) -> bool:

@@ -23,6 +23,7 @@ from replicator.dataplane.transport.spec import LaneSettings
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
 from replicator.errors import ReplicatorError, TransientBrokerError
 from replicator.kafka.client import ClientPartition
+from replicator.policy.line_settings import LineSettings
 from replicator.wire.errors import code_error
 
 FETCH_BYTES = 8 * 1024 * 1024
@@ -51,6 +52,7 @@ class BatchSession:
         unit: BatchUnit,
         context: LaneContext,
         settings: LaneSettings,
+        line: LineSettings,
         guard: ReturnGuard | None = None,
         count: Callable[[PartitionState, FoundBatch, int], None] | None = None,
     ) -> None:
@@ -67,7 +69,8 @@ class BatchSession:
         self._context = context
         self._clock = context.clock
         self._throttle = context.throttle
-        self._commit_interval = settings.commit_interval_seconds
+        self._line = line
+        self._commit_interval = line.commit_interval_seconds
         self._transactional = settings.delivery == "exactly-once"
         self._guard = guard
         self._read_at = self._clock.monotonic()
@@ -113,8 +116,9 @@ class BatchSession:
 
     def _ask_for_more(self, now: float) -> None:
         if self._writer.outstanding_bytes < OUTSTANDING_BYTES:
-            most = self._throttle.batch_bytes(FETCH_BYTES)
-            self._reader.pump(now, fetch_bytes=most, partition_bytes=min(most, PARTITION_BYTES))
+            most = self._throttle.batch_bytes(self._line.fetch_bytes)
+            partition = min(most, self._line.partition_bytes)
+            self._reader.pump(now, fetch_bytes=most, partition_bytes=partition)
 
     def _patience(self, now: float) -> float:
         """How long nothing has to be done unless something comes."""

@@ -1,0 +1,68 @@
+"""What follows from the length of the lines between a lane and its two clusters. Pure.
+
+Up to NEAR_SECONDS of round trip everything stays as it is: nothing may get worse inside one site.
+Socket buffers are left to the kernel, which sizes them by itself; asking for a size switches that off.
+"""
+
+import math
+from dataclasses import dataclass
+
+NEAR_SECONDS = 0.005
+"""Round trips up to here are those of one site or one region."""
+
+SECONDS_PER_CONNECTION = 0.01
+MOST_CONNECTIONS = 16
+"""A lossy connection carries a rate that falls with its round trip; several carry the sum."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""What all connections to one broker of the source may have asked for together."""
+
+COMMIT_ROUND_TRIPS = 20
+"""A commit stands still for three to four round trips, so this many cost a fifth of the time at most."""
+
+LONGEST_COMMIT_SECONDS = 10.0
+ASSUMED_BYTES_PER_SECOND = 60_000_000
+"""What a line may carry; the rate itself is not measured while copying."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineSettings:
+    """How to work over lines of one length.
+
+    Attributes:
+        connections: to each broker of the source, at most one per partition is of use.
+        fetch_bytes: of one connection's fetch.
+        partition_bytes: of one partition in a fetch.
+        commit_interval_seconds: how long a busy lane goes on before it commits.
+    """
+
+    connections: int
+    fetch_bytes: int
+    partition_bytes: int
+    commit_interval_seconds: float
+
+
+def line_settings(
+    *,
+    source_seconds: float,
+    target_seconds: float,
+    fetch_bytes: int,
+    partition_bytes: int,
+    commit_interval_seconds: float,
+) -> LineSettings:
+    """From both round trips and the settings of a near line, which are never made smaller.
+
+    Each connection of a long line fetches by itself, so there are only so many that all of them together
+    hold MOST_BYTES.
+    """
+    interval = commit_interval_seconds
+    if target_seconds > NEAR_SECONDS:
+        scaled = min(COMMIT_ROUND_TRIPS * target_seconds, LONGEST_COMMIT_SECONDS)
+        interval = max(interval, scaled)
+    if source_seconds <= NEAR_SECONDS:
+        return LineSettings(1, fetch_bytes, partition_bytes, interval)
+    under_way = round(source_seconds * ASSUMED_BYTES_PER_SECOND)
+    partition = max(partition_bytes, min(under_way, fetch_bytes))
+    wanted = math.ceil(source_seconds / SECONDS_PER_CONNECTION)
+    connections = max(1, min(MOST_CONNECTIONS, wanted, MOST_BYTES // partition))
+    return LineSettings(connections, partition, partition, interval)

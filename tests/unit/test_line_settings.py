@@ -1,0 +1,83 @@
+"""What follows from the length of a line, and what the kernel tells of one."""
+
+import socket
+
+import pytest
+
+from replicator.policy.line_settings import line_settings
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.line import LineFacts, line_facts, round_trip_seconds, suit_to_line
+
+MIB = 1024 * 1024
+
+
+def settings(source=0.0, target=0.0, interval=0.2):
+    return line_settings(
+        source_seconds=source,
+        target_seconds=target,
+        fetch_bytes=8 * MIB,
+        partition_bytes=2 * MIB,
+        commit_interval_seconds=interval,
+    )
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.0002, 0.001, 0.005])
+def test_nothing_changes_inside_one_site(seconds):
+    near = settings(seconds, seconds)
+    assert (near.connections, near.fetch_bytes, near.partition_bytes) == (1, 8 * MIB, 2 * MIB)
+    assert near.commit_interval_seconds == 0.2
+
+
+def test_a_long_line_gets_connections_and_larger_shares_within_bounds():
+    far = settings(source=0.1)
+    assert far.connections == 10
+    assert 2 * MIB <= far.partition_bytes <= 8 * MIB
+    assert far.partition_bytes == far.fetch_bytes
+    for seconds in (0.006, 0.03, 0.1, 0.25, 5.0):
+        each = settings(source=seconds)
+        assert each.connections * each.fetch_bytes <= 64 * MIB
+    assert far.commit_interval_seconds == 0.2, "commits concern the target alone"
+    assert settings(source=5.0).connections == 8
+
+
+def test_commits_become_rarer_with_the_round_trip_to_the_target_and_never_more_often():
+    assert settings(target=0.1).commit_interval_seconds == 2.0
+    assert settings(target=0.1, interval=30.0).commit_interval_seconds == 30.0
+    assert settings(target=5.0).commit_interval_seconds == 10.0
+    assert settings(target=0.1).connections == 1
+
+
+def test_loss_is_a_share_of_what_was_sent():
+    assert LineFacts(0.1, 0, 0).loss == 0
+    assert LineFacts(0.1, 200, 2).loss == 0.01
+
+
+@pytest.fixture
+def listener():
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+@pytest.mark.skipif("sys.platform != 'linux'", reason="only Linux tells")
+def test_the_kernel_tells_of_a_connection(listener):
+    with socket.create_connection(listener.getsockname()) as connected:
+        accepted, _ = listener.accept()
+        with accepted:
+            connected.sendall(b"x")
+            accepted.recv(1)
+        facts = line_facts(connected)
+        assert 0 < facts.round_trip_seconds < 0.1
+        assert facts.segments_sent >= 1
+        before = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        suit_to_line(connected)
+        assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16) == before
+
+
+def test_the_round_trip_is_asked_for_once_and_unknown_means_near(listener):
+    server = f"127.0.0.1:{listener.getsockname()[1]}"
+    cluster = ClusterPlan("near", (server,))
+    first = round_trip_seconds(cluster)
+    assert first < 0.1
+    listener.close()
+    assert round_trip_seconds(cluster) == first
+    assert round_trip_seconds(ClusterPlan("silent", (server, "127.0.0.1:1"))) == 0.0
