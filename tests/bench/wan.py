@@ -1,6 +1,6 @@
 """What both engines carry from a source 100 ms away, beside one plain connection over the same line.
 
-``python tests/bench/wan.py [--loss 0.01] [--rate BYTES] [--megabytes N]`` (root, Linux); prints a line each. Rates are
+``python tests/bench/wan.py [--loss 0.01] [--rate BYTES] [--megabytes N] [--kernel-buffers]`` (root, Linux); prints a line each. Rates are
 bounded by the line's; only ratios carry over.
 """
 
@@ -60,9 +60,14 @@ def main() -> None:
     parser.add_argument("--loss", type=float, default=0.01)
     parser.add_argument("--rate", type=float, default=8e6)
     parser.add_argument("--megabytes", type=int, default=60)
+    parser.add_argument("--kernel-buffers", action="store_true", help="the brokers' buffers too")
     given = parser.parse_args()
+    config = {"socket.send.buffer.bytes": "-1"} if given.kernel_buffers else {}
     with WanLine(_NO_LINE) as line, tempfile.TemporaryDirectory() as folder:
-        source, target = LocalCluster("wan-source", place=line.place), LocalCluster("wan-target")
+        source, target = (
+            LocalCluster("wan-source", place=line.place, config=config),
+            LocalCluster("wan-target"),
+        )
         start_all([source, target])
         with source, target, far_end(line, folder) as address:
             written = {

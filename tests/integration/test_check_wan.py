@@ -19,7 +19,10 @@ pytestmark = [
 def test_the_lines_to_a_near_and_a_far_cluster_are_told_apart(tmp_path):
     quality = LineQuality(round_trip_seconds=0.1, bytes_per_second=4_000_000.0)
     with WanLine(quality) as line:
-        east, west = LocalCluster("east", place=line.place), LocalCluster("west")
+        # A broker's own buffers of 100 KB would bound a connection to 1 MB/s at 100 ms.
+        kernels = {"socket.receive.buffer.bytes": "-1", "socket.send.buffer.bytes": "-1"}
+        east = LocalCluster("east", place=line.place, config=kernels)
+        west = LocalCluster("west")
         start_all([east, west])
         with east, west:
             file = write_topology(
