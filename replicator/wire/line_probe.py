@@ -18,6 +18,7 @@ _ANSWER_SECONDS = 60.0
 _ROUND_TRIPS = 5
 _FIRST_BYTES, _MOST_BYTES = 256 * 1024, 32 * 1024 * 1024
 _LONG_ENOUGH_SECONDS = 1.5
+_LOSS_REQUESTS, _LOSS_BYTES, _LOSS_SECONDS = 60, 64 * 1024, 8.0
 _OFFERED = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
@@ -32,7 +33,7 @@ class LineMeasured:
 
 
 def measure_line(cluster: ClusterPlan) -> LineMeasured:
-    """Measures the line to the first bootstrap server that answers; takes 2 to 10 seconds.
+    """Measures the line to the first bootstrap server that answers; takes up to 20 seconds.
 
     The rate is that of produce requests to a topic which does not exist: brokers read them whole and
     refuse them, so nothing is written and no right is needed.
@@ -43,9 +44,8 @@ def measure_line(cluster: ClusterPlan) -> LineMeasured:
     deadline = time.monotonic() + _CONNECT_SECONDS
     with any_broker(cluster, client_id=_CLIENT, deadline=deadline) as connection:
         round_trip = min(_timed_question(connection) for _ in range(_ROUND_TRIPS))
-        rate = _rate(connection, round_trip)
-        facts = line_facts(connection.into_socket())
-        return LineMeasured(connection.where, round_trip, facts.loss if facts else 0.0, rate)
+        loss = _loss(connection)
+        return LineMeasured(connection.where, round_trip, loss, _rate(connection, round_trip))
 
 
 def offers_bbr() -> bool:
@@ -61,6 +61,18 @@ def _timed_question(connection: BrokerConnection) -> float:
     request = ApiVersionsRequest(client_software_name="replicator", client_software_version="1")
     connection.call(request, newest=_VERSIONS_VERSION, deadline=began + _ANSWER_SECONDS)
     return time.monotonic() - began
+
+
+def _loss(connection: BrokerConnection) -> float:
+    """What is sent again of small requests, one at a time: a line that is filled loses packets by itself."""
+    topic = f"replicator-check-{uuid.uuid4().hex}"
+    ends = time.monotonic() + _LOSS_SECONDS
+    for _ in range(_LOSS_REQUESTS):
+        _refused(connection, topic, _LOSS_BYTES)
+        if time.monotonic() >= ends:
+            break
+    facts = line_facts(connection.into_socket())
+    return 0.0 if facts is None else facts.loss
 
 
 def _rate(connection: BrokerConnection, round_trip: float) -> float:
