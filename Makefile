@@ -15,7 +15,7 @@ IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadfile
 SLOW := $(PYTEST) -q $(IN_PROCESSES) -m slow --durations=30
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-integration test-slow-acceptance test-slow-spark test-slow-images images test-images requirements version bench bench-quick docs fmt clean
+.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-spark test-slow-images images test-images requirements version bench bench-quick docs fmt clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-20s %s\n", $$1, $$2}'
@@ -61,10 +61,13 @@ chart-files: $(STAMP) ## Write what follows from values, schema and metrics: sch
 integration: $(STAMP) ## Tests on real brokers
 	$(PYTEST) -q $(IN_PROCESSES) -m 'not slow' tests/contract tests/integration tests/acceptance tests/spark
 
-test-slow: test-slow-unit test-slow-integration test-slow-acceptance test-slow-spark test-slow-images ## Long fault runs, part by part
+test-slow: test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-spark test-slow-images ## Long fault runs, part by part
 
 test-slow-unit: $(STAMP) ## … thousands of schedules on virtual time
 	$(SLOW) tests/unit tests/property
+
+test-slow-chart: $(STAMP) ## … releases on a real API server; left out where its programs are missing
+	$(PYTEST) -q -m slow --durations=30 tests/chart
 
 test-slow-integration: $(STAMP) ## … lanes, role changes and MirrorMaker 2's formats on real brokers
 	$(SLOW) tests/contract tests/integration
