@@ -146,6 +146,7 @@ def test_status_works_with_no_worker_and_says_that_one_is_missing(run, file, eas
     assert set(flow) == {
         "flow", "link", "source", "target", "state", "reason", "lagRecords", "lagSeconds",
         "recordsPerSecond", "bytesPerSecond", "workers", "topics", "problems", "canary",
+        "engine", "engineReason",
     }  # fmt: skip
     assert (flow["state"], flow["reason"]) == ("stopped", "no worker runs it")
     assert [problem["code"] for problem in flow["problems"]] == ["WORKER_MISSING"]
