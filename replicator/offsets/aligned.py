@@ -1,8 +1,9 @@
 """Which copies are which records where nothing in them says so: by counting, between known pairs. Pure.
 
 A lane writes what it reads in order and leaves nothing out. So between two records whose copies are known,
-the records of the source and the copies on the target are the same ones, if they are as many. If they are
-not (compacted, expired, quarantined, repeated), nothing is concluded.
+the records of the source and the copies on the target are the same ones, if they are as many and one of the
+logs lost nothing to compaction. If they are not (compacted, expired, quarantined, repeated), nothing is
+concluded.
 """
 
 from collections.abc import Iterable, Sequence

@@ -85,7 +85,10 @@ class CountedCopies:
         )  # fmt: skip
         if copies is None:
             return None
-        return aligned(records, copies, start=target[0], end=target[1])
+        if not (records.complete or copies.complete):
+            # Both may have lost as many, and others: only a log that lost nothing tells that none did.
+            return None
+        return aligned(records.records, copies.records, start=target[0], end=target[1])
 
     def _source_of(self, cluster: ClusterPlan) -> Callable[[int], str | None]:
         from replicator.batches.producer_registry import ProducerRegistry
