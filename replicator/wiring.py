@@ -35,7 +35,7 @@ from replicator.observability.metrics import Metrics
 from replicator.observability.snapshot import LinkMetrics
 from replicator.problem import Problem, problem_of
 from replicator.thread_deaths import ThreadDeaths
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
 from replicator.topology.roles import orient
 

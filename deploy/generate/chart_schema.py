@@ -10,7 +10,7 @@ from typing import Any
 from values_file import documented_values, load_values
 
 from replicator.drill.file.load import drill_schema
-from replicator.topology.schema import topology_schema
+from replicator.topology.file.schema import topology_schema
 
 Schema = dict[str, Any]
 

@@ -20,33 +20,33 @@ from replicator.cli.output import say
 from replicator.errors import InputError, ReplicatorError
 from replicator.redaction import redact_text, redact_tracebacks
 
-VERBS = (
-    "demo",
-    "validate",
-    "schema",
-    "plan",
-    "run",
-    "status",
-    "check",
-    "topics",
-    "gaps",
-    "groups",
-    "offsets",
-    "pause",
-    "roles",
-    "tail",
-    "bulk_sync",
-    "stream",
-    "quarantine",
-    "verify",
-    "archive",
-    "history",
-    "cleanup",
-    "drill",
-    "audit",
-    "import_mm2",
-)
-"""Files of this package with a `register`, in the order of `--help`."""
+VERBS = {
+    "demo": "file",
+    "validate": "file",
+    "schema": "file",
+    "plan": "file",
+    "run": "operation",
+    "status": "operation",
+    "check": "file",
+    "topics": "operation",
+    "gaps": "operation",
+    "groups": "operation",
+    "offsets": "operation",
+    "pause": "operation",
+    "roles": "roles",
+    "tail": "roles",
+    "bulk_sync": "spark",
+    "stream": "spark",
+    "quarantine": "operation",
+    "verify": "spark",
+    "archive": "spark",
+    "history": "roles",
+    "cleanup": "operation",
+    "drill": "roles",
+    "audit": "spark",
+    "import_mm2": "file",
+}
+"""Files with a `register` and the package each is in, in the order of `--help`."""
 
 FAILED = 1
 INTERRUPTED = 130
@@ -82,7 +82,7 @@ def build_app(asked: str = "") -> typer.Typer:
     app.callback()(_global_options)
     file = asked.replace("-", "_")
     for verb in (file,) if file in VERBS else VERBS:
-        import_module(f"replicator.cli.{verb}").register(app)
+        import_module(f"replicator.cli.{VERBS[verb]}.{verb}").register(app)
     return app
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from replicator.identifiers import HOPS_HEADER
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import ClientPartition, Consumer, Message, open_consumer
-from replicator.kafka.settings import consumer_config
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import ClientPartition, Consumer, Message, open_consumer
+from replicator.kafka.clients.settings import consumer_config
 from replicator.topology.plan import ClusterPlan
 
 CLIENT_ID = "demo-reader"

@@ -5,8 +5,8 @@ import hashlib
 import tempfile
 from pathlib import Path
 
+from replicator.topology.file.secrets import ResolvedSecurity
 from replicator.topology.plan import SecurityPlan
-from replicator.topology.secrets import ResolvedSecurity
 
 
 def chain_file(plan: SecurityPlan, security: ResolvedSecurity) -> Path:

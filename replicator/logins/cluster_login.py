@@ -20,8 +20,8 @@ from replicator.logins.token_source import TokenSource
 from replicator.logins.usable import check_usable
 from replicator.problem import Problem
 from replicator.redaction import register_secret
+from replicator.topology.file.secrets import ResolvedSecurity, references, resolve_security
 from replicator.topology.plan import ClusterPlan
-from replicator.topology.secrets import ResolvedSecurity, references, resolve_security
 
 LOOK_SECONDS = 1.0
 PATIENCE_SECONDS = 5.0

@@ -17,8 +17,8 @@ from typing import Any
 from replicator.errors import AuthenticationFailedError, InputError, ReplicatorError
 from replicator.logins.token import Token, read_token
 from replicator.redaction import register_secret
+from replicator.topology.file.secrets import read_secret
 from replicator.topology.plan import ClusterPlan, OAuthPlan
-from replicator.topology.secrets import read_secret
 
 ANSWER_SECONDS = 10.0
 """How long a token endpoint or a command may take."""

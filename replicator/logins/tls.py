@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 
 from replicator.errors import InputError
+from replicator.topology.file.secrets import ResolvedSecurity
 from replicator.topology.plan import ClusterPlan
-from replicator.topology.secrets import ResolvedSecurity
 
 
 def tls_context(cluster: ClusterPlan, security: ResolvedSecurity) -> ssl.SSLContext | None:

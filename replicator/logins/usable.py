@@ -2,8 +2,8 @@
 
 from replicator.errors import InputError
 from replicator.logins.expiry import ends_of_certificates
+from replicator.topology.file.secrets import ResolvedSecurity
 from replicator.topology.plan import ClusterPlan
-from replicator.topology.secrets import ResolvedSecurity
 
 
 def check_usable(cluster: ClusterPlan, security: ResolvedSecurity) -> None:

@@ -14,7 +14,7 @@ from replicator.failover.rules.request import StepEvent, TransitionRequest
 from replicator.failover.run.runner import run_transition
 from replicator.testing import wait_until
 from replicator.testing.checker.history import Role as RoleSeen
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.roles import Role
 
 LINK = "link-0"

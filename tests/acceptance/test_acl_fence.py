@@ -6,7 +6,7 @@ from role_changes import LINK, Operator
 from replicator.cli.main import run_command
 from replicator.testing import SecuritySetup, wait_until
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.topic_acls import topic_acls
+from replicator.wire.requests.topic_acls import topic_acls
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

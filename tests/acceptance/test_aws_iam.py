@@ -10,11 +10,11 @@ from java_tools import compile_java
 from topology_files import plan_of
 
 from replicator.errors import AuthenticationFailedError
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import LocalCluster, SecuritySetup, start_all
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.broker_versions import require_supported
+from replicator.wire.probes.broker_versions import require_supported
 
 pytest.importorskip("aws_msk_iam_sasl_signer")
 

@@ -12,10 +12,10 @@ from role_changes import LINK
 from replicator.control.store.read import read_control
 from replicator.formats.checkpoint import decode_checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic
-from replicator.kafka.compacted_log import read_compacted
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import wait_until
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

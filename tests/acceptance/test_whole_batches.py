@@ -10,8 +10,8 @@ from replicator.identifiers import HOPS_HEADER
 from replicator.testing import wait_until
 from replicator.testing.checker.routes import prefix
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.leader import any_broker
-from replicator.wire.protocol import ApiVersionsRequest
+from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.protocol import ApiVersionsRequest
 
 FLOW = "east->west"
 VERSIONS = pytest.mark.parametrize("transaction_version", [2, 1])

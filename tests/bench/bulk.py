@@ -31,7 +31,7 @@ from replicator.spark.copy.task import CopyOrder, CopyResult, copy_order
 from replicator.spark.session.session import spark_session
 from replicator.spark.session.settings import SparkSettings
 from replicator.testing import LocalCluster, start_all
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 
 Measured = tuple[CopyResult, float]
 """What became of a range, and the CPU seconds of the process meanwhile."""

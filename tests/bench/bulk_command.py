@@ -25,9 +25,9 @@ from usage import ProcessTree
 
 from replicator.clock import SystemClock
 from replicator.control.operator.apply import apply_plan
-from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.testing import LocalCluster, start_all
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.plan import Plan
 
 TOPIC = "history"

@@ -13,7 +13,7 @@ from replicator.clock import SystemClock
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
 from replicator.control.status.collect import collect_status
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.testing import LocalCluster, start_all
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan

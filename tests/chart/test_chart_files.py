@@ -42,7 +42,7 @@ def test_every_value_is_described_and_in_the_readme():
 
 def test_the_topology_and_the_drills_in_the_schema_are_the_programs_own():
     from replicator.drill.file.load import drill_schema
-    from replicator.topology.schema import topology_schema
+    from replicator.topology.file.schema import topology_schema
 
     schema = json.loads((CHART / "values.schema.json").read_text())
     definitions = {**topology_schema()["$defs"], **drill_schema()["$defs"]}

@@ -14,7 +14,7 @@ from replicator.api.address import parse_http_address
 from replicator.cli.main import build_app
 from replicator.drill.environment.link_environment import refuse_what_cannot_be
 from replicator.drill.file.load import load_drill_text
-from replicator.topology.load import load_plan
+from replicator.topology.file.load import load_plan
 
 
 def test_the_program_takes_the_arguments_of_every_container(rendered):
@@ -235,7 +235,7 @@ def test_hooks_find_their_file_before_the_release_is_there():
 
 def test_the_default_grace_periods_fit_the_programs():
     default = (
-        inspect.signature(__import__("replicator.cli.run", fromlist=["run"]).run)
+        inspect.signature(__import__("replicator.cli.operation.run", fromlist=["run"]).run)
         .parameters["grace"]
         .default
     )

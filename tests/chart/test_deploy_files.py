@@ -18,7 +18,7 @@ from packaging.version import Version
 from promtool import promtool
 
 from replicator.cli.main import build_app
-from replicator.topology.load import load_plan
+from replicator.topology.file.load import load_plan
 
 DEPLOY = ROOT / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())

@@ -13,7 +13,7 @@ from chart_engine import ROOT, lint, render
 from documented_rights import TOPICS, commands_of, table_of
 from program_commands import commands
 
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 
 PAGE = (ROOT / "docs/deploying.md").read_text()
 EXAMPLES = ROOT / "deploy/examples"

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from chart_engine import ROOT, render
 
-from replicator.topology.load import load_plan
+from replicator.topology.file.load import load_plan
 
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
 SHAPES = {"active-passive", "active-active", "hub-and-spoke"}

@@ -8,16 +8,16 @@ import pytest
 from fake_kafka import FakeCluster, FakeConsumer, FakeProducer
 from simulated_kafka import Calm, SimulatedCluster, SimulatedProducer
 
-from replicator.kafka import codes
-from replicator.kafka.client import (
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import (
     ClientPartition,
     KafkaError,
     KafkaException,
     open_consumer,
     open_producer,
 )
-from replicator.kafka.coordinator_watch import CoordinatorWatch
-from replicator.kafka.settings import consumer_config, producer_config
+from replicator.kafka.clients.settings import consumer_config, producer_config
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
 

@@ -63,7 +63,7 @@ def test_its_list_of_packages_is_what_is_installed(images, image):
 @pytest.mark.parametrize("user", USERS)
 def test_any_user_has_a_name_and_a_home_to_write_to(images, image, user):
     said = shell(
-        images, image, "python -c 'from replicator.cli.pause import operator; print(operator())' && echo x > ~/x && cat ~/x",
+        images, image, "python -c 'from replicator.cli.operation.pause import operator; print(operator())' && echo x > ~/x && cat ~/x",
         user=USERS[user],
     )  # fmt: skip
     assert said.startswith("replicator@")

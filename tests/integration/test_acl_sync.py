@@ -17,10 +17,10 @@ from replicator.control.tasks.task import TaskContext
 from replicator.errors import AuthorizerMissingError, NotAuthorizedError
 from replicator.testing import SecuritySetup, wait_until
 from replicator.testing.kit.child_processes import start_child
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.fetch_one import fetch_record
-from replicator.wire.topic_acls import topic_acls
+from replicator.wire.requests.fetch_one import fetch_record
+from replicator.wire.requests.topic_acls import topic_acls
 
 pytestmark = pytest.mark.timeout(240)
 

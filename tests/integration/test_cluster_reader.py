@@ -1,8 +1,8 @@
 """Topics are listed anew when something about them has changed, and only then."""
 
 from replicator.control.observe.cluster_reader import WARY_LOOKS, ClusterReader
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.topics import NewTopicSpec
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.testing import LocalCluster, wait_until
 from replicator.topology.plan import ClusterPlan
 

@@ -9,11 +9,11 @@ from replicator.control.store.read import read_control
 from replicator.control.store.records import Pause
 from replicator.errors import StoredFormatError
 from replicator.identifiers import control_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import LogTail
-from replicator.kafka.compacted_topic import ensure_compacted_topic
-from replicator.kafka.log_writer import LogWriter
-from replicator.kafka.wire_json import encode_key, encode_value
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.wire_json import encode_key, encode_value
+from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
 

@@ -17,9 +17,9 @@ from replicator.control.store.records import Binding
 from replicator.errors import AliasConflictError, FencedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoint_records
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.checkpoint_log import read_checkpoint_records
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.policy.values import LinkPolicy, Selection, Throttle, TopicSync
 from replicator.testing import ManualClock, SecuritySetup, wait_until
 from replicator.topology.plan import (

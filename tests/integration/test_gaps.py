@@ -6,8 +6,8 @@ from replicator.control.status.gaps import list_gaps
 from replicator.control.store.gap_journal import GapJournal
 from replicator.dataplane.transport.messages import LostRange
 from replicator.identifiers import control_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.testing import LocalCluster, wait_until
 from replicator.testing.kit.manual_clock import ManualClock

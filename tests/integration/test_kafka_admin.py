@@ -10,12 +10,12 @@ from replicator.errors import (
     NotFoundError,
     UnreachableError,
 )
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import open_consumer
-from replicator.kafka.offsets import list_offsets
-from replicator.kafka.session import AdminSession
-from replicator.kafka.settings import consumer_config
-from replicator.kafka.topics import NewTopicSpec
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.offsets import list_offsets
+from replicator.kafka.admin.session import AdminSession
+from replicator.kafka.admin.topics import NewTopicSpec
+from replicator.kafka.clients.client import open_consumer
+from replicator.kafka.clients.settings import consumer_config
 from replicator.testing import LocalCluster, wait_until
 from replicator.topology.plan import ClusterPlan
 

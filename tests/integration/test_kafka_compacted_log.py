@@ -13,12 +13,12 @@ from replicator.errors import (
     UnknownOutcomeError,
     UnreachableError,
 )
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import open_producer
-from replicator.kafka.compacted_log import LogTail, read_compacted
-from replicator.kafka.compacted_topic import ensure_compacted_topic
-from replicator.kafka.log_writer import LogWriter
-from replicator.kafka.settings import producer_config
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import open_producer
+from replicator.kafka.clients.settings import producer_config
+from replicator.kafka.logs.compacted_log import LogTail, read_compacted
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
 
@@ -142,7 +142,7 @@ def test_a_log_that_is_loaded_again_is_read_on_to_its_end_of_then(cluster, log):
 
 
 def test_a_patient_tail_goes_on_in_every_partition_where_its_load_ended(cluster, log, monkeypatch):
-    monkeypatch.setattr("replicator.kafka.compacted_log.AWAKE_SECONDS", 0.0)
+    monkeypatch.setattr("replicator.kafka.logs.compacted_log.AWAKE_SECONDS", 0.0)
     with LogWriter(cluster, log, client_id="test", transactional_id=f"{log}-w") as writer:
         writer.write([(b"k%d" % number, b"first") for number in range(30)])
         with LogTail(cluster, log, (0, 1, 2), client_id="test", fetch_wait_seconds=2.0) as tail:

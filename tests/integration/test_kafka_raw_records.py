@@ -3,13 +3,13 @@
 import pytest
 
 from replicator.errors import NotFoundError, SourceDataLostError, UnreachableError
-from replicator.kafka.client import ClientPartition, open_consumer, open_producer
-from replicator.kafka.settings import consumer_config, producer_config
+from replicator.kafka.clients.client import ClientPartition, open_consumer, open_producer
+from replicator.kafka.clients.settings import consumer_config, producer_config
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.broker_versions import broker_versions, require_supported
-from replicator.wire.fetch_one import fetch_record, fetch_record_bytes, record_from_bytes
-from replicator.wire.produce_one import produce_record
-from replicator.wire.record_batch import RawRecord
+from replicator.wire.probes.broker_versions import broker_versions, require_supported
+from replicator.wire.records.record_batch import RawRecord
+from replicator.wire.requests.fetch_one import fetch_record, fetch_record_bytes, record_from_bytes
+from replicator.wire.requests.produce_one import produce_record
 
 
 @pytest.fixture

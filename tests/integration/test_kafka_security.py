@@ -9,18 +9,18 @@ from identity_provider import OidcServer
 from topology_files import plan_of
 
 from replicator.errors import AuthenticationFailedError, NotAuthorizedError, UnreachableError
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import KafkaException, open_producer
-from replicator.kafka.compacted_log import read_compacted
-from replicator.kafka.log_writer import LogWriter
-from replicator.kafka.settings import producer_config
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import KafkaException, open_producer
+from replicator.kafka.clients.settings import producer_config
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.logins.cluster_login import login_of
 from replicator.testing import LocalCluster, SecuritySetup, wait_until
 from replicator.topology.plan import ClusterPlan, OAuthPlan, SecretRef, SecurityPlan
-from replicator.wire.broker_versions import require_supported
-from replicator.wire.fetch_one import fetch_record
-from replicator.wire.leader import any_broker
-from replicator.wire.protocol import MetadataRequest
+from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.protocol import MetadataRequest
+from replicator.wire.probes.broker_versions import require_supported
+from replicator.wire.requests.fetch_one import fetch_record
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import read_compacted
-from replicator.kafka.compacted_topic import ensure_compacted_topic
-from replicator.kafka.transactions import TransactionWriter
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
+from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.topology.plan import ClusterPlan
 
 

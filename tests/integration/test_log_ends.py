@@ -2,11 +2,11 @@
 
 from confluent_kafka import Producer
 
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.topics import NewTopicSpec
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.log_ends import LogEnds
+from replicator.wire.requests.log_ends import LogEnds
 
 
 def keys(topic):

@@ -13,8 +13,8 @@ from replicator.observability.snapshot import TaskMetrics
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.testing import ManualClock, wait_until
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
-from replicator.wire.log_ends import LogEnds
-from replicator.wire.open_transactions import oldest_by_partition, open_transactions
+from replicator.wire.requests.log_ends import LogEnds
+from replicator.wire.requests.open_transactions import oldest_by_partition, open_transactions
 
 
 @pytest.fixture

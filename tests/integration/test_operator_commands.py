@@ -11,9 +11,9 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.store.read import read_control
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import commit_positions
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 
 
 def topology_file(folder, name, clusters, links):

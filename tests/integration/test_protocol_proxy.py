@@ -23,7 +23,7 @@ from replicator.testing.faults.protocol_rules import (
     Match,
     Rule,
 )
-from replicator.wire.protocol import ApiVersionsRequest, message_classes
+from replicator.wire.connection.protocol import ApiVersionsRequest, message_classes
 
 TOPIC_AUTHORIZATION_FAILED, NOT_LEADER = 29, 6
 SECONDS = 15

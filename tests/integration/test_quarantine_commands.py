@@ -10,10 +10,10 @@ from topology_files import active_passive, write_topology
 from replicator.cli.main import run_command
 from replicator.dataplane.copy.quarantine_record import quarantine_id
 from replicator.identifiers import quarantine_topic
-from replicator.topology.load import require_plan
-from replicator.wire.fetch_one import fetch_record, fetch_record_bytes
-from replicator.wire.produce_one import produce_record
-from replicator.wire.record_batch import RawRecord
+from replicator.topology.file.load import require_plan
+from replicator.wire.records.record_batch import RawRecord
+from replicator.wire.requests.fetch_one import fetch_record, fetch_record_bytes
+from replicator.wire.requests.produce_one import produce_record
 
 NOW_MS = round(time.time() * 1000)
 """Old records would fall to the brokers' retention in the middle of a test."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicator.offsets.index import OffsetIndex, decode_index, index_pairs
-from replicator.offsets.runs import Known, Pair, Window, joined
-from replicator.offsets.translate import Limits, translate
-from replicator.offsets.translation import PartitionFacts, combine
+from replicator.offsets.index.index import OffsetIndex, decode_index, index_pairs
+from replicator.offsets.index.runs import Known, Pair, Window, joined
+from replicator.offsets.translation.translate import Limits, translate
+from replicator.offsets.translation.translation import PartitionFacts, combine
 
 FOREIGN = -1
 

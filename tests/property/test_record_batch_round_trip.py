@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicator.errors import StoredFormatError
-from replicator.wire.codecs import CODECS, decompress
-from replicator.wire.record_batch import (
+from replicator.wire.records.codecs import CODECS, decompress
+from replicator.wire.records.record_batch import (
     RawRecord,
     decode_batch,
     encode_batch,

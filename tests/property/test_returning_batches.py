@@ -3,16 +3,16 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicator.batches.found_batches import found_batches
-from replicator.batches.header import claim
-from replicator.batches.repack import packed_anew
-from replicator.batches.returning import ReturnGuard
+from replicator.batches.codec.found_batches import found_batches
+from replicator.batches.codec.header import claim
+from replicator.batches.codec.repack import packed_anew
+from replicator.batches.registry.returning import ReturnGuard
 from replicator.formats.producer_registry import RegisteredProducer, decode_producer
 from replicator.identifiers import HOPS_HEADER
 from replicator.policy.provenance import Arrivals, append, find_hops, path_hop
 from replicator.policy.values import Naming
-from replicator.wire.codecs import CODECS
-from replicator.wire.record_batch import RawRecord, decode_batch, encode_batch
+from replicator.wire.records.codecs import CODECS
+from replicator.wire.records.record_batch import RawRecord, decode_batch, encode_batch
 
 TOPIC = "orders"
 SIDES = ("east", "west")

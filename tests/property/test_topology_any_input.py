@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 
 EXAMPLE = (Path(__file__).parents[2] / "topologies" / "three-regions.yaml").read_text()
 LINES = EXAMPLE.splitlines()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from replicator.control.lanes.checkpoint_moves import plan_moves
 from replicator.control.store.records import Layout
 from replicator.formats.checkpoint import Checkpoint, merge_checkpoints
-from replicator.offsets.stored import StoredPartitions
+from replicator.offsets.index.stored import StoredPartitions
 
 LANES = 3
 KEY = ("t", 0)

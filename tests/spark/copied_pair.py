@@ -12,9 +12,9 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.store.read import read_control
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic
-from replicator.kafka.log_writer import LogWriter
-from replicator.offsets.index import LaneIndex
-from replicator.topology.load import require_plan
+from replicator.kafka.logs.log_writer import LogWriter
+from replicator.offsets.index.index import LaneIndex
+from replicator.topology.file.load import require_plan
 
 NOW_MS = round(time.time() * 1000) - 3_600_000
 """Young enough that retention leaves the records of a test alone."""

@@ -7,8 +7,8 @@ a call that would wait on a real cluster returns at once.
 from collections import deque
 from dataclasses import dataclass, field
 
-from replicator.kafka import codes
-from replicator.kafka.client import ClientPartition, KafkaError, KafkaException, Message
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import ClientPartition, KafkaError, KafkaException, Message
 
 PARTITION_EOF = KafkaError(codes.PARTITION_EOF)
 INVALID = -1001

@@ -16,7 +16,7 @@ from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, Partitio
 from replicator.errors import RecordRefusedError, ReplicatorError
 from replicator.formats.checkpoint import decode_checkpoints
 from replicator.identifiers import checkpoints_topic, quarantine_topic
-from replicator.kafka.client import KafkaException
+from replicator.kafka.clients.client import KafkaException
 from replicator.policy.values import StartFrom
 from replicator.testing import ManualClock
 from replicator.topology.plan import ClusterPlan

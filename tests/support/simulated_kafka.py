@@ -10,9 +10,9 @@ from typing import Literal, Protocol
 
 from fake_kafka import Entry, FakeCluster, FakeConsumer, FakeProducer, Transaction
 
-from replicator.kafka import codes
-from replicator.kafka.client import KafkaError, KafkaException, Message
-from replicator.kafka.coordinator_watch import CoordinatorWatch
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import KafkaError, KafkaException, Message
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.testing import ManualClock
 
 Fate = Literal["done", "resent", "unanswered", "lost"]

@@ -21,9 +21,9 @@ from replicator.dataplane.transport.messages import LaneStopped, LogLine
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.formats.checkpoint import decode_checkpoints
 from replicator.identifiers import HOPS_HEADER
-from replicator.kafka.coordinator_watch import CoordinatorWatch
-from replicator.kafka.opened_with import OpenedWith
-from replicator.kafka.topics import TopicDescription
+from replicator.kafka.admin.topics import TopicDescription
+from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.testing import ManualClock
 from replicator.topology.plan import ClusterPlan
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 from replicator.topology.plan import Plan
 
 Link = str | Mapping[str, Any]

@@ -1,9 +1,9 @@
 """What stands in a stretch of a log, and whether anything was compacted away there."""
 
-from replicator.batches.found_batches import found_batches
-from replicator.offsets.aligned import Stretch
-from replicator.offsets.batch_bounds import records_of
-from replicator.wire.record_batch import RawRecord, encode_batch
+from replicator.batches.codec.found_batches import found_batches
+from replicator.offsets.index.aligned import Stretch
+from replicator.offsets.index.batch_bounds import records_of
+from replicator.wire.records.record_batch import RawRecord, encode_batch
 
 
 def batch(*offsets: int) -> bytes:

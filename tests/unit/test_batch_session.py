@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import session_lab
 
-from replicator.batches.found_batches import DamagedBatchError
+from replicator.batches.codec.found_batches import DamagedBatchError
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.dataplane.whole_batches.batch_clients import BatchClients

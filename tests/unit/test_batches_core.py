@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.batches.fetch_codec import Wanted, decode_fetch, encode_fetch
-from replicator.batches.fetch_session import FetchSession
-from replicator.batches.found_batches import DamagedBatchError, found_batches
-from replicator.batches.header import claim, next_sequence
-from replicator.batches.produce_codec import decode_produce, encode_produce
-from replicator.batches.repack import packed_anew
+from replicator.batches.codec.fetch_codec import Wanted, decode_fetch, encode_fetch
+from replicator.batches.codec.fetch_session import FetchSession
+from replicator.batches.codec.found_batches import DamagedBatchError, found_batches
+from replicator.batches.codec.header import claim, next_sequence
+from replicator.batches.codec.produce_codec import decode_produce, encode_produce
+from replicator.batches.codec.repack import packed_anew
 from replicator.errors import StoredFormatError
-from replicator.wire import protocol  # before any other import of the codec it silences
-from replicator.wire.codecs import CODECS
-from replicator.wire.record_batch import RawRecord, decode_batch, encode_batch, read_header
+from replicator.wire.connection import protocol  # before any other import of the codec it silences
+from replicator.wire.records.codecs import CODECS
+from replicator.wire.records.record_batch import RawRecord, decode_batch, encode_batch, read_header
 
 PLACE = "orders/3"
 NAMES = (b"plain", b"\xff\xfe not text", b"nul\x00inside")

@@ -4,7 +4,7 @@ import pytest
 from topology_files import topology_text
 
 from replicator.policy.engines import flow_engine
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 
 HEAD = """apiVersion: replicator/v1
 kind: Topology

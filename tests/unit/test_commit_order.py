@@ -13,9 +13,9 @@ from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import UnknownOutcomeError
-from replicator.kafka import codes
-from replicator.kafka.client import KafkaError, KafkaException
-from replicator.kafka.coordinator_watch import CoordinatorWatch
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import KafkaError, KafkaException
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.testing import ManualClock
 
 

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from replicator.kafka.coordinator_watch import CoordinatorWatch, end_in_doubt, is_loss
-from replicator.kafka.settings import LOGGER
+from replicator.kafka.clients.settings import LOGGER
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch, end_in_doubt, is_loss
 
 LOST = "[thrd:TxnCoordinator]: TxnCoordinator: kafka-1:9092: Disconnected (after 7ms in state UP)"
 LINE = "%s [%s] %s"

@@ -4,8 +4,8 @@ import pytest
 
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.errors import RecordRefusedError
-from replicator.kafka import codes
-from replicator.kafka.client import KafkaError, KafkaException
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import KafkaError, KafkaException
 
 PURGED = KafkaError(codes.PURGE_QUEUE)
 REFUSED = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)

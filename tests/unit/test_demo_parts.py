@@ -11,7 +11,7 @@ from replicator.demo.shapes import Shape
 from replicator.demo.verdict import judge
 from replicator.demo.words import explain_record, numbers
 from replicator.testing.checker.history import FINAL, Completed, Scanned, Seen, Sent
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 
 
 def sample(*, at=0.0, copied=0, positions=None, lanes=None):

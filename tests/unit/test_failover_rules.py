@@ -11,10 +11,10 @@ from exported_tail import read_export
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.cli import history as cli_history
-from replicator.cli import role_change
 from replicator.cli.options import Output
 from replicator.cli.output import render
+from replicator.cli.roles import history as cli_history
+from replicator.cli.roles import role_change
 from replicator.control.roles.figures import link_metrics
 from replicator.control.store.role_records import (
     ContactRecord,
@@ -37,7 +37,7 @@ from replicator.failover.rules.report import Loss, TransitionReport
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.procedure import Automatic, Fencing, Hook, Procedure
 from replicator.spark.archive.exported_tail import tail_to_parquet
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 from replicator.topology.roles import Role
 
 TEXT = """

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from replicator.batches.brokers import broker_of, connection_to
-from replicator.batches.io_loop import IoLoop
-from replicator.batches.leaders import LeadersSeen
-from replicator.batches.source_reader import SourceReader
+from replicator.batches.copy.source_reader import SourceReader
+from replicator.batches.network.brokers import broker_of, connection_to
+from replicator.batches.network.io_loop import IoLoop
+from replicator.batches.network.leaders import LeadersSeen
 from replicator.clock import SystemClock
 from replicator.topology.plan import ClusterPlan
 

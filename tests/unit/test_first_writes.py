@@ -4,7 +4,7 @@ import pytest
 
 from replicator.dataplane.progress.first_writes import KNOWN_SECONDS, FirstWrites
 from replicator.errors import UnknownOutcomeError
-from replicator.kafka.client import KafkaError
+from replicator.kafka.clients.client import KafkaError
 from replicator.testing import ManualClock
 
 

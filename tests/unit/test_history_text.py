@@ -1,6 +1,6 @@
 import pytest
 
-from replicator.cli.history import _text
+from replicator.cli.roles.history import _text
 from replicator.control.status.report import _canary
 from replicator.control.store.drill_records import DrillRecord
 from replicator.control.store.records import FlowRates, WorkerRecord

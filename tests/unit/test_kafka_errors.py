@@ -18,9 +18,9 @@ from replicator.errors import (
     UnreachableError,
     UnsupportedBrokerError,
 )
-from replicator.kafka.client import KafkaError, KafkaException, open_consumer, open_producer
-from replicator.kafka.error_table import MEANINGS
-from replicator.kafka.errors import (
+from replicator.kafka.clients.client import KafkaError, KafkaException, open_consumer, open_producer
+from replicator.kafka.clients.error_table import MEANINGS
+from replicator.kafka.clients.errors import (
     ConnectionTrouble,
     as_kafka_error,
     kafka_errors,

@@ -7,10 +7,10 @@ import pytest
 import trustme
 
 from replicator.errors import SecretUnavailableError
-from replicator.kafka.client import open_admin, open_consumer, open_producer
-from replicator.kafka.settings import admin_config, consumer_config, producer_config
+from replicator.kafka.clients.client import open_admin, open_consumer, open_producer
+from replicator.kafka.clients.settings import admin_config, consumer_config, producer_config
+from replicator.topology.file.secrets import resolve_security
 from replicator.topology.plan import ClusterPlan, SecretRef, SecurityPlan
-from replicator.topology.secrets import resolve_security
 
 
 def plain(**kafka: str) -> ClusterPlan:

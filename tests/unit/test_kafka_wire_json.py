@@ -3,9 +3,9 @@
 import pytest
 
 from replicator.errors import StoredFormatError
-from replicator.kafka.wire_json import decode_key, decode_value, encode_key, encode_value
-from replicator.wire.broker_versions import NEEDED, missing_features
-from replicator.wire.leader import split_address
+from replicator.kafka.clients.wire_json import decode_key, decode_value, encode_key, encode_value
+from replicator.wire.connection.leader import split_address
+from replicator.wire.probes.broker_versions import NEEDED, missing_features
 
 
 def test_two_writers_give_the_same_bytes():

@@ -22,7 +22,7 @@ from replicator.failover.rules.leftovers import (
     open_change,
     topics_of,
 )
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 
 NOW = 1_000_000
 CLUSTERS = {alias: {"bootstrapServers": [f"{alias}:9092"]} for alias in ("east", "west", "north")}

@@ -6,7 +6,7 @@ import pytest
 
 from replicator.policy.line_settings import line_settings
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.line import LineFacts, line_facts, round_trip_seconds, suit_to_line
+from replicator.wire.probes.line import LineFacts, line_facts, round_trip_seconds, suit_to_line
 
 MIB = 1024 * 1024
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from identity_provider import OidcServer
 
 from replicator.errors import AuthenticationFailedError, InputError, SecretUnavailableError
-from replicator.kafka.tokens import token_callback, told_end
+from replicator.kafka.clients.tokens import token_callback, told_end
 from replicator.logins import cluster_login
 from replicator.logins.cluster_login import ClusterLogin, login_of
 from replicator.logins.expiry import ends_of_certificates

@@ -165,7 +165,7 @@ def test_a_follower_that_stands_still_is_a_problem(brokers, monkeypatch):
 
 
 def test_a_trial_that_meets_nobody_says_so_and_not_that_it_was_refused():
-    from replicator.wire.login_trial import log_in
+    from replicator.wire.probes.login_trial import log_in
 
     nobody = ClusterPlan("east", ("127.0.0.1:1", "127.0.0.1:2"), SecurityPlan())
     with pytest.raises(UnreachableError):

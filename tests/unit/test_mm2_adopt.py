@@ -8,13 +8,13 @@ from topology_files import plan_of
 from replicator.control.operator.mm2_adoption import matching_pairs, reverse_flow
 from replicator.errors import RefusedError, StoredFormatError
 from replicator.formats.checkpoint import ADOPTED, Checkpoint
-from replicator.mm2.adopt import decode_progress
-from replicator.mm2.import_map import import_properties
-from replicator.mm2.properties import parse_properties
-from replicator.offsets.runs import Known, Run, Window
-from replicator.offsets.stored import StoredPartitions
-from replicator.offsets.translate import translate
-from replicator.offsets.translation import PartitionFacts
+from replicator.mm2.configuration.import_map import import_properties
+from replicator.mm2.configuration.properties import parse_properties
+from replicator.mm2.topics.adopt import decode_progress
+from replicator.offsets.index.runs import Known, Run, Window
+from replicator.offsets.index.stored import StoredPartitions
+from replicator.offsets.translation.translate import translate
+from replicator.offsets.translation.translation import PartitionFacts
 
 
 def stored(cluster, topic, partition, offset, connector="MirrorSourceConnector"):

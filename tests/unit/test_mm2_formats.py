@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.errors import InputError, StoredFormatError
-from replicator.mm2.formats import (
+from replicator.mm2.topics.formats import (
     Checkpoint,
     Heartbeat,
     OffsetSync,

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from replicator.cli.main import run_command
 from replicator.cli.output import to_yaml
-from replicator.mm2.import_map import import_properties
-from replicator.mm2.patterns import translate, translate_list
-from replicator.mm2.properties import Entry, parse_properties
+from replicator.mm2.configuration.import_map import import_properties
+from replicator.mm2.configuration.patterns import translate, translate_list
+from replicator.mm2.configuration.properties import Entry, parse_properties
 from replicator.policy.selection import matcher, pattern_problem
 from replicator.policy.values import Selection
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 
 REALISTIC = r"""
 # Two data centres and an archive

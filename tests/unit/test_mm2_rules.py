@@ -7,21 +7,21 @@ from replicator.control.tasks.mm2_heartbeats import mm2_heartbeat_task
 from replicator.control.tasks.mm2_offsets import checkpoints_of, syncs_of
 from replicator.control.tasks.registry import tasks_of
 from replicator.control.tasks.task import TaskContext
-from replicator.mm2.due import checkpoints_due, syncs_due
-from replicator.mm2.formats import Checkpoint, OffsetSync
-from replicator.mm2.names import (
+from replicator.mm2.topics.due import checkpoints_due, syncs_due
+from replicator.mm2.topics.formats import Checkpoint, OffsetSync
+from replicator.mm2.topics.names import (
     checkpoints_topic,
     offset_syncs_topic,
     onward_heartbeats,
     remote_topic,
 )
 from replicator.observability.snapshot import TaskMetrics
-from replicator.offsets.group_decision import GroupOutcomeDraft
-from replicator.offsets.group_report import GroupOutcome, PartitionOutcome, SyncReport
-from replicator.offsets.index import OffsetIndex
-from replicator.offsets.stored import StoredPartitions
+from replicator.offsets.groups.group_decision import GroupOutcomeDraft
+from replicator.offsets.groups.group_report import GroupOutcome, PartitionOutcome, SyncReport
+from replicator.offsets.index.index import OffsetIndex
+from replicator.offsets.index.stored import StoredPartitions
 from replicator.policy.selection import is_internal_topic, select_topics
-from replicator.topology.load import load_text
+from replicator.topology.file.load import load_text
 
 ALIASES = ("east", "west", "north")
 FILE = """apiVersion: replicator/v1

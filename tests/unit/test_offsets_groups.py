@@ -2,14 +2,20 @@
 
 import pytest
 
-from replicator.offsets.group_decision import GroupFacts, GroupPosition, Synced, decide, needs_back
-from replicator.offsets.group_report import (
+from replicator.offsets.groups.group_decision import (
+    GroupFacts,
+    GroupPosition,
+    Synced,
+    decide,
+    needs_back,
+)
+from replicator.offsets.groups.group_report import (
     GroupOutcome,
     PartitionOutcome,
     SyncReport,
     last_synced_ms,
 )
-from replicator.offsets.translation import bounded, exact, unavailable
+from replicator.offsets.translation.translation import bounded, exact, unavailable
 
 
 def facts(source=50, target=40, translation=None, **changes):

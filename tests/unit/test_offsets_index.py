@@ -6,7 +6,7 @@ import pytest
 
 from replicator.errors import StoredFormatError
 from replicator.formats.checkpoint import decode_checkpoint
-from replicator.offsets.index import (
+from replicator.offsets.index.index import (
     FIRST_SLOT,
     RING,
     SLOTS,
@@ -17,7 +17,7 @@ from replicator.offsets.index import (
     index_pairs,
     slot_of,
 )
-from replicator.offsets.runs import Pair
+from replicator.offsets.index.runs import Pair
 
 
 def store(stored, entries):

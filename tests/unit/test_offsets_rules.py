@@ -1,9 +1,15 @@
 """Single cases of translation that the model does not single out, and the words they answer."""
 
-from replicator.offsets.runs import MAX_RUNS, Known, Pair, Run, Window
-from replicator.offsets.sighting import OTHERS, UNMARKED, CopyMark
-from replicator.offsets.translate import Limits, translate
-from replicator.offsets.translation import PartitionFacts, Translation, combine, exact, unavailable
+from replicator.offsets.index.runs import MAX_RUNS, Known, Pair, Run, Window
+from replicator.offsets.translation.sighting import OTHERS, UNMARKED, CopyMark
+from replicator.offsets.translation.translate import Limits, translate
+from replicator.offsets.translation.translation import (
+    PartitionFacts,
+    Translation,
+    combine,
+    exact,
+    unavailable,
+)
 
 
 def never(_read):

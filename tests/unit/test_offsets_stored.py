@@ -4,9 +4,9 @@ import pytest
 
 from replicator.errors import StoredFormatError
 from replicator.formats.checkpoint import Checkpoint
-from replicator.offsets.index import OffsetIndex, index_pairs
-from replicator.offsets.runs import Pair
-from replicator.offsets.stored import StoredPartitions
+from replicator.offsets.index.index import OffsetIndex, index_pairs
+from replicator.offsets.index.runs import Pair
+from replicator.offsets.index.stored import StoredPartitions
 
 
 def checkpoint(offset, at_ms, *, topic_id="one"):

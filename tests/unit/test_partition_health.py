@@ -10,7 +10,7 @@ from replicator.dataplane.progress.partition_health import RETRY_MOST_SECONDS, P
 from replicator.errors import NotAuthorizedError, NotFoundError, TransientBrokerError
 from replicator.formats.lane_stats import LaneStats, PartitionStats
 from replicator.formats.partition_failure import PartitionFailure
-from replicator.kafka.topics import TopicDescription
+from replicator.kafka.admin.topics import TopicDescription
 from replicator.observability.health import PairHealth, ReadinessFacts, readiness
 
 NOW = 1_700_000_000_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from replicator.batches.found_batches import DamagedBatchError, found_batches
-from replicator.batches.returning import ReturnGuard
+from replicator.batches.codec.found_batches import DamagedBatchError, found_batches
+from replicator.batches.registry.returning import ReturnGuard
 from replicator.errors import StoredFormatError
 from replicator.formats.producer_registry import (
     RegisteredProducer,
@@ -14,8 +14,8 @@ from replicator.formats.producer_registry import (
 from replicator.identifiers import HOPS_HEADER
 from replicator.policy.provenance import Arrivals, path_hop
 from replicator.policy.values import Naming
-from replicator.wire.codecs import CODECS
-from replicator.wire.record_batch import RawRecord, encode_batch
+from replicator.wire.records.codecs import CODECS
+from replicator.wire.records.record_batch import RawRecord, encode_batch
 
 OURS = RegisteredProducer(7, "west", "east", "orders", 3, 1_700_000_000_000)
 NAME = HOPS_HEADER.encode()

@@ -8,7 +8,7 @@ import pytest
 PROGRAM = """
 import gc, sys, threading
 from kafka.protocol.api_message import ApiMessage
-from replicator.wire.protocol import KafkaProtocol
+from replicator.wire.connection.protocol import KafkaProtocol
 
 THREADS = 6
 kinds = [kind for kind in ApiMessage.__subclasses__() if kind.is_request()]

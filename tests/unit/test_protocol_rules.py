@@ -25,7 +25,7 @@ from replicator.testing.faults.protocol_rules import (
     Rule,
     Script,
 )
-from replicator.wire.protocol import message_classes
+from replicator.wire.connection.protocol import message_classes
 
 CONCURRENT_TRANSACTIONS = 51
 

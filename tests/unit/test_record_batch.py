@@ -8,9 +8,15 @@ import crc32c
 import pytest
 
 from replicator.errors import StoredFormatError
-from replicator.wire import protocol
-from replicator.wire.codecs import decompress
-from replicator.wire.record_batch import HEADER, RawRecord, decode_batch, encode_batch, read_header
+from replicator.wire.connection import protocol
+from replicator.wire.records.codecs import decompress
+from replicator.wire.records.record_batch import (
+    HEADER,
+    RawRecord,
+    decode_batch,
+    encode_batch,
+    read_header,
+)
 
 # The other implementation. Its import warns, which `protocol` has kept quiet by importing it first.
 theirs = importlib.import_module("kafka.record.default_records", protocol.__package__)

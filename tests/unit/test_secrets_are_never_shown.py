@@ -16,7 +16,7 @@ from replicator.drill.report.checksum_chain import append
 from replicator.errors import InputError
 from replicator.failover.clusters.programs import run_command as run_program
 from replicator.observability.logging import configure_logging
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 
 SECRETS = {
     "PASSWORD": "hunter2-&<'\\ of tests",
@@ -165,7 +165,7 @@ def test_what_nothing_catches_is_written_without_secrets(file, where):
 import os, threading
 from pathlib import Path
 from replicator.redaction import redact_tracebacks
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 redact_tracebacks()
 require_plan({str(file)!r})
 def fail():
@@ -215,7 +215,7 @@ def test_the_importer_of_mm2_files_hides_the_secrets_of_the_file(tmp_path, capfd
 
 
 def test_a_line_of_the_client_library_hides_secrets(forced):
-    from replicator.kafka.settings import LOGGER
+    from replicator.kafka.clients.settings import LOGGER
 
     stream = io.StringIO()
     root = logging.getLogger()
@@ -233,7 +233,7 @@ def test_a_line_of_the_client_library_hides_secrets(forced):
 def test_what_python_shows_of_our_objects_holds_no_secret(file):
     from replicator.api.topology_view import topology_view
     from replicator.logins.token import Token
-    from replicator.topology.secrets import resolve_security
+    from replicator.topology.file.secrets import resolve_security
 
     plan = require_plan(file)
     security = resolve_security(plan.cluster("east"))
@@ -246,7 +246,7 @@ def test_what_python_shows_of_our_objects_holds_no_secret(file):
 
 def test_orders_to_lanes_carry_references_and_are_not_shown_when_they_are_refused(file):
     from replicator.dataplane.transport.messages import KeepLogin, decode_command, encode
-    from replicator.topology.secrets import resolve_security
+    from replicator.topology.file.secrets import resolve_security
 
     cluster = require_plan(file).cluster("east")
     given = KeepLogin(cluster, resolve_security(cluster))

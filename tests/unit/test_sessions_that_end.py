@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 from tiny_broker import TinyBroker
 
-from replicator.batches.brokers import Brokers
-from replicator.batches.buffers import BufferPool
-from replicator.batches.leaders import LeadersSeen
+from replicator.batches.network.brokers import Brokers
+from replicator.batches.network.buffers import BufferPool
+from replicator.batches.network.leaders import LeadersSeen
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan, SecretRef, SecurityPlan
-from replicator.wire.connection import BrokerConnection
-from replicator.wire.protocol import ApiVersionsRequest
+from replicator.wire.connection.connection import BrokerConnection
+from replicator.wire.connection.protocol import ApiVersionsRequest
 
 NODE, FETCH = 7, 1
 

@@ -27,7 +27,7 @@ from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session import source_events
 from replicator.dataplane.takeover import takeover
-from replicator.kafka import coordinator_watch
+from replicator.kafka.logs import coordinator_watch
 from replicator.policy.provenance import Arrivals
 
 SEEDS = 250

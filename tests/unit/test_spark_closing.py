@@ -4,9 +4,9 @@ import contextlib
 
 import pytest
 
-from replicator.cli.closing import Closing, unless_failed
 from replicator.cli.main import run_command
 from replicator.cli.options import Output
+from replicator.cli.spark.closing import Closing, unless_failed
 
 
 def concluded_by(error):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.errors import InputError, NotFoundError
-from replicator.offsets.runs import Pair
+from replicator.offsets.index.runs import Pair
 from replicator.policy.provenance import Arrivals, parse_hops
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.spark.archive.rounds import first_part, up_to

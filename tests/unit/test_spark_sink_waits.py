@@ -6,7 +6,7 @@ import pytest
 
 from replicator.errors import ReplicatorError
 from replicator.identifiers import ClusterAlias
-from replicator.kafka import producer_calls
+from replicator.kafka.logs import producer_calls
 from replicator.spark.sink.options import SinkOptions
 from replicator.spark.sink.write_task import TaskOfQuery, write_rows
 from replicator.testing.kit.ports import free_ports

@@ -26,7 +26,7 @@ from replicator.formats.checkpoint import Checkpoint, TargetLoss
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
-from replicator.wire.open_transactions import OpenTransaction
+from replicator.wire.requests.open_transactions import OpenTransaction
 
 NOW = 1_700_000_000_000
 FLOW = FlowPlan("orders-dr", "east", "west", LinkPolicy(Selection(("*",)), Selection()), ("west",))

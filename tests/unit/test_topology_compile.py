@@ -10,7 +10,7 @@ from replicator.policy.values import (
     StartFrom,
     Throttle,
 )
-from replicator.topology.load import (
+from replicator.topology.file.load import (
     TopologyError,
     load_plan,
     load_text,

@@ -8,10 +8,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from replicator.policy.values import PRIORITIES
-from replicator.topology.load import load_plan
-from replicator.topology.reference import reference_text
-from replicator.topology.schema import fields_at, schema_text, topology_schema
-from replicator.topology.units import format_duration, parse_duration, parse_size
+from replicator.topology.file.load import load_plan
+from replicator.topology.file.reference import reference_text
+from replicator.topology.file.schema import fields_at, schema_text, topology_schema
+from replicator.topology.spec.units import format_duration, parse_duration, parse_size
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
@@ -61,7 +61,7 @@ def test_the_committed_schema_is_current():
 def test_the_committed_reference_is_current():
     committed = (ROOT / "docs" / "topology.md").read_text()
     assert committed == reference_text(), (
-        "run: python -m replicator.topology.reference > docs/topology.md"
+        "run: python -m replicator.topology.file.reference > docs/topology.md"
     )
 
 

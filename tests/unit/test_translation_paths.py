@@ -3,7 +3,7 @@
 import pytest
 import topology_files
 
-from replicator.offsets.paths import reversed_path, translation_paths
+from replicator.offsets.index.paths import reversed_path, translation_paths
 
 
 def plan_of(names, *links):

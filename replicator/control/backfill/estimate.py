@@ -8,13 +8,13 @@ from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, checkpoints_topic, is_canary_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoints
-from replicator.kafka.client import ClientPartition, open_consumer
-from replicator.kafka.settings import consumer_config
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import ClientPartition, open_consumer
+from replicator.kafka.clients.settings import consumer_config
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.policy.values import Throttle
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
-from replicator.wire.log_dirs import sizes_on_disk
+from replicator.wire.requests.log_dirs import sizes_on_disk
 
 CLIENT_ID = "replicator-plan"
 RECORDS_PER_SECOND = 100_000

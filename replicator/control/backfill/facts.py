@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from replicator.control.backfill.ranges import BackfillFacts
 from replicator.control.store.state import ControlState
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
-from replicator.wire.log_dirs import sizes_on_disk
+from replicator.wire.requests.log_dirs import sizes_on_disk
 
 CLIENT_ID = "replicator-seed"
 

@@ -24,8 +24,8 @@ from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, RefusedError
 from replicator.identifiers import control_topic, seed_transactional_id
-from replicator.kafka.checkpoint_log import read_checkpoints
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.topology.plan import PairPlan, Plan
 
 CLIENT_ID = "replicator-seed"

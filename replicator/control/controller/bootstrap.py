@@ -21,10 +21,10 @@ from replicator.identifiers import (
     is_canary_topic,
     quarantine_topic,
 )
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_topic import ensure_compacted_topic
-from replicator.kafka.log_writer import LogWriter
-from replicator.kafka.topics import NewTopicSpec
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import NewTopicSpec
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 QUARANTINE_CONFIGS = (
@@ -60,7 +60,7 @@ def bootstrap_pair(
         AliasConflictError: an alias means another cluster, or two aliases are one.
         ClusterError: a cluster does not answer, or refuses a control topic.
     """
-    from replicator.wire.broker_versions import require_supported
+    from replicator.wire.probes.broker_versions import require_supported
 
     sides = ((pair.source, source_admin), (pair.target, target_admin))
     at_ms = round(clock.now() * 1000)

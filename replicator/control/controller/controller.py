@@ -38,7 +38,7 @@ from replicator.control.store.follower import ControlLog, WholeControl
 from replicator.control.store.records import ProblemRecord, problem_part
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, ReplicatorError
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 

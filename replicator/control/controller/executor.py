@@ -25,8 +25,8 @@ from replicator.errors import (
     TransientBrokerError,
     UnreachableError,
 )
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.topics import NewTopicSpec
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.problem import Problem
 
 CALLS_PER_SECOND = 20

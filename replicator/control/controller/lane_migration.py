@@ -18,9 +18,9 @@ from replicator.control.store.base import Record
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.records import Layout
 from replicator.identifiers import checkpoints_topic, control_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoint_records
-from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.checkpoint_log import read_checkpoint_records
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.topology.plan import PairPlan
 
 READ_SECONDS = 30.0

@@ -10,7 +10,7 @@ from replicator.control.controller.controller import PairController
 from replicator.control.store.followers import ControlSubscription
 from replicator.control.store.state import ControlState
 from replicator.control.tasks.task import TaskContext, TaskRunner
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.observability.snapshot import TaskMetrics
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import Layout
 from replicator.formats.checkpoint import decode_checkpoint, replaces
-from replicator.kafka.wire_json import decode_key
+from replicator.kafka.clients.wire_json import decode_key
 
 
 @dataclass(frozen=True, slots=True)

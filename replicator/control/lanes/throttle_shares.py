@@ -11,8 +11,8 @@ from replicator.control.store.records import LaneShare, Layout, Share
 from replicator.control.store.state import ControlState
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.policy.throttling import LaneNeed, split_budget
 from replicator.policy.values import PRIORITIES, Priority
 from replicator.topology.plan import FlowPlan, PairPlan, Plan

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.errors import ReplicatorError
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.topics import TopicDescription
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import TopicDescription
 from replicator.policy.topic_config import ConfigValue
 
 if TYPE_CHECKING:
-    from replicator.wire.topic_changes import TopicChanges
+    from replicator.wire.requests.topic_changes import TopicChanges
 
 WARY_LOOKS = 3
 """How often topics are listed after a change: the next broker asked may not know of it yet."""
@@ -145,7 +145,7 @@ class ClusterReader:
         if not self._listed:
             return True  # a first look needs the list, and must not wait for an import
         if self._changes is None:
-            from replicator.wire.topic_changes import TopicChanges  # slow to import
+            from replicator.wire.requests.topic_changes import TopicChanges  # slow to import
 
             self._changes = TopicChanges(self._admin.cluster, client_id=self._client_id)
         try:

@@ -26,9 +26,9 @@ from replicator.control.store.bindings import binding_conflicts
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotAuthorizedError, NotFoundError
 from replicator.identifiers import checkpoints_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoint_records
-from replicator.kafka.wire_json import decode_key
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.wire_json import decode_key
+from replicator.kafka.logs.checkpoint_log import read_checkpoint_records
 from replicator.problem import Problem
 from replicator.topology.plan import Plan
 

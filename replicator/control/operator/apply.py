@@ -11,7 +11,7 @@ from replicator.control.operator.plan import Forecast
 from replicator.control.tasks.acl_sync import AclSync
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.identifiers import JsonObject
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.problem import Problem, problem_json
 from replicator.topology.plan import PairPlan, Plan
 

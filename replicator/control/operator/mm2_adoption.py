@@ -13,11 +13,11 @@ from replicator.control.operator.mm2_adoption_starts import Start, find_starts
 from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
 from replicator.errors import RefusedError
 from replicator.identifiers import TopicPartition, checkpoints_topic, membership_group
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoints
-from replicator.kafka.connect_groups import describe_worker_group
-from replicator.mm2.adopt import ConnectorProgress, read_progress
-from replicator.mm2.import_map import MirroredFlow
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.connect_groups import describe_worker_group
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
+from replicator.mm2.configuration.import_map import MirroredFlow
+from replicator.mm2.topics.adopt import ConnectorProgress, read_progress
 from replicator.policy.naming import carries_source, target_name
 from replicator.policy.selection import select_topics
 from replicator.topology.plan import FlowPlan, PairPlan, Plan

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.mm2.adopt import ConnectorProgress
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.mm2.topics.adopt import ConnectorProgress
 from replicator.topology.plan import FlowPlan
 
 Bounds = tuple[int, int]

@@ -15,8 +15,8 @@ from replicator.control.store.records import Layout
 from replicator.errors import RefusedError
 from replicator.formats.checkpoint import ADOPTED, Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.topology.plan import Plan
 
 

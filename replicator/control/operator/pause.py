@@ -16,9 +16,9 @@ from replicator.control.store.state import ControlState
 from replicator.errors import InputError, RefusedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import JsonObject, control_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoints
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.topology.plan import PairPlan, Plan, find_pair
 
 CLIENT_ID = "replicator-operator"

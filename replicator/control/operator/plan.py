@@ -18,8 +18,8 @@ from replicator.control.store.state import EMPTY, ControlState
 from replicator.control.tasks.acl_sync import AclSync
 from replicator.errors import ReplicatorError
 from replicator.identifiers import JsonObject, checkpoints_topic, control_topic, quarantine_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.offsets.group_sync import groups_of
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.offsets.groups.group_sync import groups_of
 from replicator.problem import Problem, problem_json
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
@@ -165,7 +165,7 @@ def _groups(plan: Plan, pair: PairPlan, source: ClusterAdmin) -> tuple[tuple[str
 
 
 def _supported_id(cluster: ClusterPlan, admin: ClusterAdmin) -> str:
-    from replicator.wire.broker_versions import require_supported
+    from replicator.wire.probes.broker_versions import require_supported
 
     require_supported(cluster)
     return admin.cluster_id()

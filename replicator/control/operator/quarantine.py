@@ -14,16 +14,16 @@ from replicator.control.store.state import ControlState
 from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
 from replicator.errors import InputError, StoredFormatError, UnreachableError
 from replicator.identifiers import JsonObject, quarantine_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import (
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import (
     ClientPartition,
     Consumer,
     KafkaError,
     Message,
     open_consumer,
 )
-from replicator.kafka.errors import map_kafka_error
-from replicator.kafka.settings import consumer_config
+from replicator.kafka.clients.errors import map_kafka_error
+from replicator.kafka.clients.settings import consumer_config
 from replicator.topology.plan import PairPlan, Plan
 
 CLIENT_ID = "replicator-quarantine"

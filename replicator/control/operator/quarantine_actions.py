@@ -18,13 +18,13 @@ from replicator.errors import (
     UnknownOutcomeError,
 )
 from replicator.identifiers import JsonObject, control_topic
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
 from replicator.policy.values import Provenance
 from replicator.topology.plan import PairPlan, Plan
-from replicator.wire.fetch_one import fetch_record, record_from_bytes
-from replicator.wire.produce_one import produce_record
-from replicator.wire.record_batch import RawRecord
+from replicator.wire.records.record_batch import RawRecord
+from replicator.wire.requests.fetch_one import fetch_record, record_from_bytes
+from replicator.wire.requests.produce_one import produce_record
 
 
 def list_quarantine(plan: Plan, pairs: Sequence[PairPlan], *, settled: bool = False) -> JsonObject:

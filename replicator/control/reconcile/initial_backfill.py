@@ -11,9 +11,9 @@ from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.identifiers import TopicPartition, is_canary_topic
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.log_dirs import sizes_on_disk
+from replicator.wire.requests.log_dirs import sizes_on_disk
 
 CONTROLLER = "controller"
 """``by`` of a backfill that no operator asked for: workers run it by themselves."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan
 

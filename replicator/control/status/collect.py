@@ -22,16 +22,16 @@ from replicator.identifiers import (
     membership_group,
     worker_client_id,
 )
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoints
-from replicator.kafka.client import ClientPartition, open_consumer
-from replicator.kafka.errors import kafka_errors
-from replicator.kafka.settings import consumer_config
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import ClientPartition, open_consumer
+from replicator.kafka.clients.errors import kafka_errors
+from replicator.kafka.clients.settings import consumer_config
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.problem import Problem, problem_of
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 if TYPE_CHECKING:
-    from replicator.wire.open_transactions import OpenTransaction
+    from replicator.wire.requests.open_transactions import OpenTransaction
 
 CLIENT_ID = "replicator-status"
 CLUSTER_SECONDS = 5.0
@@ -227,7 +227,7 @@ def _open_transactions(
     if not held:
         return {}
     # Slow to import, and seldom needed.
-    from replicator.wire.open_transactions import oldest_by_partition, open_transactions
+    from replicator.wire.requests.open_transactions import oldest_by_partition, open_transactions
 
     try:
         return oldest_by_partition(

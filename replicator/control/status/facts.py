@@ -13,7 +13,7 @@ from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 if TYPE_CHECKING:
-    from replicator.wire.open_transactions import OpenTransaction
+    from replicator.wire.requests.open_transactions import OpenTransaction
 
 
 @dataclass(frozen=True, slots=True)

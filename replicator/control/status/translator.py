@@ -10,9 +10,9 @@ from replicator.clock import Clock
 from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotFoundError
-from replicator.kafka.admin import ClusterAdmin
-from replicator.offsets.paths import ReplicatedPartition
-from replicator.offsets.translator import Translator
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.offsets.index.paths import ReplicatedPartition
+from replicator.offsets.translation.translator import Translator
 from replicator.topology.plan import Plan
 
 CLIENT_ID = "replicator-offsets"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from replicator.errors import StoredFormatError
-from replicator.kafka.wire_json import decode_value, encode_key, encode_value
+from replicator.kafka.clients.wire_json import decode_value, encode_key, encode_value
 
 VERSION = 1
 

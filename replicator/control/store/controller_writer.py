@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from replicator.identifiers import controller_transactional_id, lane_transactional_id
-from replicator.kafka.transactions import TransactionWriter
+from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.topology.plan import PairPlan
 
 _FENCES_AT_ONCE = 4

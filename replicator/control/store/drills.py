@@ -8,7 +8,7 @@ from replicator.control.store.read import read_control
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.identifiers import control_topic
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.topology.plan import ClusterPlan, Plan
 
 CLIENT_ID = "replicator-drills"

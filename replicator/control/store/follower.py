@@ -12,8 +12,8 @@ from replicator.control.store.read import READ_SECONDS, read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotFoundError, ReplicatorError, StoredFormatError, UnreachableError
 from replicator.identifiers import control_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import Entry, LogTail
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.compacted_log import Entry, LogTail
 from replicator.observability.health import Liveness
 from replicator.topology.plan import ClusterPlan
 

@@ -13,12 +13,12 @@ from replicator.control.store.follower import ControlFollower
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.identifiers import worker_client_id
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.observability.health import Liveness
 from replicator.topology.plan import ClusterPlan
 
 if TYPE_CHECKING:
-    from replicator.wire.log_ends import LogEnds
+    from replicator.wire.requests.log_ends import LogEnds
 
 FIRST_READS = 2
 """So many reads ask by the admin client, which is open then: a start must not wait for an import."""
@@ -182,7 +182,7 @@ class ControlSubscription:
         if self._reads <= FIRST_READS:
             return self._asked(admin)
         if self._ends is None:
-            from replicator.wire.log_ends import LogEnds  # slow to import
+            from replicator.wire.requests.log_ends import LogEnds  # slow to import
 
             self._ends = LogEnds(follower.cluster, client_id=follower.client_id)
         try:

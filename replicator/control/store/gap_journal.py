@@ -14,7 +14,7 @@ from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.messages import LostRange
 from replicator.errors import ReplicatorError
 from replicator.identifiers import control_topic, parse_flow_id
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.topology.plan import Plan
 
 log = structlog.get_logger("control")

@@ -8,7 +8,7 @@ from replicator.errors import (
 from replicator.identifiers import (
     control_topic,
 )
-from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_log import read_compacted
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 READ_SECONDS = 15.0

@@ -29,7 +29,7 @@ from replicator.control.store.role_records import (
     TransitionRecord,
 )
 from replicator.errors import StoredFormatError
-from replicator.kafka.wire_json import decode_key, decode_value
+from replicator.kafka.clients.wire_json import decode_key, decode_value
 from replicator.policy.values import Priority
 from replicator.problem import Problem
 

@@ -12,7 +12,7 @@ from replicator.errors import ReplicatorError
 from replicator.formats.lane_stats import LaneStats, PartitionStats
 from replicator.formats.partition_failure import PartitionFailure
 from replicator.identifiers import LinkName, control_topic
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.logins.cluster_login import login_of
 from replicator.observability.snapshot import TaskMetrics
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan

@@ -20,7 +20,7 @@ from replicator.errors import (
     TransientBrokerError,
     UnreachableError,
 )
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.policy.acl_rules import AclBinding
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
@@ -60,7 +60,7 @@ class AclSync:
         """
         if not acls_wanted(self._pair):
             return AclOutlook()
-        from replicator.wire.topic_acls import topic_acls
+        from replicator.wire.requests.topic_acls import topic_acls
 
         held: list[frozenset[AclBinding]] = []
         problems: list[Problem] = []

@@ -2,7 +2,7 @@
 
 from replicator.control.tasks.acl_sync import AclSync, acls_wanted
 from replicator.control.tasks.task import TaskContext
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.problem import Problem
 
 INTERVAL_SECONDS = 60.0

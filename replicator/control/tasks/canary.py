@@ -23,8 +23,8 @@ from replicator.control.tasks.task import TaskContext
 from replicator.errors import AlreadyExistsError, NotFoundError, ReplicatorError
 from replicator.formats.lane_stats import LATENCY_BOUNDS_SECONDS
 from replicator.identifiers import canary_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.topics import NewTopicSpec
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.observability.snapshot import TaskMetrics
 from replicator.policy.naming import name_problem
 from replicator.problem import Problem

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from replicator.errors import ReplicatorError
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import (
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import (
     ClientPartition,
     Consumer,
     KafkaError,
@@ -13,10 +13,10 @@ from replicator.kafka.client import (
     open_consumer,
     open_producer,
 )
-from replicator.kafka.codes import PARTITION_EOF
-from replicator.kafka.errors import ConnectionTrouble, map_kafka_error
-from replicator.kafka.opened_with import OpenedWith
-from replicator.kafka.settings import consumer_config, producer_config
+from replicator.kafka.clients.codes import PARTITION_EOF
+from replicator.kafka.clients.errors import ConnectionTrouble, map_kafka_error
+from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.kafka.clients.settings import consumer_config, producer_config
 from replicator.topology.plan import ClusterPlan
 
 SEND_SECONDS = 5.0

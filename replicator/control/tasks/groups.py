@@ -2,8 +2,8 @@
 
 from replicator.control.tasks.task import TaskContext
 from replicator.control.tasks.task_translator import task_translator
-from replicator.offsets.group_report import SyncReport
-from replicator.offsets.group_sync import GroupSync
+from replicator.offsets.groups.group_report import SyncReport
+from replicator.offsets.groups.group_sync import GroupSync
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 

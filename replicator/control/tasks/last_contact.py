@@ -16,7 +16,7 @@ from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 if TYPE_CHECKING:
-    from replicator.wire.log_ends import LogEnds
+    from replicator.wire.requests.log_ends import LogEnds
 
 INTERVAL_SECONDS = 2.0
 QUIET_SECONDS = 10.0
@@ -88,7 +88,9 @@ class LastContactTask:
 
     def _ends_of(self, flow: FlowPlan) -> "LogEnds":
         """What asks for the topics of one flow, which are the same ones from look to look."""
-        from replicator.wire.log_ends import LogEnds  # slow to import, needed where lane 0 is
+        from replicator.wire.requests.log_ends import (
+            LogEnds,  # slow to import, needed where lane 0 is
+        )
 
         if flow.link not in self._ends:
             client_id = f"{self._context.client_id}-contact"

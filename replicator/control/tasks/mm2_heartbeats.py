@@ -2,7 +2,7 @@
 
 from replicator.blocking import finished
 from replicator.control.tasks.task import TaskContext
-from replicator.mm2.heartbeats import Heartbeats
+from replicator.mm2.topics.heartbeats import Heartbeats
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan
 

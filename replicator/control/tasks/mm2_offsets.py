@@ -14,16 +14,16 @@ from replicator.control.tasks.task import TaskContext
 from replicator.control.tasks.task_translator import task_translator
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.identifiers import mm2_transactional_id
-from replicator.kafka.compacted_log import read_compacted
-from replicator.kafka.log_writer import LogWriter
-from replicator.mm2.due import checkpoints_due, syncs_due
-from replicator.mm2.formats import Checkpoint, OffsetSync, decode_offset_sync
-from replicator.mm2.names import checkpoints_topic, offset_syncs_topic
-from replicator.mm2.topics import ensure_mm2_topic
-from replicator.offsets.group_report import SyncReport
-from replicator.offsets.group_sync import GroupSync
-from replicator.offsets.index import index_pairs
-from replicator.offsets.stored import StoredPartitions
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.log_writer import LogWriter
+from replicator.mm2.topics.due import checkpoints_due, syncs_due
+from replicator.mm2.topics.formats import Checkpoint, OffsetSync, decode_offset_sync
+from replicator.mm2.topics.names import checkpoints_topic, offset_syncs_topic
+from replicator.mm2.topics.topics import ensure_mm2_topic
+from replicator.offsets.groups.group_report import SyncReport
+from replicator.offsets.groups.group_sync import GroupSync
+from replicator.offsets.index.index import index_pairs
+from replicator.offsets.index.stored import StoredPartitions
 from replicator.policy.selection import is_internal_topic
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan

@@ -15,8 +15,8 @@ from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 if TYPE_CHECKING:
-    from replicator.wire.log_ends import LogEnds
-    from replicator.wire.open_transactions import OpenTransaction
+    from replicator.wire.requests.log_ends import LogEnds
+    from replicator.wire.requests.open_transactions import OpenTransaction
 
 INTERVAL_SECONDS = 5.0
 ALARM_SECONDS = 60.0
@@ -91,7 +91,7 @@ class OpenTransactionsTask:
         self, keys: list[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """High watermarks, and last stable offsets that were read after them."""
-        from replicator.wire.log_ends import LogEnds  # slow to import
+        from replicator.wire.requests.log_ends import LogEnds  # slow to import
 
         if self._ends is None:
             source, client_id = self._context.pair.source, f"{self._context.client_id}-open"
@@ -104,7 +104,7 @@ class OpenTransactionsTask:
 
     def _found(self, keys: list[TopicPartition]) -> "dict[TopicPartition, OpenTransaction]":
         """The transaction of each partition; nameless where the source does not tell it."""
-        from replicator.wire.open_transactions import (  # slow to import
+        from replicator.wire.requests.open_transactions import (  # slow to import
             OpenTransaction,
             oldest_by_partition,
             open_transactions,

@@ -14,17 +14,17 @@ from replicator.control.tasks.adaptive_interval import AdaptiveInterval
 from replicator.control.tasks.task import TaskContext
 from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition, is_canary_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import Message
-from replicator.offsets.probe import PartitionProbe
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import Message
+from replicator.offsets.translation.probe import PartitionProbe
 from replicator.policy.overlap import find_overlap
 from replicator.policy.provenance import Arrivals, Headers, find_hops
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 
 if TYPE_CHECKING:
-    from replicator.batches.copied_ranges import CopiedRanges
-    from replicator.wire.log_ends import LogEnds
+    from replicator.batches.registry.copied_ranges import CopiedRanges
+    from replicator.wire.requests.log_ends import LogEnds
 
 INTERVAL_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
@@ -124,7 +124,9 @@ class SplitBrainTask:
 
     def _log_ends(self) -> "LogEnds":
         if self._asking is None:
-            from replicator.wire.log_ends import LogEnds  # slow to import, needed where lane 0 is
+            from replicator.wire.requests.log_ends import (
+                LogEnds,  # slow to import, needed where lane 0 is
+            )
 
             client_id = f"{self._context.client_id}-split-brain"
             self._asking = LogEnds(self._context.pair.target, client_id=client_id)
@@ -134,8 +136,8 @@ class SplitBrainTask:
         """Tells copies without a header."""
         if self._copied is None:
             # Slow to import, needed where a record has no header.
-            from replicator.batches.copied_ranges import CopiedRanges
-            from replicator.batches.producer_registry import ProducerRegistry
+            from replicator.batches.registry.copied_ranges import CopiedRanges
+            from replicator.batches.registry.producer_registry import ProducerRegistry
 
             pair, client_id = self._context.pair, f"{self._context.client_id}-split-brain"
             registry = ProducerRegistry(

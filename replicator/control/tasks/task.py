@@ -19,7 +19,7 @@ from replicator.control.store.base import Storable
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import LinkName
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.observability.snapshot import TaskMetrics
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan, Plan

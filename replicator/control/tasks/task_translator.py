@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from replicator.control.status.translator import open_translator
 from replicator.control.store.state import ControlState
 from replicator.control.tasks.task import TaskContext
-from replicator.offsets.translator import Translator
+from replicator.offsets.translation.translator import Translator
 
 
 def task_translator(context: TaskContext, name: str) -> Translator:

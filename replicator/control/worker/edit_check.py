@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from replicator.control.store.bindings import binding_conflicts
 from replicator.control.store.records import Binding
 from replicator.errors import ReplicatorError
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.topology.plan import ClusterPlan, Plan
 
 

@@ -1,8 +1,8 @@
 """What keeps a pair from its work at present, by what it is about; the newest counts."""
 
 from replicator.errors import ReplicatorError
-from replicator.kafka.client import KafkaError
-from replicator.kafka.errors import map_kafka_error
+from replicator.kafka.clients.client import KafkaError
+from replicator.kafka.clients.errors import map_kafka_error
 from replicator.problem import Problem
 
 _MEMBERSHIP = "membership"

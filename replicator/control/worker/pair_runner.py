@@ -36,7 +36,7 @@ from replicator.dataplane.transport.messages import LaneStopped
 from replicator.errors import FencedError, ReplicatorError
 from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import checkpoints_topic, membership_group, worker_client_id
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.topology.plan import PairPlan, Plan
 
 log = structlog.get_logger("control")

@@ -8,8 +8,8 @@ otherwise the client's own error, which may be that another owner fenced this on
 from typing import cast
 
 from replicator.errors import RecordRefusedError
-from replicator.kafka import codes
-from replicator.kafka.client import KafkaError, KafkaException, Producer
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import KafkaError, KafkaException, Producer
 
 RECORD_REFUSALS = frozenset(
     {

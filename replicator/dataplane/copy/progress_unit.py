@@ -15,8 +15,8 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.run_reports import RunReports
 from replicator.errors import SpentProducerError, UnknownOutcomeError
-from replicator.kafka.client import KafkaException, Producer
-from replicator.kafka.producer_calls import produce_when_room
+from replicator.kafka.clients.client import KafkaException, Producer
+from replicator.kafka.logs.producer_calls import produce_when_room
 
 
 class ProgressUnit:

@@ -14,8 +14,8 @@ from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.identifiers import quarantine_topic
-from replicator.kafka.client import KafkaError
-from replicator.kafka.producer_calls import produce_when_room
+from replicator.kafka.clients.client import KafkaError
+from replicator.kafka.logs.producer_calls import produce_when_room
 
 _RAW_FETCH_SECONDS = 10.0
 _ANY_PARTITION = -1
@@ -76,7 +76,7 @@ class QuarantineWriter:
 
     def _raw(self, refusal: Refusal) -> bytes:
         """The record's own bytes; empty when the source does not give them in time."""
-        from replicator.wire.fetch_one import fetch_record_bytes
+        from replicator.wire.requests.fetch_one import fetch_record_bytes
 
         state = refusal.state
         try:

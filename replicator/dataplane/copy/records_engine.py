@@ -34,7 +34,7 @@ from replicator.dataplane.progress.run_reports import RunReports
 from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
-from replicator.kafka.client import KafkaException
+from replicator.kafka.clients.client import KafkaException
 
 
 class RecordsEngine:

@@ -16,8 +16,8 @@ from replicator.dataplane.copy.source_message import ProducedHeaders, SourceMess
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.identifiers import HOPS_HEADER
-from replicator.kafka import codes
-from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import KafkaError, KafkaException, Message, Producer
 
 RETRY_BATCH_RECORDS = 200
 RETRY_POLL_SECONDS = 0.1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
 from replicator.dataplane.transport.delivery import OnDelivery
-from replicator.kafka.client import KafkaError, Message
+from replicator.kafka.clients.client import KafkaError, Message
 
 Headers = list[tuple[str, bytes | None]]
 ProducedHeaders = dict[str, str | bytes | None] | list[tuple[str, str | bytes | None]] | None

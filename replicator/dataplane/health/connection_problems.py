@@ -7,9 +7,9 @@ why a tool that watches lag shows nothing.
 from collections.abc import Callable
 
 from replicator.errors import ReplicatorError
-from replicator.kafka import codes
-from replicator.kafka.client import KafkaError
-from replicator.kafka.errors import map_kafka_error
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import KafkaError
+from replicator.kafka.clients.errors import map_kafka_error
 
 
 class ConnectionProblems:

@@ -9,7 +9,7 @@ from replicator.clock import Clock
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import NotMovingError, ReplicatorError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.topology.plan import ClusterPlan
 
 STILL_SECONDS = 6.0

@@ -13,7 +13,7 @@ from replicator.errors import (
     UnreachableError,
 )
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.topology.plan import ClusterPlan
 
 PATIENCE_SECONDS = 1.5

@@ -14,8 +14,8 @@ from replicator.errors import (
     TransientBrokerError,
 )
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.topics import TopicDescription
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import TopicDescription
 
 MIN_IN_SYNC = "min.insync.replicas"
 

@@ -45,8 +45,8 @@ from replicator.errors import (
 )
 from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import TopicPartition, progress_group
-from replicator.kafka.client import KafkaException
-from replicator.kafka.errors import map_kafka_error
+from replicator.kafka.clients.client import KafkaException
+from replicator.kafka.clients.errors import map_kafka_error
 from replicator.logins.cluster_login import login_of
 
 RETRY = Backoff(0.2, 5.0)

@@ -13,16 +13,16 @@ from collections.abc import Callable
 from typing import cast
 
 from replicator.errors import ReplicatorError
-from replicator.kafka import codes
-from replicator.kafka.client import (
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import (
     ClientPartition,
     Consumer,
     KafkaError,
     KafkaException,
     open_consumer,
 )
-from replicator.kafka.opened_with import OpenedWith
-from replicator.kafka.settings import client_config, consumer_config
+from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.kafka.clients.settings import client_config, consumer_config
 from replicator.topology.plan import ClusterPlan
 
 SESSION_SECONDS = 6.0

@@ -12,9 +12,9 @@ from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.index_notes import Stored
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import UnknownOutcomeError
-from replicator.kafka.client import KafkaError, Producer
-from replicator.kafka.coordinator_watch import CoordinatorWatch
-from replicator.kafka.producer_calls import produce_when_room, until_done
+from replicator.kafka.clients.client import KafkaError, Producer
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
+from replicator.kafka.logs.producer_calls import produce_when_room, until_done
 
 
 class Committer(Protocol):

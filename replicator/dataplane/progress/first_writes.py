@@ -14,7 +14,7 @@ from collections.abc import Callable
 from replicator.clock import Clock
 from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.errors import TargetRegressedError, UnknownOutcomeError
-from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
+from replicator.kafka.clients.client import KafkaError, KafkaException, Message, Producer
 
 KNOWN_SECONDS = 600.0
 """How long a broker is trusted to remember a producer; its own default is a day."""

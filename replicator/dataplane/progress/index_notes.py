@@ -1,6 +1,6 @@
 """Notes now and then the target offset of a source record, from delivery reports, for the offset index.
 
-What is worth an entry is decided in ``replicator.offsets.index``; here is only when to ask for it, and
+What is worth an entry is decided in ``replicator.offsets.index.index``; here is only when to ask for it, and
 that an entry is stored with or after the record it describes, never before.
 """
 
@@ -11,7 +11,7 @@ from typing import Protocol
 from replicator.clock import Clock
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.delivery import OnDelivery
-from replicator.kafka.client import KafkaError, KafkaException, Message, Producer
+from replicator.kafka.clients.client import KafkaError, KafkaException, Message, Producer
 
 _REPORTS_SECONDS = 0.5
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.kafka.client import ClientPartition, Consumer, KafkaError, KafkaException
+from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaError, KafkaException
 
 PROGRESS_SECONDS = 5.0
 

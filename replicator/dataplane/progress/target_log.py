@@ -7,7 +7,7 @@ that the log lost what it had acknowledged (recreated, restored, or cut by an un
 
 from replicator.dataplane.transport.delivery import OnDelivery
 from replicator.formats.checkpoint import TargetClaim
-from replicator.kafka.client import KafkaError, Message
+from replicator.kafka.clients.client import KafkaError, Message
 
 
 class TargetLog:

@@ -15,7 +15,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from replicator.batches.found_batches import FoundBatch
+from replicator.batches.codec.found_batches import FoundBatch
 from replicator.clock import Clock
 from replicator.dataplane.copy.engine_protocol import CopyStep, Engine
 from replicator.dataplane.copy.source_message import SourceMessage

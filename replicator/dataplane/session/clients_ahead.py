@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.errors import ReplicatorError
-from replicator.kafka.client import KafkaException
+from replicator.kafka.clients.client import KafkaException
 
 
 class ClientsAhead:

@@ -11,7 +11,7 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
-from replicator.kafka.opened_with import OpenedWith
+from replicator.kafka.clients.opened_with import OpenedWith
 
 
 class SessionUnit(Protocol):

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from replicator.kafka.client import Consumer, Message
+from replicator.kafka.clients.client import Consumer, Message
 
 POLL_SECONDS = 0.2
 """How often idle lanes are polled: the first record after a silence is late by as much."""

@@ -13,11 +13,11 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.formats.producer_registry import RegistryMemory, decode_memory, decode_producer
 from replicator.identifiers import control_topic
-from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_log import read_compacted
 
 if TYPE_CHECKING:
-    from replicator.batches.copied_ranges import CopiedRanges
-    from replicator.batches.producer_registry import ProducerRegistry
+    from replicator.batches.registry.copied_ranges import CopiedRanges
+    from replicator.batches.registry.producer_registry import ProducerRegistry
 
 
 class ReturnedRecords:
@@ -78,8 +78,8 @@ class ReturnedRecords:
 
     def _open(self) -> "CopiedRanges":
         # Here, because the protocol's codec takes half a second to import.
-        from replicator.batches.copied_ranges import CopiedRanges
-        from replicator.batches.producer_registry import ProducerRegistry
+        from replicator.batches.registry.copied_ranges import CopiedRanges
+        from replicator.batches.registry.producer_registry import ProducerRegistry
 
         spec = self._spec
         registry = ProducerRegistry(spec.source, spec.topology, client_id=self._client_id)

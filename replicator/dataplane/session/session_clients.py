@@ -19,16 +19,16 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import (
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import (
     ClientPartition,
     Consumer,
     KafkaException,
     Producer,
 )
-from replicator.kafka.compacted_log import LogTail
-from replicator.kafka.errors import map_kafka_error
-from replicator.kafka.opened_with import OpenedWith
+from replicator.kafka.clients.errors import map_kafka_error
+from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.kafka.logs.compacted_log import LogTail
 
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it reports the failure and starts over."""

@@ -33,14 +33,14 @@ from replicator.identifiers import (
     lane_transactional_id,
     progress_group,
 )
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import Consumer, Producer, open_consumer, open_producer
-from replicator.kafka.coordinator_watch import CoordinatorWatch
-from replicator.kafka.opened_with import OpenedWith
-from replicator.kafka.settings import consumer_config, producer_config
-from replicator.kafka.topic_ids import watch_topic_ids
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topic_ids import watch_topic_ids
+from replicator.kafka.clients.client import Consumer, Producer, open_consumer, open_producer
+from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.kafka.clients.settings import consumer_config, producer_config
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.policy.line_settings import line_settings
-from replicator.wire.line import round_trip_seconds
+from replicator.wire.probes.line import round_trip_seconds
 
 COMMITTED_LINGER = 0.02
 """Seconds a batch may wait to fill inside a transaction: the commit sends it off anyway, and larger

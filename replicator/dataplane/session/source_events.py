@@ -6,9 +6,9 @@ from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.takeover.seek import NEEDS_CHECK
 from replicator.errors import ReplicatorError, SourceDamagedError
-from replicator.kafka import codes
-from replicator.kafka.client import KafkaError, KafkaException
-from replicator.kafka.errors import map_kafka_error
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import KafkaError, KafkaException
+from replicator.kafka.clients.errors import map_kafka_error
 
 _DAMAGED = frozenset(
     {

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterable
 
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.kafka import codes
-from replicator.kafka.client import ClientPartition, Consumer, KafkaError, KafkaException
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaError, KafkaException
 
 _ASSIGNING_SECONDS = 2.0
 """The client takes an assignment up in a thread of its own, and refuses to seek before it has."""

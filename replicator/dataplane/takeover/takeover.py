@@ -27,8 +27,8 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, checkpoints_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import LogTail
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.compacted_log import LogTail
 from replicator.policy.values import StartFrom
 
 

@@ -8,11 +8,11 @@ from typing import Self, cast
 from replicator.dataplane.takeover.target_loss import SeenTarget
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.identifiers import TopicPartition
-from replicator.kafka import codes
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.client import ClientPartition, Message, open_consumer
-from replicator.kafka.errors import map_kafka_error
-from replicator.kafka.settings import Isolation, consumer_config
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import ClientPartition, Message, open_consumer
+from replicator.kafka.clients.errors import map_kafka_error
+from replicator.kafka.clients.settings import Isolation, consumer_config
 from replicator.policy.provenance import find_hops, hop_prefix
 from replicator.topology.plan import ClusterPlan
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from replicator.kafka.client import KafkaError, Message
+from replicator.kafka.clients.client import KafkaError, Message
 
 OnDelivery = Callable[[KafkaError | None, Message], None]
 

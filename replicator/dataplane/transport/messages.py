@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.transport.stats_changes import LaneChange
+from replicator.topology.file.secrets import ResolvedSecurity
 from replicator.topology.plan import ClusterPlan
-from replicator.topology.secrets import ResolvedSecurity
 
 
 @dataclass(frozen=True, slots=True)

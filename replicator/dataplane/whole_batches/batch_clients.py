@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from replicator.batches.io_loop import IoLoop
-from replicator.batches.producer_registry import ProducerRegistry, register
-from replicator.batches.returning import ReturnGuard
-from replicator.batches.source_reader import SourceReader
-from replicator.batches.target_writer import TargetWriter
-from replicator.batches.transactions import ProducerIdentity, Transactions
+from replicator.batches.copy.source_reader import SourceReader
+from replicator.batches.copy.target_writer import TargetWriter
+from replicator.batches.copy.transactions import ProducerIdentity, Transactions
+from replicator.batches.network.io_loop import IoLoop
+from replicator.batches.registry.producer_registry import ProducerRegistry, register
+from replicator.batches.registry.returning import ReturnGuard
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.bounded_copy import BoundedCopy
@@ -31,10 +31,10 @@ from replicator.formats.producer_registry import (
     decode_memory,
 )
 from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.opened_with import OpenedWith
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.policy.line_settings import line_settings
-from replicator.wire.line import round_trip_seconds
+from replicator.wire.probes.line import round_trip_seconds
 
 _ATTEMPT_SECONDS = 5.0
 _JOIN_SECONDS = 10.0

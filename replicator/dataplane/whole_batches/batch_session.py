@@ -7,13 +7,19 @@ stands aside, and the others go on.
 
 from collections.abc import Callable, Collection
 
-from replicator.batches.found_batches import DamagedBatchError, FoundBatch, found_batches
-from replicator.batches.io_loop import IoLoop
-from replicator.batches.leaders import topic_id_text
-from replicator.batches.repack import packed_anew
-from replicator.batches.returning import ReturnGuard
-from replicator.batches.source_reader import FAILING_SECONDS, GONE, MOVED, Arrived, SourceReader
-from replicator.batches.target_writer import Outgoing, TargetWriter
+from replicator.batches.codec.found_batches import DamagedBatchError, FoundBatch, found_batches
+from replicator.batches.codec.repack import packed_anew
+from replicator.batches.copy.source_reader import (
+    FAILING_SECONDS,
+    GONE,
+    MOVED,
+    Arrived,
+    SourceReader,
+)
+from replicator.batches.copy.target_writer import Outgoing, TargetWriter
+from replicator.batches.network.io_loop import IoLoop
+from replicator.batches.network.leaders import topic_id_text
+from replicator.batches.registry.returning import ReturnGuard
 from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.pacing import IDLE_POLL_SECONDS, CommitSchedule, commit_schedule
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
@@ -22,9 +28,9 @@ from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
 from replicator.errors import ReplicatorError, TransientBrokerError
-from replicator.kafka.client import ClientPartition
+from replicator.kafka.clients.client import ClientPartition
 from replicator.policy.line_settings import LineSettings
-from replicator.wire.errors import code_error
+from replicator.wire.connection.errors import code_error
 
 FETCH_BYTES = 8 * 1024 * 1024
 PARTITION_BYTES = 2 * 1024 * 1024

@@ -7,15 +7,15 @@ acknowledgements.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from replicator.batches.target_writer import Outgoing, TargetWriter
-from replicator.batches.transactions import ProducerIdentity, Transactions
+from replicator.batches.copy.target_writer import Outgoing, TargetWriter
+from replicator.batches.copy.transactions import ProducerIdentity, Transactions
 from replicator.clock import Clock
 from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.index_notes import Index, Stored
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import TargetRegressedError, TransientBrokerError, UnknownOutcomeError
-from replicator.wire.record_batch import RawRecord, encode_batch
+from replicator.wire.records.record_batch import RawRecord, encode_batch
 
 TRANSACTION_SECONDS = 60.0
 """After so long without an end the coordinator aborts a transaction by itself."""

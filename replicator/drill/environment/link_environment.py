@@ -20,9 +20,9 @@ from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.rules.report import TransitionReport
 from replicator.failover.rules.request import OnStep, TransitionRequest
 from replicator.failover.run.runner import run_transition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.settings import LOGIN, client_config, user_settings
-from replicator.kafka.topics import NewTopicSpec
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import NewTopicSpec
+from replicator.kafka.clients.settings import LOGIN, client_config, user_settings
 from replicator.policy.selection import matcher
 from replicator.programs import run_program
 from replicator.testing.kit.endpoints import RemoteCluster

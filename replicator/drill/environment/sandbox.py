@@ -26,7 +26,7 @@ from replicator.testing.cluster.local_cluster import LocalCluster, start_all
 from replicator.testing.kit.endpoints import Endpoint
 from replicator.testing.kit.waiting import wait_until
 from replicator.testing.kit.worker_process import WorkerProcess
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.plan import Plan
 
 GROUP = "drill-readers"

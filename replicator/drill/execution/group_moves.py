@@ -5,8 +5,8 @@ import asyncio
 from replicator.clock import SystemClock
 from replicator.control.status.translator import open_translator
 from replicator.drill.environment.environment import Scene
-from replicator.offsets.group_report import GroupOutcome
-from replicator.offsets.group_sync import GroupSync
+from replicator.offsets.groups.group_report import GroupOutcome
+from replicator.offsets.groups.group_sync import GroupSync
 from replicator.testing.kit.waiting import NotInTimeError, wait_until
 
 CLIENT_ID = "replicator-drill"

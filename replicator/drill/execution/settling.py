@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from replicator.drill.environment.environment import Scene
 from replicator.errors import ReplicatorError
-from replicator.kafka.client import KafkaException
+from replicator.kafka.clients.client import KafkaException
 from replicator.testing.checker.anomalies import Anomaly, Report
 from replicator.testing.checker.check import check
 from replicator.testing.checker.history import FINAL, Delivered, Event, Seen, Sent

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from replicator.topology.fields import Alias, Duration, Spec
+from replicator.topology.spec.fields import Alias, Duration, Spec
 
 KIND = "Drill"
 

@@ -10,12 +10,12 @@ from replicator.drill.file.document import DrillDocument
 from replicator.drill.file.plan import Drill, compile_drill
 from replicator.drill.file.rules import drill_findings, link_findings
 from replicator.errors import InputError
-from replicator.topology.load import placed, read_file
+from replicator.topology.file.load import placed, read_file
+from replicator.topology.file.schema import Schema, tidy_schema
+from replicator.topology.file.shape import check_model
+from replicator.topology.file.source import read_source
 from replicator.topology.plan import Plan
 from replicator.topology.problems import FileProblem, Finding, Path
-from replicator.topology.schema import Schema, tidy_schema
-from replicator.topology.shape import check_model
-from replicator.topology.source import read_source
 
 _MISSING = "Name an existing drill file; docs/drills.md shows one."
 _SPEC: Path = ("spec",)

@@ -24,9 +24,9 @@ from replicator.failover.clusters.programs import ProgramCall, run_command
 from replicator.failover.rules.report import Check
 from replicator.policy.acl_rules import TOPIC, AclBinding, without_rules
 from replicator.policy.procedure import Fencing
+from replicator.topology.file.secrets import read_secret
 from replicator.topology.plan import ClusterPlan
-from replicator.topology.secrets import read_secret
-from replicator.wire.topic_acls import topic_acls
+from replicator.wire.requests.topic_acls import topic_acls
 
 COMMAND_SECONDS = 120.0
 LISTED_SECONDS = 10.0

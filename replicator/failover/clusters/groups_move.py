@@ -8,8 +8,8 @@ from replicator.clock import Clock
 from replicator.control.status.translator import open_translator
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
-from replicator.offsets.group_report import GroupOutcome, SyncReport
-from replicator.offsets.group_sync import GroupSync, groups_of
+from replicator.offsets.groups.group_report import GroupOutcome, SyncReport
+from replicator.offsets.groups.group_sync import GroupSync, groups_of
 
 
 @dataclass(frozen=True, slots=True)

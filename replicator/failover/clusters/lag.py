@@ -10,8 +10,8 @@ from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.failover.rules.backlog import Backlog, SourceLook, backlog_of
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_canary_topic
-from replicator.kafka.checkpoint_log import read_checkpoints
-from replicator.offsets.probe import PartitionProbe
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
+from replicator.offsets.translation.probe import PartitionProbe
 from replicator.topology.plan import ClusterPlan
 
 STABLE_SECONDS = 1.0

@@ -9,9 +9,9 @@ from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import InputError, NotFoundError, ReplicatorError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.offsets import OffsetPoint
-from replicator.kafka.settings import Isolation
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.offsets import OffsetPoint
+from replicator.kafka.clients.settings import Isolation
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
 from replicator.topology.roles import facing
 

@@ -23,8 +23,8 @@ from replicator.failover.clusters.link_clusters import (
 from replicator.failover.rules.backlog import SourceLook, Unknown, lag_of, returned_short
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, control_topic
-from replicator.kafka.log_writer import LogWriter
-from replicator.offsets.probe import PartitionProbe
+from replicator.kafka.logs.log_writer import LogWriter
+from replicator.offsets.translation.probe import PartitionProbe
 from replicator.policy.procedure import Fencing
 from replicator.topology.roles import Role
 

@@ -11,7 +11,7 @@ from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.failover.rules.request import OpenTransactions
 from replicator.identifiers import TopicPartition
-from replicator.kafka.transactions import TransactionWriter
+from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.topology.plan import ClusterPlan
 
 MOST_ASKED = 32
@@ -36,7 +36,7 @@ def held_back(
 
 def name_transactions(cluster: ClusterPlan, partitions: Mapping[TopicPartition, int]) -> str:
     """The transactions that are open there, for people; the offsets where nobody names them."""
-    from replicator.wire.open_transactions import open_transactions  # slow to import
+    from replicator.wire.requests.open_transactions import open_transactions  # slow to import
 
     asked = sorted(partitions)[:MOST_ASKED]
     try:
@@ -84,7 +84,7 @@ def end_transactions(
 
 
 def _abort(cluster: ClusterPlan, held: Mapping[TopicPartition, int]) -> list[str]:
-    from replicator.wire.open_transactions import open_transactions  # slow to import
+    from replicator.wire.requests.open_transactions import open_transactions  # slow to import
 
     found = open_transactions(cluster, held, client_id=CLIENT_ID)
     names = sorted({one.transactional_id for one in found if one.transactional_id})

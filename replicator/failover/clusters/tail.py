@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from replicator.batches.copied_ranges import CopiedRanges
-from replicator.batches.producer_registry import ProducerRegistry
+from replicator.batches.registry.copied_ranges import CopiedRanges
+from replicator.batches.registry.producer_registry import ProducerRegistry
 from replicator.clock import Clock
 from replicator.errors import UnreachableError
 from replicator.failover.clusters.link_clusters import CLIENT_ID
 from replicator.identifiers import TopicPartition
-from replicator.kafka import codes
-from replicator.kafka.client import (
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import (
     TIMESTAMP_NOT_AVAILABLE,
     ClientPartition,
     Consumer,
     Message,
     open_consumer,
 )
-from replicator.kafka.errors import map_kafka_error, may_pass
-from replicator.kafka.settings import consumer_config
+from replicator.kafka.clients.errors import map_kafka_error, may_pass
+from replicator.kafka.clients.settings import consumer_config
 from replicator.policy.provenance import Arrivals, Headers
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.fetch_one import fetch_record
+from replicator.wire.requests.fetch_one import fetch_record
 
 READ_SECONDS = 300.0
 _BATCH = 500

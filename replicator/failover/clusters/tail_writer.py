@@ -10,7 +10,7 @@ from replicator.control.store.role_records import SalvageRecord
 from replicator.failover.clusters.link_clusters import CLIENT_ID
 from replicator.failover.clusters.tail import TailRecord
 from replicator.identifiers import TopicPartition, control_topic, salvage_transactional_id
-from replicator.kafka.transactions import TransactionWriter
+from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
 from replicator.policy.values import Provenance
 from replicator.topology.plan import ClusterPlan

@@ -10,9 +10,9 @@ from replicator.control.store.read import read_control
 from replicator.control.store.role_records import SightingRecord
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import control_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_topic import ensure_compacted_topic
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.policy.procedure import Automatic
 from replicator.topology.plan import ClusterPlan, Plan
 

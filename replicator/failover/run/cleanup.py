@@ -35,9 +35,9 @@ from replicator.identifiers import (
     membership_group,
     progress_group,
 )
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoint_records
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.checkpoint_log import read_checkpoint_records
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.policy.procedure import Fencing
 from replicator.topology.plan import ClusterPlan, LinkPlan, Plan
 

@@ -18,8 +18,8 @@ from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.failover.rules.locks import Lock
 from replicator.failover.rules.machine import Step, TransitionProgress
 from replicator.identifiers import control_topic, transition_transactional_id
-from replicator.kafka.compacted_topic import ensure_compacted_topic
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.topology.plan import ClusterPlan
 
 ATTEMPTS = 3

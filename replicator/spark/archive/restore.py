@@ -12,11 +12,11 @@ from pyspark.sql import functions as f
 from replicator.clock import SystemClock
 from replicator.errors import RefusedError, UnreachableError
 from replicator.identifiers import JsonObject, TopicPartition, restores_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import read_compacted
-from replicator.kafka.compacted_topic import ensure_compacted_topic
-from replicator.kafka.log_writer import LogWriter
-from replicator.kafka.topics import NewTopicSpec
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import NewTopicSpec
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.spark.archive.integrity import (
     DamagedArchiveError,
     content_problems,

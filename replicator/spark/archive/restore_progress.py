@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from replicator.identifiers import TopicPartition, restores_topic
-from replicator.kafka.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_log import read_compacted
 from replicator.spark.archive.restore_task import CLIENT_ID, RestoreOrder
 from replicator.spark.archive.restoring import (
     PROGRESS_PARTITIONS,

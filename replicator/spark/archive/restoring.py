@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from replicator.errors import InputError, StoredFormatError
-from replicator.kafka.wire_json import decode_value, encode_key, encode_value
+from replicator.kafka.clients.wire_json import decode_value, encode_key, encode_value
 from replicator.spark.archive.manifest import Archive, ArchivedFile
 
 VERSION = 1

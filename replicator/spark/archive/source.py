@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from replicator.errors import InputError
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.policy.selection import pattern_matches
 from replicator.topology.plan import ClusterPlan
 

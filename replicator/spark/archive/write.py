@@ -35,7 +35,7 @@ from replicator.spark.base.progress import progress
 from replicator.spark.base.ranges import Range
 from replicator.spark.source.data_source import FORMAT
 from replicator.spark.source.planning import read_bounds
-from replicator.wire.log_dirs import sizes_on_disk
+from replicator.wire.requests.log_dirs import sizes_on_disk
 
 _LOOKS = 3
 """How often a round reads the log bounds again because retention deleted what it was about to read."""

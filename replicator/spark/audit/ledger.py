@@ -11,7 +11,7 @@ from typing import Any
 
 from replicator.errors import StoredFormatError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.wire_json import encode_key, encode_value
+from replicator.kafka.clients.wire_json import encode_key, encode_value
 
 VERSION = 1
 

@@ -7,11 +7,11 @@ from pyspark.sql import SparkSession
 
 from replicator.clock import Clock
 from replicator.identifiers import JsonObject, TopicPartition, audit_topic, audit_transactional_id
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import Entry, read_compacted
-from replicator.kafka.compacted_topic import ensure_compacted_topic
-from replicator.kafka.log_writer import LogWriter
-from replicator.kafka.wire_json import decode_key, decode_value
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.wire_json import decode_key, decode_value
+from replicator.kafka.logs.compacted_log import Entry, read_compacted
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.spark.audit.again import cases_again, replaced
 from replicator.spark.audit.counting import (
     counted,

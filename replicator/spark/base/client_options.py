@@ -6,7 +6,7 @@ What has a counterpart is translated; what has none, or would break a promise, i
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from replicator.topology.owned_settings import owner_reason
+from replicator.topology.spec.owned_settings import owner_reason
 
 PREFIX = "kafka."
 _CONNECTION = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from replicator.identifiers import ClusterAlias
-from replicator.topology.load import require_plan, topology_path
+from replicator.topology.file.load import require_plan, topology_path
 from replicator.topology.plan import ClusterPlan
 
 NO_TOPOLOGY = "spark"

@@ -23,7 +23,7 @@ from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.spark.session.java import SparkUnavailableError, require_spark
 from replicator.spark.session.session import spark_session
 from replicator.spark.session.settings import SparkSettings
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.plan import find_pair
 
 CONF_PREFIX = "REPLICATOR_SPARK_"

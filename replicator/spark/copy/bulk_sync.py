@@ -18,7 +18,7 @@ from replicator.control.backfill.handover import (
 )
 from replicator.control.store.state import ControlState
 from replicator.identifiers import JsonObject
-from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.base.amounts import Amount
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.progress import progress

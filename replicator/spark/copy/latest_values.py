@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.spark.base.failures import task_errors
 from replicator.spark.copy.task import CopyOrder, CopyResult, copy_order
 from replicator.topology.plan import PairPlan

@@ -37,7 +37,7 @@ from replicator.identifiers import stream_id
 from replicator.spark.base.failures import as_replicator_error
 from replicator.spark.copy.runtime import require_spark_runtime, streamed_flows
 from replicator.spark.copy.stream_task import FORMAT, CopySource
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.plan import PairPlan, Plan, find_pair
 
 if TYPE_CHECKING:

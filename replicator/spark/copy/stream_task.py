@@ -20,13 +20,13 @@ from replicator.control.roles.read import in_force
 from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.ranges import keyed_offsets, offsets_json
 from replicator.spark.copy.bulk_plan import throttle_part, work_of
 from replicator.spark.copy.task import CopyOrder, copy_order
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.plan import FlowPlan, PairPlan, Plan, find_pair
 
 FORMAT = "replicator-copy"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from replicator.control.store.state import ControlState
 from replicator.errors import RefusedError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.offsets.stored import CheckpointsView
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.offsets.index.stored import CheckpointsView
 from replicator.topology.plan import PairPlan, Plan
 
 CLIENT_ID = "replicator-seed"

@@ -20,8 +20,8 @@ from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.errors import RefusedError
 from replicator.identifiers import control_topic, seed_transactional_id
-from replicator.kafka.compacted_log import read_compacted
-from replicator.offsets.index import LaneIndex
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.offsets.index.index import LaneIndex
 from replicator.policy.values import Throttle
 from replicator.topology.plan import ClusterPlan
 

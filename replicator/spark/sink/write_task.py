@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from replicator.errors import InputError, RecordRefusedError
 from replicator.identifiers import sink_transactional_id, sinks_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_log import read_compacted
-from replicator.kafka.transactions import TransactionWriter
-from replicator.kafka.wire_json import decode_value, encode_key, encode_value
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.wire_json import decode_value, encode_key, encode_value
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.spark.sink.options import SinkOptions
 
 CLIENT_ID = "replicator-sink"

@@ -15,8 +15,8 @@ from pyspark.sql.datasource import (
 
 from replicator.errors import ReplicatorError
 from replicator.identifiers import sinks_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.compacted_topic import ensure_compacted_topic
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.spark.base.failures import task_errors
 from replicator.spark.sink.options import SinkOptions
 from replicator.spark.sink.write_task import ASK_SECONDS, CLIENT_ID, TaskOfQuery, forget, write_rows

@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 
 from replicator.errors import InputError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.ranges import (
     Range,

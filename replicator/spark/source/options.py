@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from replicator.errors import InputError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.settings import Isolation
+from replicator.kafka.clients.settings import Isolation
 from replicator.spark.base.client_options import PREFIX, READER, client_settings
 from replicator.spark.base.cluster_option import read_cluster
 from replicator.spark.source.positions import Position, read_position

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from replicator.errors import InputError, NotFoundError, SourceDataLostError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import ClusterAdmin
-from replicator.kafka.settings import Isolation
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.settings import Isolation
 from replicator.spark.base.ranges import (
     EARLIEST,
     LATEST,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from replicator.dataplane.copy.source_message import UNREADABLE, Headers, SourceMessage
 from replicator.errors import RecordRefusedError
-from replicator.kafka.client import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
+from replicator.kafka.clients.client import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE
 from replicator.spark.source.scan import Scanned
 
 HEADERS_DDL = "headers array<struct<key: string, value: binary>>, "

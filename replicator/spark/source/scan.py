@@ -11,10 +11,20 @@ from typing import Self, cast
 from replicator.clock import Clock, SystemClock
 from replicator.dataplane.copy.source_message import Headers, SourceMessage, read_headers
 from replicator.errors import ReplicatorError, SourceDataLostError, UnreachableError
-from replicator.kafka import codes
-from replicator.kafka.client import ClientPartition, KafkaError, KafkaException, open_consumer
-from replicator.kafka.errors import ConnectionTrouble, as_kafka_error, map_kafka_error, may_pass
-from replicator.kafka.settings import Isolation, consumer_config
+from replicator.kafka.clients import codes
+from replicator.kafka.clients.client import (
+    ClientPartition,
+    KafkaError,
+    KafkaException,
+    open_consumer,
+)
+from replicator.kafka.clients.errors import (
+    ConnectionTrouble,
+    as_kafka_error,
+    map_kafka_error,
+    may_pass,
+)
+from replicator.kafka.clients.settings import Isolation, consumer_config
 from replicator.spark.base.ranges import Range
 from replicator.topology.plan import ClusterPlan
 

@@ -6,7 +6,7 @@ from replicator.spark.base.amounts import Amount, kafka_amount
 from replicator.spark.base.ranges import Range
 from replicator.spark.verify.cases import Case
 from replicator.topology.plan import PairPlan
-from replicator.wire.log_dirs import sizes_on_disk
+from replicator.wire.requests.log_dirs import sizes_on_disk
 
 
 def compared_amount(pair: PairPlan, cases: Iterable[Case]) -> Amount:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from replicator.offsets.runs import Pair
+from replicator.offsets.index.runs import Pair
 from replicator.policy.provenance import Arrivals, Hop
 from replicator.policy.values import DropRule, Provenance
 

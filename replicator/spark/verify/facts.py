@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from replicator.batches.producer_registry import ProducerRegistry
+from replicator.batches.registry.producer_registry import ProducerRegistry
 from replicator.control.operator.quarantine import Quarantined, read_quarantine
 from replicator.control.store.read import read_control
 from replicator.control.store.records import GapTaken, TopicRecord
@@ -17,9 +17,9 @@ from replicator.control.store.state import ControlState
 from replicator.errors import InputError, NotFoundError
 from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import TopicPartition, is_canary_topic
-from replicator.kafka.admin import ClusterAdmin
-from replicator.offsets.index import index_pairs
-from replicator.offsets.stored import CheckpointsView, StoredPartitions
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.offsets.index.index import index_pairs
+from replicator.offsets.index.stored import CheckpointsView, StoredPartitions
 from replicator.policy.naming import carries_source
 from replicator.policy.provenance import find_hops, parse_hops
 from replicator.policy.topic_config import ConfigValue

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from replicator.batches.copied_ranges import CopiedRanges
+from replicator.batches.registry.copied_ranges import CopiedRanges
 from replicator.dataplane.copy.rewrite import Rewriter, load_transforms
 from replicator.dataplane.copy.source_message import (
     UNREADABLE,

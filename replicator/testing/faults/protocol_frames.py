@@ -52,7 +52,7 @@ class Frame:
 
 def message_classes() -> Mapping[int, tuple[Any, Any]]:
     """By api key the classes of request and response; loaded when the first frame is read."""
-    from replicator.wire import protocol
+    from replicator.wire.connection import protocol
 
     return protocol.message_classes()
 

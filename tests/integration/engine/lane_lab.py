@@ -25,7 +25,7 @@ from replicator.identifiers import (
     control_topic,
     quarantine_topic,
 )
-from replicator.kafka.wire_json import decode_value
+from replicator.kafka.clients.wire_json import decode_value
 from replicator.policy.values import StartFrom, Throttle
 from replicator.testing import LocalCluster, wait_until
 from replicator.testing.faults.fault_proxy import FaultProxy

@@ -9,7 +9,7 @@ from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.lane_stats import PartitionStats
-from replicator.offsets.index import LaneIndex
+from replicator.offsets.index.index import LaneIndex
 from replicator.testing import wait_until
 
 PATIENCE_SECONDS = 90.0

@@ -6,17 +6,17 @@ import pytest
 from confluent_kafka import Producer
 from lane_lab import LaneLab
 
-from replicator.batches.producer_registry import ProducerRegistry, register
-from replicator.batches.transactions import Transactions
+from replicator.batches.copy.transactions import Transactions
+from replicator.batches.registry.producer_registry import ProducerRegistry, register
 from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import control_topic, lane_transactional_id
 from replicator.policy.values import Throttle
 from replicator.testing.cluster.topics import delete_topic
-from replicator.wire.fetch_one import fetch_record
-from replicator.wire.leader import leader_of
-from replicator.wire.produce_one import produce_record
-from replicator.wire.protocol import FetchRequest
-from replicator.wire.record_batch import RawRecord, split_batches
+from replicator.wire.connection.leader import leader_of
+from replicator.wire.connection.protocol import FetchRequest
+from replicator.wire.records.record_batch import RawRecord, split_batches
+from replicator.wire.requests.fetch_one import fetch_record
+from replicator.wire.requests.produce_one import produce_record
 
 BATCHES = {"engine": "batches", "provenance": "path"}
 DELIVERIES = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
@@ -202,7 +202,7 @@ def test_a_budget_in_bytes_is_kept(lab):
 
 def test_the_index_notes_where_batches_stand_on_the_target(lab):
     from replicator.dataplane.takeover.takeover import read_lane_records
-    from replicator.offsets.index import decode_index
+    from replicator.offsets.index.index import decode_index
 
     topic = lab.topic()
     lab.numbered(topic, range(500))

@@ -22,7 +22,7 @@ from replicator.control.tasks.canary import (
 )
 from replicator.control.tasks.task import TaskContext
 from replicator.identifiers import canary_topic
-from replicator.kafka.admin import ClusterAdmin
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.observability.snapshot import TaskMetrics
 from replicator.testing import wait_until
 

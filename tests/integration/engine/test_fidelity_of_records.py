@@ -7,9 +7,9 @@ import pytest
 
 from replicator.identifiers import HOPS_HEADER
 from replicator.policy.provenance import path_hop
-from replicator.wire.fetch_one import record_from_bytes
-from replicator.wire.produce_one import produce_record
-from replicator.wire.record_batch import RawRecord
+from replicator.wire.records.record_batch import RawRecord
+from replicator.wire.requests.fetch_one import record_from_bytes
+from replicator.wire.requests.produce_one import produce_record
 
 ODD_BYTES = bytes(range(256))
 ANY_TIME = {"message.timestamp.after.max.ms": "9223372036854775807"}

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from lane_lab import LaneLab
 
-from replicator.kafka import coordinator_watch
+from replicator.kafka.logs import coordinator_watch
 from replicator.testing import ProtocolProxy, Recorder, Writer, check, scan, wait_until
 from replicator.testing.checker.anomalies import Anomaly
 from replicator.testing.faults.protocol_rules import Api, Hold, Match, Rule

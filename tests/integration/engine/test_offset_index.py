@@ -3,7 +3,7 @@
 from lane_lab import recreate
 
 from replicator.dataplane.takeover.takeover import read_lane_records
-from replicator.offsets.index import decode_index, index_pairs
+from replicator.offsets.index.index import decode_index, index_pairs
 
 
 def stored_pairs(lab, topic):

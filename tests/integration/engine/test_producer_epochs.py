@@ -6,7 +6,7 @@ epoch 0, so that "the newer owner has the higher epoch" is no longer true of the
 
 import pytest
 
-from replicator.batches.transactions import Transactions
+from replicator.batches.copy.transactions import Transactions
 from replicator.identifiers import lane_transactional_id
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

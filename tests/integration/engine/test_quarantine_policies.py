@@ -9,8 +9,8 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from lane_lab import LaneLab
 
 from replicator.identifiers import HOPS_HEADER, quarantine_topic
-from replicator.wire.produce_one import produce_record
-from replicator.wire.record_batch import RawRecord
+from replicator.wire.records.record_batch import RawRecord
+from replicator.wire.requests.produce_one import produce_record
 
 BOTH = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 SMALL = {"max.message.bytes": "3000"}

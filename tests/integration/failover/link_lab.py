@@ -16,7 +16,7 @@ from replicator.failover.rules.request import TransitionRequest
 from replicator.failover.run.runner import run_transition
 from replicator.identifiers import control_topic
 from replicator.testing.kit.ports import free_ports
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 
 
 class Link:

@@ -6,7 +6,7 @@ from link_lab import Link, failed
 from replicator.control.store.role_records import Denial, FenceRecord
 from replicator.testing import LocalCluster, SecuritySetup, start_all, wait_until
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.topic_acls import topic_acls
+from replicator.wire.requests.topic_acls import topic_acls
 
 USERS = {"admin": "admin-secret", "ann": "ann-secret"}
 FENCING = {"method": "acl", "principals": ["User:ann"]}

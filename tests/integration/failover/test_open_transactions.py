@@ -6,7 +6,7 @@ from exported_tail import read_export
 from link_lab import evidence, failed
 
 from replicator.errors import RefusedError
-from replicator.wire.open_transactions import open_transactions
+from replicator.wire.requests.open_transactions import open_transactions
 
 
 def left_open(lab, cluster, *, partition=0, records=3):

@@ -11,8 +11,8 @@ from typing import Any
 
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.identifiers import ClusterAlias
-from replicator.kafka.admin import ClusterAdmin
-from replicator.mm2.adopt import ConnectorProgress, read_progress
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.mm2.topics.adopt import ConnectorProgress, read_progress
 from replicator.testing import LocalCluster
 from replicator.testing.checker.history import Seen
 from replicator.testing.cluster.jars import find_java, mirror_jars, package_file

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from java_tools import compile_java, console_consumer, run_java
 from worker_lab import WorkerLab
 
-from replicator.kafka.compacted_log import read_compacted
-from replicator.mm2.formats import Checkpoint, decode_checkpoint, decode_offset_sync
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.mm2.topics.formats import Checkpoint, decode_checkpoint, decode_offset_sync
 from replicator.testing import LocalCluster, commit_positions
 from replicator.topology.plan import ClusterPlan
 

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from mm2_chain import GROUP, IDENTITY, RECORDS
 
-from replicator.mm2.formats import Checkpoint
+from replicator.mm2.topics.formats import Checkpoint
 from replicator.testing import commit_positions
 
 pytestmark = pytest.mark.skipif(shutil.which("javac") is None, reason="needs a Java compiler")

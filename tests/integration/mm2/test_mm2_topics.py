@@ -3,8 +3,8 @@
 import pytest
 
 from replicator.errors import RefusedError
-from replicator.kafka.admin import ClusterAdmin
-from replicator.mm2.topics import ensure_mm2_topic
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.mm2.topics.topics import ensure_mm2_topic
 from replicator.topology.plan import ClusterPlan
 
 

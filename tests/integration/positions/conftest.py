@@ -11,8 +11,8 @@ from topology_files import write_topology
 from replicator.cli.main import run_command
 from replicator.control.status.collect import collect_status
 from replicator.control.status.translator import open_translator
-from replicator.offsets.paths import translation_paths
-from replicator.topology.load import require_plan
+from replicator.offsets.index.paths import translation_paths
+from replicator.topology.file.load import require_plan
 
 
 class Pair:

@@ -1,7 +1,7 @@
 """Groups are listed anew when one comes or goes."""
 
-from replicator.kafka.admin import ClusterAdmin
-from replicator.offsets.group_names import GroupNames
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.offsets.translation.group_names import GroupNames
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
 

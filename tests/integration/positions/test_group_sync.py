@@ -10,8 +10,8 @@ from replicator.clock import SystemClock
 from replicator.control.status.translator import open_translator
 from replicator.control.store.records import QuarantineOutcome
 from replicator.identifiers import control_topic
-from replicator.kafka.log_writer import LogWriter
-from replicator.offsets.group_sync import GroupSync
+from replicator.kafka.logs.log_writer import LogWriter
+from replicator.offsets.groups.group_sync import GroupSync
 from replicator.testing import commit_positions
 
 

@@ -16,11 +16,11 @@ from replicator.control.backfill.handover import (
 from replicator.control.operator.apply import apply_plan
 from replicator.control.store.state import ControlState
 from replicator.identifiers import HOPS_HEADER
-from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders, survey
 from replicator.spark.copy.task import CopyOrder
 from replicator.testing import LocalCluster, wait_until
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
 
 

@@ -9,7 +9,7 @@ from replicator.clock import SystemClock
 from replicator.spark.copy.bulk_plan import survey
 from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.testing import wait_until
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 
 FLOW = "east->west"
 

@@ -13,8 +13,8 @@ from replicator.control.store.role_records import RoleRecord
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic
-from replicator.kafka.compacted_log import read_compacted
-from replicator.kafka.log_writer import LogWriter
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.policy.values import Throttle
 from replicator.spark.copy.task import copy_order
 

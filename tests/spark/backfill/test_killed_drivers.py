@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from replicator.control.backfill.handover import read_control_past_open_transactions
-from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.testing import wait_until
 from replicator.testing.kit.child_processes import start_child
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 
 FLOW = "east->west"
 RECORDS = 2_000_000

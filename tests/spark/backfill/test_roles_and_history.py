@@ -15,12 +15,12 @@ from replicator.control.backfill.handover import (
 )
 from replicator.control.roles.read import in_force
 from replicator.errors import ReplicatorError
-from replicator.kafka.checkpoint_log import read_checkpoints
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.copy.bulk_plan import declarations, orders, survey
 from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.spark.copy.task import copy_order
 from replicator.testing import wait_until
-from replicator.topology.load import require_plan
+from replicator.topology.file.load import require_plan
 
 FLOW = "east->west"
 BACK = "west->east"

@@ -12,7 +12,7 @@ from replicator.api.address import HttpAddress, bind
 from replicator.api.asking import watch_release
 from replicator.api.certificate import ServerCertificate
 from replicator.api.server import http_in_thread
-from replicator.cli import run
+from replicator.cli.operation import run
 from replicator.clock import SystemClock
 from replicator.errors import InputError
 from replicator.testing import wait_until

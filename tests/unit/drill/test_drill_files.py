@@ -8,7 +8,7 @@ import pytest
 from replicator.drill.environment.sandbox_topology import TOPIC, sandbox_clusters, sandbox_topology
 from replicator.drill.file.document import Kind
 from replicator.drill.file.load import load_drill, load_drill_text
-from replicator.topology.load import load_plan, load_text
+from replicator.topology.file.load import load_plan, load_text
 
 ROOT = Path(__file__).parents[3]
 GOOD = """\
@@ -62,7 +62,7 @@ def plan():
 
 
 def original():
-    from replicator.topology.source import read_source
+    from replicator.topology.file.source import read_source
 
     return read_source(textwrap.dedent(TOPOLOGY)).data
 

@@ -45,7 +45,7 @@ def test_nothing_of_a_drill_on_a_real_link_needs_the_extras_of_the_test_kit():
 
 def test_the_operator_is_named_without_a_user_entry():
     done = in_the_worker_image(
-        "from replicator.cli.drill import operator; print(operator())",
+        "from replicator.cli.roles.drill import operator; print(operator())",
     )
     assert done.stdout.startswith("unknown@"), done.stderr
 

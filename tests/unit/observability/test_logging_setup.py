@@ -95,9 +95,9 @@ def test_chatter_and_debug_show_only_with_debug():
 @pytest.mark.parametrize("imported_first", [True, False])
 def test_the_library_that_tells_logins_byte_for_byte_never_chats(imported_first):
     if imported_first:
-        import_module("replicator.wire.protocol")
+        import_module("replicator.wire.connection.protocol")
     configure_logging(log_format="json", debug=True, stream=io.StringIO())
-    import_module("replicator.wire.protocol")
+    import_module("replicator.wire.connection.protocol")
     for name in ("kafka", "kafka.protocol.parser", "kafka.net.sasl"):
         assert not logging.getLogger(name).isEnabledFor(logging.INFO)
 

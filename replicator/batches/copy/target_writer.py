@@ -1,0 +1,366 @@
+"""Writing batches to one cluster: in order per partition, five requests in flight per broker.
+
+Order rests on sequence numbers. A batch that was not taken makes its partition send everything
+unacknowledged again, the same bytes with the same numbers, one after the other, once nothing of it is
+on its way. The first batch a producer epoch writes to a partition goes alone: brokers up to 4.3 take
+whatever number comes first (KAFKA-15591).
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from replicator.batches.codec.header import claim, next_sequence
+from replicator.batches.codec.produce_codec import (
+    ADDS_PARTITIONS,
+    API_KEY,
+    NEWEST,
+    Produced,
+    decode_produce,
+    encode_produce,
+)
+from replicator.batches.copy.transactions import ProducerIdentity
+from replicator.batches.network.buffers import Buffer
+from replicator.batches.network.channel import Channel, Frame
+from replicator.batches.network.io_loop import IoLoop
+from replicator.errors import (
+    FencedError,
+    RecordRefusedError,
+    ReplicatorError,
+    TransientBrokerError,
+    UnreachableError,
+)
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.connection.errors import code_error
+
+REQUESTS_IN_FLIGHT = 5
+REQUEST_BYTES = 4 * 1024 * 1024
+ANSWER_SECONDS = 30.0
+"""How long an acknowledgement may take; then the connection is taken for gone."""
+
+KNOWN_SECONDS = 600.0
+"""How long after an acknowledgement a broker is trusted to remember the producer; its default is a day."""
+
+_TIMEOUT_MS = 20_000
+_RETRY_SECONDS = 0.05
+_REPORTED_SECONDS = 5.0
+
+DUPLICATE, OUT_OF_ORDER = 46, 45
+FENCED = frozenset({47, 90})
+RETRIED = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56})
+"""Errors after which the same bytes are sent again."""
+
+REFUSED = frozenset({10, 18, 32, 42, 43, 76, 87})
+"""The target will never take something in this batch."""
+
+Key = tuple[str, int]
+
+
+class Outgoing:
+    """One batch on its way. ``on_written`` gets its base offset on the target (-1: not told)."""
+
+    __slots__ = ("buffer", "count", "data", "on_written", "sequence")
+
+    def __init__(
+        self,
+        data: memoryview,
+        count: int,
+        *,
+        buffer: Buffer | None = None,
+        on_written: Callable[[int], None] | None = None,
+    ) -> None:
+        self.data = data
+        self.count = count
+        self.buffer = buffer
+        self.on_written = on_written
+        self.sequence = -1
+
+
+class _Partition:
+    __slots__ = (
+        "failed", "failed_since", "in_flight", "key", "known_until", "pending", "retry_at", "sequence",
+        "unacknowledged",
+    )  # fmt: skip
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.pending: deque[Outgoing] = deque()
+        self.unacknowledged: deque[Outgoing] = deque()
+        self.in_flight = 0
+        self.sequence = 0
+        self.known_until = 0.0
+        self.failed = False
+        self.failed_since = 0.0
+        self.retry_at = 0.0
+
+    def next(self, now: float) -> Outgoing | None:
+        """What may be sent now, if anything."""
+        if self.failed:
+            if self.in_flight or now < self.retry_at:
+                return None
+            if self.unacknowledged:
+                return self.unacknowledged[0]
+            self.failed = False
+        most = REQUESTS_IN_FLIGHT if now < self.known_until else 1
+        return self.pending[0] if self.pending and self.in_flight < most else None
+
+    def sent(self, batch: Outgoing, identity: ProducerIdentity, *, transactional: bool) -> None:
+        self.in_flight += 1
+        if self.failed:
+            return
+        self.pending.popleft()
+        self.unacknowledged.append(batch)
+        batch.sequence = self.sequence
+        self.sequence = next_sequence(self.sequence, batch.count)
+        claim(
+            batch.data,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            base_sequence=batch.sequence,
+            transactional=transactional,
+        )
+
+    def not_taken(self, now: float) -> None:
+        if not self.failed:
+            self.failed, self.failed_since = True, now
+        self.retry_at = now + _RETRY_SECONDS
+
+
+@dataclass(slots=True)
+class _Request:
+    correlation: int
+    deadline: float
+    batches: dict[Key, tuple[_Partition, Outgoing]]
+
+
+class TargetWriter:
+    """For one thread.
+
+    Attributes:
+        outstanding_bytes: bytes of batches that are queued or not acknowledged.
+        problem: what a partition is refused for just now, if it lasts.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        loop: IoLoop,
+        *,
+        client_id: str,
+        transactional_id: str | None,
+        join: Callable[[list[Key]], None],
+    ) -> None:
+        """``join`` adds partitions to the open transaction; it is called where the broker does not."""
+        self.brokers = loop.brokers(
+            cluster, client_id=client_id, on_frame=self.on_frame, on_lost=self.on_lost
+        )
+        self.outstanding_bytes = 0
+        self.problem: ReplicatorError | None = None
+        self._client_id = client_id
+        self._transactional_id = transactional_id
+        self._join = join
+        self._identity = ProducerIdentity(-1, -1)
+        self._newest = NEWEST
+        self._joined: set[Key] = set()
+        self._partitions: dict[Key, _Partition] = {}
+        self._active: dict[Key, _Partition] = {}
+        self._requests: dict[int, deque[_Request]] = {}
+        self._correlation = 0
+
+    def begin(self, identity: ProducerIdentity, *, joins_by_itself: bool) -> None:
+        """Writes as this producer from now on; nothing may be on its way."""
+        if identity != self._identity:
+            self._partitions.clear()
+        self._identity = identity
+        self._newest = NEWEST if joins_by_itself else ADDS_PARTITIONS - 1
+        self._joined = set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything is acknowledged."""
+        return not self._active
+
+    def write(self, key: Key, batch: Outgoing) -> None:
+        """Queues a batch; its buffer is held until the batch is acknowledged."""
+        partition = self._partitions.get(key)
+        if partition is None:
+            partition = self._partitions[key] = _Partition(key)
+        partition.pending.append(batch)
+        self._active[key] = partition
+        self.outstanding_bytes += len(batch.data)
+
+    def pump(self, now: float) -> None:
+        """Sends what may be sent.
+
+        Raises:
+            ReplicatorError: the transaction cannot go on.
+        """
+        by_node: dict[int, list[_Partition]] = {}
+        for key, partition in self._active.items():
+            if partition.next(now) is None:
+                continue
+            leader = self.brokers.leaders.of(*key)
+            if leader is not None:
+                by_node.setdefault(leader[0], []).append(partition)
+        for node, partitions in by_node.items():
+            channel = self.brokers.channel(node, now)
+            if channel is None:
+                continue
+            requests = self._requests.setdefault(node, deque())
+            while len(requests) < REQUESTS_IN_FLIGHT:
+                chosen = _chosen(partitions, now)
+                if not chosen:
+                    break
+                self._send(node, channel, chosen, now)
+                if node not in self._requests:
+                    break  # the connection failed at once
+
+    def look(self, now: float) -> None:
+        """Gives up on brokers that owe an answer for too long."""
+        for node, requests in list(self._requests.items()):
+            if requests and now > requests[0].deadline:
+                self.brokers.lose(
+                    node,
+                    UnreachableError(
+                        f"a broker of the target did not answer within {ANSWER_SECONDS:g} seconds",
+                        remedy="Check that the brokers run and that enough replicas are in sync.",
+                    ),
+                )
+
+    def on_frame(self, node: int, frame: Frame) -> None:
+        """A broker has answered the oldest request.
+
+        Raises:
+            ReplicatorError: what it says ends the transaction.
+        """
+        requests = self._requests.get(node)
+        if not requests or requests[0].correlation != frame.correlation:
+            raise UnreachableError("a broker of the target answers what was not asked")
+        request = requests.popleft()
+        now = request.deadline - ANSWER_SECONDS
+        for part in decode_produce(frame.body):
+            found = request.batches.pop((part.topic, part.partition), None)
+            if found is not None:
+                found[0].in_flight -= 1
+                self._answered(*found, part, now)
+        for partition, _ in request.batches.values():
+            partition.in_flight -= 1
+            partition.not_taken(now)
+
+    def on_lost(self, node: int) -> None:
+        """The connection is gone: whether what was on its way was written shows when it is sent again."""
+        for request in self._requests.pop(node, ()):
+            for partition, _ in request.batches.values():
+                partition.in_flight -= 1
+                partition.not_taken(request.deadline - ANSWER_SECONDS)
+
+    def stuck_since(self) -> float | None:
+        """Monotonic seconds since when a partition's batches are not taken; None when none is."""
+        return min(
+            (each.failed_since for each in self._active.values() if each.failed), default=None
+        )
+
+    def release_all(self) -> None:
+        """Forgets everything that was not acknowledged."""
+        for partition in self._active.values():
+            for batch in (*partition.pending, *partition.unacknowledged):
+                if batch.buffer is not None:
+                    batch.buffer.release()
+        self._active.clear()
+        self._partitions.clear()
+        self.outstanding_bytes = 0
+
+    def _send(
+        self,
+        node: int,
+        channel: Channel,
+        chosen: list[tuple[_Partition, Outgoing]],
+        now: float,
+    ) -> None:
+        transactional = self._transactional_id is not None
+        if transactional and self._newest < ADDS_PARTITIONS:
+            fresh = [partition.key for partition, _ in chosen if partition.key not in self._joined]
+            if fresh:
+                self._join(fresh)
+                self._joined.update(fresh)
+        batches: dict[str, dict[int, memoryview]] = {}
+        for partition, batch in chosen:
+            partition.sent(batch, self._identity, transactional=transactional)
+            batches.setdefault(partition.key[0], {})[partition.key[1]] = batch.data
+        self._correlation = (self._correlation + 1) & 0x7FFFFFFF
+        known = self.brokers.versions[node].get(API_KEY, (0, self._newest))[1]
+        pieces = encode_produce(
+            version=min(self._newest, known),
+            correlation=self._correlation,
+            client_id=self._client_id,
+            transactional_id=self._transactional_id,
+            timeout_ms=_TIMEOUT_MS,
+            batches=batches,
+        )
+        request = _Request(
+            self._correlation,
+            now + ANSWER_SECONDS,
+            {each.key: (each, batch) for each, batch in chosen},
+        )
+        self._requests[node].append(request)
+        self.brokers.send(node, channel, pieces)
+
+    def _answered(self, partition: _Partition, batch: Outgoing, part: Produced, now: float) -> None:
+        error = part.error
+        if not error or error == DUPLICATE:
+            partition.known_until = now + KNOWN_SECONDS
+            self._written(partition, batch, -1 if error else part.base_offset)
+            return
+        # What stands behind a batch that was not taken comes too early for the broker.
+        behind = bool(partition.unacknowledged) and partition.unacknowledged[0] is not batch
+        if error in RETRIED or (error == OUT_OF_ORDER and behind):
+            partition.not_taken(now)
+            if not behind:
+                self.brokers.leaders.refresh()
+                if now - partition.failed_since > _REPORTED_SECONDS:
+                    self.problem = self._error(partition.key, part)
+            return
+        raise self._error(partition.key, part)
+
+    def _written(self, partition: _Partition, batch: Outgoing, base_offset: int) -> None:
+        partition.unacknowledged.remove(batch)
+        self.problem = None
+        self.outstanding_bytes -= len(batch.data)
+        if partition.failed and not partition.unacknowledged:
+            partition.failed = False
+        if not partition.unacknowledged and not partition.pending:
+            self._active.pop(partition.key, None)
+        if batch.buffer is not None:
+            batch.buffer.release()
+        if batch.on_written is not None:
+            batch.on_written(base_offset)
+
+    def _error(self, key: Key, part: Produced) -> ReplicatorError:
+        subject = f"cluster:{self.brokers.cluster.alias}"
+        doing = f"write to {key[0]}/{key[1]}"
+        if part.error in FENCED:
+            return FencedError(f"cannot {doing}: another owner took over", subject=subject)
+        if part.error in REFUSED:
+            mapped = code_error(part.error, subject=subject, doing=doing, detail=part.message)
+            return RecordRefusedError(mapped.message, subject=f"{key[0]}/{key[1]}")
+        if part.error in {29, 53, 31, 33, 58}:
+            return code_error(part.error, subject=subject, doing=doing, detail=part.message)
+        if part.error in RETRIED:
+            return code_error(part.error, subject=subject, doing=doing, detail=part.message)
+        mapped = code_error(part.error, subject=subject, doing=doing, detail=part.message)
+        return TransientBrokerError(mapped.message, subject=subject, remedy=mapped.remedy)
+
+
+def _chosen(partitions: Iterable[_Partition], now: float) -> list[tuple[_Partition, Outgoing]]:
+    """One batch per partition, as many as fit into a request."""
+    chosen: list[tuple[_Partition, Outgoing]] = []
+    size = 0
+    for partition in partitions:
+        batch = partition.next(now)
+        if batch is None:
+            continue
+        size += len(batch.data)
+        if chosen and size > REQUEST_BYTES:
+            break
+        chosen.append((partition, batch))
+    return chosen

@@ -1,0 +1,65 @@
+"""One selector for all connections of a lane, to the source's brokers and to the target's."""
+
+import selectors
+from collections.abc import Callable
+
+from replicator.batches.network.brokers import Brokers
+from replicator.batches.network.buffers import BufferPool
+from replicator.batches.network.channel import Frame
+from replicator.clock import Clock
+from replicator.topology.plan import ClusterPlan
+
+_DIALLING_SECONDS = 0.01
+"""How long a turn waits at most while something happens outside the selector."""
+
+
+class IoLoop:
+    """For one thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._selector = selectors.DefaultSelector()
+        self._pool = BufferPool()
+        self._brokers: list[Brokers] = []
+
+    def brokers(
+        self,
+        cluster: ClusterPlan,
+        *,
+        client_id: str,
+        on_frame: Callable[[int, Frame], None],
+        on_lost: Callable[[int], None],
+    ) -> Brokers:
+        """The connections to a cluster, served by this loop."""
+        made = Brokers(
+            cluster,
+            client_id=client_id,
+            selector=self._selector,
+            pool=self._pool,
+            on_frame=on_frame,
+            on_lost=on_lost,
+        )
+        self._brokers.append(made)
+        return made
+
+    def turn(self, seconds: float) -> None:
+        """Waits for so many seconds at most until something can be read or written, and does it.
+
+        Raises:
+            ReplicatorError: what a broker says ends the session.
+        """
+        if any(each.dialling for each in self._brokers):
+            seconds = min(seconds, _DIALLING_SECONDS)
+        ready = self._selector.select(max(0.0, seconds))
+        now = self._clock.monotonic()
+        for each in self._brokers:
+            each.look(now)
+        for key, events in ready:
+            brokers, node = key.data
+            brokers.serve(node, events, now)
+
+    def close(self) -> None:
+        """Hangs up on all brokers."""
+        for each in self._brokers:
+            each.close()
+        self._selector.close()

@@ -1,0 +1,143 @@
+"""The registry of producer ids on a cluster: registering, and asking whose copies an id wrote.
+
+A registration is acknowledged before the first batch under its id is sent, so who meets an id and then
+reads the registry to its end knows what the id is: what is not there was not written by a flow.
+"""
+
+from collections.abc import Callable, Mapping
+
+from replicator.errors import NotFoundError, RegistryLostError, SourceDataLostError
+from replicator.formats.producer_registry import (
+    RegisteredProducer,
+    RegistryMemory,
+    decode_producer,
+)
+from replicator.identifiers import control_topic
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.records.record_batch import RawRecord, decode_batch
+from replicator.wire.requests.produce_one import produce_record
+from replicator.wire.requests.raw_log import RawLog
+
+NO_PRODUCER = -1
+
+
+def register(cluster: ClusterPlan, topology: str, producer: RegisteredProducer) -> None:
+    """Writes a registration and waits until all replicas in sync have it; may be repeated.
+
+    Raises:
+        ReplicatorError: it may not be there; nothing may be sent under the id.
+    """
+    record = RawRecord(0, producer.at_ms, "CreateTime", producer.key, producer.value)
+    produce_record(cluster, control_topic(topology), 0, record)
+
+
+class ProducerRegistry:
+    """What is registered on one cluster, as far as it was read. For one thread."""
+
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        topology: str,
+        *,
+        client_id: str,
+        on_grown: Callable[[RegistryMemory], None] = lambda _: None,
+    ) -> None:
+        """``on_grown`` is told what a later reader must find at least, whenever that is more."""
+        self._cluster = cluster
+        self._topic = control_topic(topology)
+        self._log = RawLog(cluster, self._topic, client_id=client_id)
+        self._memory = RegistryMemory()
+        self._on_grown = on_grown
+        self._registered: dict[int, RegisteredProducer] = {}
+        self._strangers: set[int] = {NO_PRODUCER}
+        self._topic_id = ""
+        self._next = 0
+
+    @property
+    def registered(self) -> Mapping[int, RegisteredProducer]:
+        """By producer id, as of the last reading."""
+        return self._registered
+
+    def expect(self, memory: RegistryMemory) -> None:
+        """Less than this was seen of it before is an error from now on."""
+        self._memory = memory
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._log.close()
+
+    def source_of(self, producer_id: int) -> str | None:
+        """The alias whose copies an id writes; None where no flow writes under it.
+
+        Raises:
+            RegistryLostError: it lacks what it held before.
+            ReplicatorError: it cannot be read now; nothing is known about the id.
+        """
+        if producer_id in self._strangers:
+            return None
+        found = self._registered.get(producer_id)
+        if found is None:
+            self.read()
+            found = self._registered.get(producer_id)
+            if found is None:
+                # It was never registered, so whoever has it is no flow, and ids are never given twice.
+                self._strangers.add(producer_id)
+                return None
+        return found.source
+
+    def read(self) -> None:
+        """Reads on to the end as it is now.
+
+        Raises:
+            RegistryLostError: it lacks what it held before.
+            ReplicatorError: it cannot be read now.
+        """
+        try:
+            topic_id = self._log.topic_id()
+            start, end = self._log.bounds()
+        except NotFoundError:
+            topic_id, start, end = "", 0, 0
+        if topic_id != self._topic_id or end < self._next:
+            self._forget()
+        self._next = max(self._next, start)
+        while self._next < end:
+            try:
+                self._take()
+            except SourceDataLostError:  # it was cut while it was read
+                self._forget()
+                start, end = self._log.bounds()
+                self._next = start
+        self._topic_id = topic_id
+        missing = sorted(self._memory.ids - self._registered.keys())
+        if missing:
+            raise RegistryLostError(
+                f"the registry of producer ids in {self._topic} lacks {len(missing)} that it held, "
+                f"{missing[0]} among them",
+                subject=f"cluster:{self._cluster.alias}",
+                remedy="Records that came from here could go back there, so nothing is copied. Restore "
+                "the topic, or follow the runbook on lost registries.",
+            )
+        if len(self._registered) > len(self._memory.ids):
+            self._memory = RegistryMemory(frozenset(self._registered))
+            self._on_grown(self._memory)
+
+    def _forget(self) -> None:
+        self._registered = {}
+        self._next = 0
+
+    def _take(self) -> None:
+        batches = self._log.batches(self._next)
+        for header, batch in batches:
+            # Registrations stand alone, outside of transactions, whatever transaction is open there.
+            if not (header.is_control or header.is_transactional):
+                for record in decode_batch(batch):
+                    found = decode_producer(record.key, record.value)
+                    if found is not None:
+                        self._registered[found.producer_id] = found
+            self._next = header.last_offset + 1
+        if not batches:
+            self._next += 1  # cannot be: the end is behind it; never stand still over it
+
+
+SourceOf = Callable[[int], str | None]
+"""The alias whose copies a producer id writes, None where no flow does."""

@@ -1,0 +1,113 @@
+"""`check`: are running workers ready, does a canary of every link arrive; `--wan`: how are the lines?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from replicator.cli.options import FileOption, Output, OutputOption
+from replicator.cli.output import render, say
+
+if TYPE_CHECKING:
+    from replicator.observability.release_health import ReleaseHealth
+
+FAILED = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(rich_help_panel="Replication")(check)
+
+
+def check(
+    *,
+    url: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="Of workers, http://HOST:PORT or https://HOST:PORT; may be repeated. A name with several addresses is "
+            "several workers. Default http://127.0.0.1:8080.",
+            show_default=False,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1.0, max=3600.0, help="Seconds to wait until all is well.")
+    ] = 60.0,
+    http_token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Bearer token of the workers, where they have one."),
+    ] = None,
+    http_ca_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Authorities (PEM) that signed the workers' certificates; default the system's.",
+        ),
+    ] = None,
+    wan: Annotated[
+        bool,
+        typer.Option(
+            "--wan",
+            help="Measure the lines from this host to the clusters of the topology file instead: round trip, loss, "
+            "rate, and where a worker should stand.",
+        ),
+    ] = False,
+    file: FileOption = None,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Check that workers are ready and that a canary record crosses every link.
+
+    With --wan no worker is asked: the lines to the clusters are measured from here.
+    """
+    if wan:
+        from replicator.cli.file.check_wan import check_lines
+
+        if not check_lines(file, output):
+            raise typer.Exit(FAILED)
+        return
+    from replicator.api.asking import watch_release
+    from replicator.api.token import read_token
+    from replicator.clock import SystemClock
+
+    health = watch_release(
+        url or ["http://127.0.0.1:8080"],
+        token=None if http_token_file is None else read_token(http_token_file),
+        authorities=http_ca_file,
+        timeout_seconds=timeout,
+        clock=SystemClock(),
+        on_waiting=lambda lines: say(f"waiting: {'; '.join(lines)}"),
+    )
+    render(_result(health), output, text=_text(health))
+    if health.waiting_for:
+        raise typer.Exit(FAILED)
+
+
+def _result(health: "ReleaseHealth") -> dict[str, Any]:
+    return {
+        "ok": not health.waiting_for,
+        "workers": [
+            {"address": worker.address, "ready": not worker.reasons, "reasons": worker.reasons}
+            for worker in health.workers
+        ],
+        "links": [
+            {"link": link.link, "flow": link.flow, "canaries": link.came, "lost": link.lost,
+             "paused": link.paused}
+            for link in health.links
+        ],
+        "problems": list(health.waiting_for),
+    }  # fmt: skip
+
+
+def _text(health: "ReleaseHealth") -> str:
+    lines = [
+        f"{worker.address}  {'not ready' if worker.reasons else 'ready'}"
+        for worker in health.workers
+    ]
+    lines += [
+        f"{link.flow}  {link.link}  "
+        + ("paused" if link.paused else f"{link.came} canaries arrived, {link.lost} lost")
+        for link in health.links
+    ]
+    problems = [f"  {line}" for line in health.waiting_for]
+    return "\n".join([*lines, "Problems:", *problems] if problems else [*lines, "All is well."])

@@ -1,0 +1,216 @@
+"""One admin client with its deadline and its way of telling what went wrong.
+
+The files about topics, configs, offsets and groups are functions over a session, so that each can
+be read alone; ``ClusterAdmin`` puts them together.
+"""
+
+# ruff: noqa: SLF001 - librdkafka begins the names of its local errors with an underscore
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from itertools import islice
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from replicator.errors import AuthenticationFailedError, NotFoundError, ReplicatorError
+from replicator.kafka.clients.client import open_admin
+from replicator.kafka.clients.errors import (
+    ConnectionTrouble,
+    as_kafka_error,
+    map_kafka_error,
+    may_pass,
+)
+from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.kafka.clients.settings import admin_config
+from replicator.topology.plan import ClusterPlan
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+CHUNK = 500
+"""Most topics or partitions in one request: larger ones make a broker hold up its other clients."""
+
+_STEP_SECONDS = 0.25
+_PATIENCE_SECONDS = 1.0
+"""A refused login or certificate is believed after this long; other brokers may still answer."""
+
+
+class AdminSession:
+    """Thread-safe; blocking; every call ends within ``timeout_seconds``, about."""
+
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        *,
+        client_id: str,
+        timeout_seconds: float,
+        chunk_size: int = CHUNK,
+    ) -> None:
+        self.cluster = cluster
+        self.client_id = client_id
+        self.timeout_seconds = timeout_seconds
+        self.chunk_size = chunk_size
+        self.subject = f"cluster:{cluster.alias}"
+        self._trouble = ConnectionTrouble()
+        self._lock = threading.Lock()
+        self._client: AdminClient | None = None
+        self._used_at = 0.0
+        self._opened_with = OpenedWith()
+
+    @property
+    def client(self) -> AdminClient:
+        """The admin client, made at the first use, and anew where there is another login.
+
+        Raises:
+            SecretUnavailableError: a referenced secret is missing.
+            AuthenticationFailedError: there is no token to log in with.
+        """
+        with self._lock:
+            self._used_at = time.monotonic()
+            if self._client is None or self._opened_with.changed():
+                self._opened_with = OpenedWith(self.cluster)
+                config = admin_config(
+                    self.cluster, client_id=self.client_id, on_error=self._trouble
+                )
+                self._client = open_admin(config, subject=self.subject)
+            return self._client
+
+    def close(self) -> None:
+        """Gives the connections back; a later call opens new ones, with current secrets."""
+        with self._lock:
+            self._client = None
+        self._trouble.clear()
+
+    def close_unused(self, seconds: float) -> None:
+        """Closes if nothing was asked for so long: an open client costs threads that wake up."""
+        with self._lock:
+            unused = self._client is not None and time.monotonic() - self._used_at >= seconds
+        if unused:
+            self.close()
+
+    def deadline(self) -> float:
+        """When a call that begins now must have ended, on the monotonic clock."""
+        return time.monotonic() + self.timeout_seconds
+
+    def direct(self, call: Callable[[AdminClient, float], Answer], doing: str) -> Answer:
+        """Makes a call that blocks inside the library, in ever longer attempts.
+
+        Short attempts first, because the library tells only between them that a login was refused.
+
+        Raises:
+            ReplicatorError: mapped.
+        """
+        deadline, begun, attempt_seconds = self.deadline(), time.monotonic(), 1.0
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                answer = call(self.client, max(0.1, min(attempt_seconds, left)))
+            except KafkaException as error:
+                mapped = self._heard(as_kafka_error(error), doing, self.subject)
+                over = time.monotonic() >= deadline - 0.1
+                login = isinstance(mapped, AuthenticationFailedError)
+                if over or self._hopeless(mapped, begun) or not (login or may_pass(mapped)):
+                    raise self._told(mapped) from error
+                attempt_seconds *= 2
+            else:
+                self._trouble.clear()
+                return answer
+
+    def outcome(
+        self, future: "Future[Any]", doing: str, *, deadline: float, subject: str | None = None
+    ) -> Any:  # noqa: ANN401 - whatever the library's future holds
+        """The future's answer, or our error as a value."""
+        subject, begun = subject or self.subject, time.monotonic()
+        while True:
+            try:
+                answer = future.result(_STEP_SECONDS)
+            except TimeoutError:
+                mapped = self._heard(KafkaError(KafkaError._TIMED_OUT), doing, subject)
+                if time.monotonic() >= deadline + _STEP_SECONDS or self._hopeless(mapped, begun):
+                    return self._told(mapped)
+            except KafkaException as error:
+                return self._told(self._heard(as_kafka_error(error), doing, subject))
+            else:
+                self._trouble.clear()
+                return answer
+
+    def result(self, future: "Future[Any]", doing: str) -> Any:  # noqa: ANN401 - as above
+        """The future's answer.
+
+        Raises:
+            ReplicatorError: mapped.
+        """
+        answer = self.outcome(future, doing, deadline=self.deadline())
+        if isinstance(answer, ReplicatorError):
+            raise answer
+        return answer
+
+    def each(
+        self,
+        items: Sequence[Item],
+        send: Callable[[list[Item]], Mapping[Any, "Future[Any]"]],
+        *,
+        doing: Callable[[Any], str],
+    ) -> dict[Any, Any]:
+        """Sends items in chunks, one after the other; returns each key's answer or our error.
+
+        Args:
+            items: what goes into the requests.
+            send: sends one chunk and returns a future for each key.
+            doing: what is tried with a key, for its error.
+
+        Raises:
+            AuthenticationFailedError: and other errors that concern no single item.
+        """
+        deadline = self.deadline()
+        answers: dict[Any, Any] = {}
+        for chunk in chunks(items, self.chunk_size):
+            try:
+                sent = send(chunk)
+            except KafkaException as error:
+                raise self._told(
+                    self._heard(as_kafka_error(error), "send a request", self.subject)
+                ) from error
+            for key, future in sent.items():
+                answer = self.outcome(future, doing(key), deadline=deadline)
+                if isinstance(answer, AuthenticationFailedError):
+                    raise answer
+                answers[key] = answer
+        return answers
+
+    def _heard(self, error: KafkaError, doing: str, subject: str) -> ReplicatorError:
+        self.client.poll(0)  # delivers what the library has to say beside the calls
+        return map_kafka_error(error, subject=subject, doing=doing, cause=self._trouble.cause())
+
+    def _hopeless(self, error: ReplicatorError, begun: float) -> bool:
+        waited = time.monotonic() - begun
+        return isinstance(error, AuthenticationFailedError) and waited >= _PATIENCE_SECONDS
+
+    def _told(self, error: ReplicatorError) -> ReplicatorError:
+        if isinstance(error, AuthenticationFailedError):
+            self.close()  # the next call reads the secrets again
+        return error
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Cuts the items into lists of at most ``size``, in order."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
+def found(answers: Mapping[Any, Any]) -> dict[Any, Any]:
+    """The answers without those that say "not found".
+
+    Raises:
+        ReplicatorError: the first other error.
+    """
+    kept = {key: answer for key, answer in answers.items() if not isinstance(answer, NotFoundError)}
+    for answer in kept.values():
+        if isinstance(answer, ReplicatorError):
+            raise answer
+    return kept

@@ -1,0 +1,48 @@
+"""Hearing from a consumer that a topic is another one now, before the first record of it arrives.
+
+A topic that is deleted and created again under its name has another id. librdkafka (checked: 2.16)
+then goes on at the old position and tells nobody; its own source has a remark that it should. Where
+the new topic is already longer than that position, records would be skipped in silence. The one
+place where it says anything is a line of its debug log for topics. Fetch requests carry the id
+(Kafka 3.1 and newer), so that line is written before the new topic is read, and it travels through
+the same queue as the records: a consumer that polls meets the line first.
+"""
+
+import logging
+import re
+from collections.abc import Callable
+
+from replicator.kafka.clients.settings import LOGGER, Config
+
+_LINE = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)$")
+_DEBUG = "debug"
+
+
+class TopicIdLogger:
+    """Takes the place of a consumer's logger: hears of ids, hands real log lines on."""
+
+    def __init__(self, on_topic_id: Callable[[str, str], None], *, everything: bool) -> None:
+        self._on_topic_id = on_topic_id
+        self._least = logging.NOTSET if everything else logging.WARNING
+
+    def log(self, level: int, template: str, *arguments: object) -> None:
+        """Called by the library from inside ``poll`` and ``consume``."""
+        if arguments and arguments[0] == "METADATA":
+            found = _LINE.search(str(arguments[-1]))
+            if found is not None:
+                self._on_topic_id(found[1], found[2].replace("+", "-").replace("/", "_"))
+        if level >= self._least:
+            LOGGER.log(level, template, *arguments)
+
+
+def watch_topic_ids(config: Config, on_topic_id: Callable[[str, str], None]) -> Config:
+    """The consumer's settings with ``on_topic_id(topic, id)`` for every id it learns.
+
+    Ids are written as Kafka writes them. The callback runs in the thread that polls.
+    """
+    asked = str(config.get(_DEBUG, ""))
+    return {
+        **config,
+        _DEBUG: f"{asked},topic" if asked else "topic",
+        "logger": TopicIdLogger(on_topic_id, everything=bool(asked)),
+    }

@@ -1,0 +1,244 @@
+"""The one place where errors of the client library become ours.
+
+The library often reports only that nothing answered, and tells the reason (a wrong password, a
+certificate) beside the call. ``ConnectionTrouble`` keeps that reason, so that the person who reads
+the error sees the cause and not the symptom.
+"""
+
+# ruff: noqa: SLF001 - librdkafka begins the names of its local errors with an underscore
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from confluent_kafka import KafkaError, KafkaException
+
+from replicator.errors import (
+    AuthenticationFailedError,
+    BrokerRefusedError,
+    FencedError,
+    InputError,
+    ReplicatorError,
+    TransientBrokerError,
+    UnknownOutcomeError,
+    UnreachableError,
+)
+from replicator.kafka.clients.error_table import MEANINGS, Meaning
+
+_CAUSES = (KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE, KafkaError._TRANSPORT)
+_SYMPTOMS = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._WAIT_COORD,
+    }
+)
+_TLS_HINTS: tuple[tuple[str, str, str], ...] = (
+    (
+        "hostname mismatch",
+        "the broker's certificate is for another host name",
+        "Use a name that stands in the certificate, in bootstrapServers and in the advertised listeners.",
+    ),
+    (
+        "ip address mismatch",
+        "the broker's certificate is for another host name",
+        "Use a name that stands in the certificate, in bootstrapServers and in the advertised listeners.",
+    ),
+    (
+        "has expired",
+        "the broker's certificate has expired",
+        "Renew the brokers' certificates.",
+    ),
+    (
+        "certificate verify failed",
+        "the broker's certificate is not signed by an authority we trust",
+        "Set security.ca to the certificate authority of this cluster.",
+    ),
+    (
+        "certificate required",
+        "the broker asks for a client certificate",
+        "Set security.certificate and security.key.",
+    ),
+    (
+        "bad certificate",
+        "the broker does not accept our certificate",
+        "Check security.certificate and security.key.",
+    ),
+    (
+        "unknown ca",
+        "the broker does not know the authority of our certificate",
+        "Use a certificate that an authority of this cluster has signed.",
+    ),
+    (
+        "plaintext",
+        "the listener does not speak TLS",
+        "Set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the TLS port.",
+    ),
+    (
+        "wrong version number",
+        "the listener does not speak TLS",
+        "Set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the TLS port.",
+    ),
+)
+_TLS_DEFAULT = (
+    "the TLS handshake failed",
+    "Check ca, certificate and key of the cluster's security block.",
+)
+
+
+class ConnectionTrouble:
+    """Remembers why connections failed lately; pass it as ``on_error`` and to ``kafka_errors``.
+
+    Thread-safe. What is older than ``keep_seconds`` is not held against a later failure.
+    """
+
+    def __init__(
+        self, *, keep_seconds: float = 30.0, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._keep_seconds = keep_seconds
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._last: dict[int, tuple[float, KafkaError]] = {}
+
+    def __call__(self, error: KafkaError) -> None:
+        """Takes an error the library reports beside any call."""
+        if error.code() in _CAUSES:
+            with self._lock:
+                self._last[error.code()] = (self._monotonic(), error)
+
+    def cause(self) -> KafkaError | None:
+        """The most telling recent reason: a refused login before TLS, names, and refused ports."""
+        oldest = self._monotonic() - self._keep_seconds
+        with self._lock:
+            recent = {code: error for code, (at, error) in self._last.items() if at >= oldest}
+        return next((recent[code] for code in _CAUSES if code in recent), None)
+
+    def clear(self) -> None:
+        """Forgets everything, after something succeeded."""
+        with self._lock:
+            self._last.clear()
+
+
+def map_kafka_error(
+    error: KafkaError,
+    *,
+    subject: str,
+    doing: str,
+    cause: KafkaError | None = None,
+    unknown_on_timeout: bool = False,
+) -> ReplicatorError:
+    """Our error for one of the library's.
+
+    Args:
+        error: what a call reported.
+        subject: what it is about, such as ``cluster:east`` or a topic.
+        doing: what was tried, to go after "cannot": ``read the settings of 3 topics``.
+        cause: why connections failed at that time, see ``ConnectionTrouble``.
+        unknown_on_timeout: whether no answer leaves it open if the request took effect.
+    """
+    if unknown_on_timeout and (
+        error.code() in _SYMPTOMS or error.code() == KafkaError.REQUEST_TIMED_OUT
+    ):
+        return UnknownOutcomeError(
+            f"no answer whether this took effect: {doing} ({_words(cause or error)})",
+            subject=subject,
+            remedy="The stored state is read again before going on.",
+        )
+    if cause is not None and error.code() in _SYMPTOMS:
+        error = cause
+    meaning = _meaning(error)
+    what = meaning.what or _words(error)
+    message = f"cannot {doing}: {what}"
+    detail = _words(error)
+    if detail.lower() not in message.lower():
+        message += f" ({detail})"
+    return meaning.error(message, subject=subject, remedy=meaning.remedy)
+
+
+@contextlib.contextmanager
+def kafka_errors(
+    subject: str,
+    doing: str,
+    *,
+    trouble: ConnectionTrouble | None = None,
+    unknown_on_timeout: bool = False,
+) -> Iterator[None]:
+    """Maps every error of the client library that leaves the block; see ``map_kafka_error``."""
+    try:
+        yield
+    except KafkaException as error:
+        raise map_kafka_error(
+            as_kafka_error(error),
+            subject=subject,
+            doing=doing,
+            cause=None if trouble is None else trouble.cause(),
+            unknown_on_timeout=unknown_on_timeout,
+        ) from error
+
+
+def as_kafka_error(error: BaseException | KafkaError) -> KafkaError:
+    """The library's error object inside an exception of it; some of its answers hold it bare."""
+    if isinstance(error, KafkaError):
+        return error
+    inner = error.args[0] if error.args else None
+    if isinstance(inner, KafkaError):
+        return inner
+    return KafkaError(KafkaError._FAIL, str(error))
+
+
+def _meaning(error: KafkaError) -> Meaning:
+    code = error.code()
+    if code == KafkaError._SSL:
+        what, remedy = _tls(_words(error))
+        return Meaning(AuthenticationFailedError, what, remedy)
+    if code == KafkaError._FATAL:
+        return Meaning(
+            FencedError if "fenced" in _words(error).lower() else BrokerRefusedError, "", ""
+        )
+    if code == KafkaError._TRANSPORT and "security.protocol" in _words(error):
+        return Meaning(
+            UnreachableError,
+            "the broker hangs up on us at once",
+            "Check security.protocol: this looks like a TLS or SASL listener.",
+        )
+    known = MEANINGS.get(code)
+    if known is not None:
+        return known
+    if error.retriable() or error.txn_requires_abort():
+        return Meaning(TransientBrokerError, "", "It is tried again by itself.")
+    return Meaning(BrokerRefusedError, "", "")
+
+
+def _tls(words: str) -> tuple[str, str]:
+    text = words.lower()
+    return next(
+        ((what, remedy) for needle, what, remedy in _TLS_HINTS if needle in text), _TLS_DEFAULT
+    )
+
+
+def _words(error: KafkaError) -> str:
+    text = str(error.str() or error.name())
+    return " ".join(text.split())[:300]
+
+
+def may_pass(error: ReplicatorError) -> bool:
+    """Whether a call with a deadline does well to try again until then.
+
+    Narrower than ``retriable``: a missing right or a wrong password may be mended while we run, but
+    hardly within one call.
+    """
+    return isinstance(error, UnreachableError | TransientBrokerError)
+
+
+def setting_refused(error: BaseException, *, subject: str) -> InputError:
+    """Our error for settings the library does not accept when a client is made."""
+    inner = as_kafka_error(error)
+    return InputError(
+        f"the client library refuses a setting: {_words(inner)}",
+        subject=subject,
+        remedy="Correct the kafka or security block of this cluster.",
+    )

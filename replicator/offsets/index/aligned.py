@@ -1,0 +1,66 @@
+"""Which copies are which records where nothing in them says so: by counting, between known pairs. Pure.
+
+A lane writes what it reads in order and leaves nothing out. So between two records whose copies are known,
+the records of the source and the copies on the target are the same ones, if they are as many and one of the
+logs lost nothing to compaction. If they are not (compacted, expired, quarantined, repeated), nothing is
+concluded.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from replicator.offsets.index.runs import Run, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """``count`` records at offsets ``first ..`` without a gap."""
+
+    first: int
+    count: int
+
+
+def aligned(
+    source: Sequence[Stretch], target: Sequence[Stretch], *, start: int, end: int
+) -> Window | None:
+    """Everything of ours in ``[start, end)`` of the target log; None where the numbers differ.
+
+    Args:
+        source: the committed records of the stretch that were copied, in order.
+        target: the committed copies in it, in order.
+        start: target offset of the first copy.
+        end: target offset behind the last one.
+    """
+    if sum(one.count for one in source) != sum(one.count for one in target):
+        return None
+    runs: list[Run] = []
+    left = list(reversed(source))
+    for copies in target:
+        at, wanted = copies.first, copies.count
+        while wanted:
+            records = left.pop()
+            count = min(wanted, records.count)
+            _append(runs, Run(records.first, at, count))
+            at, wanted = at + count, wanted - count
+            if records.count > count:
+                left.append(Stretch(records.first + count, records.count - count))
+    return Window(start, end, tuple(runs))
+
+
+def clipped(stretches: Iterable[Stretch], start: int, end: int) -> list[Stretch]:
+    """The parts of them between two offsets, half open."""
+    found = []
+    for one in stretches:
+        first, last = max(one.first, start), min(one.first + one.count, end)
+        if first < last:
+            found.append(Stretch(first, last - first))
+    return found
+
+
+def _append(runs: list[Run], run: Run) -> None:
+    if runs:
+        last = runs[-1]
+        if (last.source + last.count, last.target + last.count) == (run.source, run.target):
+            runs[-1] = Run(last.source, last.target, last.count + run.count)
+            return
+    runs.append(run)

@@ -1,0 +1,112 @@
+"""Where committed records stand in a stretch of a log, from its batches: their bounds, not their content."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from replicator.batches.codec.found_batches import FoundBatch, found_batches
+from replicator.errors import SourceDataLostError
+from replicator.offsets.index.aligned import Stretch, clipped
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.records.record_batch import decode_batch
+from replicator.wire.requests.raw_log import RawLog
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Longer stretches are not worth their reading: they are answered less exactly."""
+
+_AT_ONCE = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StretchesOfLog:
+    """The records that were asked for, and whether they are all that ever stood there.
+
+    Attributes:
+        records: where they stand, in order.
+        complete: no offset is without a batch, and no batch of ours without one of its records: nothing was
+            compacted away.
+    """
+
+    records: list[Stretch]
+    complete: bool
+
+
+def stretches(
+    cluster: ClusterPlan,
+    place: tuple[str, int],
+    bounds: tuple[int, int],
+    *,
+    counts: Callable[[int], bool],
+    client_id: str,
+    in_time: Callable[[], bool],
+) -> StretchesOfLog | None:
+    """The committed records of producers that count, in order; None where that cannot be said.
+
+    Args:
+        cluster: where.
+        place: topic and partition.
+        bounds: first and last offset, half open.
+        counts: whether records of a producer id are asked for.
+        client_id: how the brokers know us.
+        in_time: asked before each fetch.
+
+    Raises:
+        ReplicatorError: the cluster does not answer, or refuses us.
+    """
+    start, end = bounds
+    found: list[Stretch] = []
+    complete = True
+    read = 0
+    with RawLog(cluster, *place, client_id=client_id) as log:
+        while start < end:
+            if read > MOST_BYTES or not in_time():
+                return None
+            try:
+                data, aborted, stable = log.committed(start, most_bytes=_AT_ONCE)
+            except SourceDataLostError:
+                return None
+            read += len(data)
+            before = start
+            part, start = records_of(
+                found_batches(
+                    memoryview(bytearray(data)), position=start, aborted=aborted, place=place[0]
+                ),
+                position=start, counts=counts,
+            )  # fmt: skip
+            found += part.records
+            complete = complete and part.complete
+            if start == before:
+                if stable < end:
+                    return None  # a transaction is open there
+                start, complete = stable, False  # nothing but what compaction left out
+    return StretchesOfLog(clipped(found, *bounds), complete)
+
+
+def records_of(
+    batches: Iterable[FoundBatch], *, position: int, counts: Callable[[int], bool]
+) -> tuple[StretchesOfLog, int]:
+    """The records of some batches, and the offset behind the last one. Pure.
+
+    Args:
+        batches: in order, those that end at ``position`` or later.
+        position: the first offset that is asked about.
+        counts: whether records of a producer id are asked for.
+    """
+    found: list[Stretch] = []
+    complete = True
+    for batch in batches:
+        complete = complete and batch.base_offset <= position
+        position = batch.last_offset + 1
+        if not batch.skip and counts(batch.producer_id):
+            records = _records(batch)
+            found += records
+            span = batch.last_offset - batch.base_offset + 1
+            complete = complete and sum(one.count for one in records) == span
+    return StretchesOfLog(found, complete), position
+
+
+def _records(batch: FoundBatch) -> list[Stretch]:
+    if batch.count == batch.last_offset - batch.base_offset + 1:
+        return [Stretch(batch.base_offset, batch.count)]
+    if not batch.count and batch.repack == "old format":
+        return [Stretch(batch.last_offset, 1)]
+    return [Stretch(record.offset, 1) for record in decode_batch(bytes(batch.data))]

@@ -1,0 +1,119 @@
+"""Finding the leader of a partition and connecting to it, by our own means."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from tenacity import Retrying, retry_if_exception_type, wait_fixed
+
+from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.connection.connection import BrokerConnection
+from replicator.wire.connection.errors import code_error
+from replicator.wire.connection.protocol import MetadataRequest
+
+Answer = TypeVar("Answer")
+
+_METADATA_VERSION = 9
+_PAUSE_SECONDS = 0.1
+
+
+def any_broker(cluster: ClusterPlan, *, client_id: str, deadline: float) -> BrokerConnection:
+    """A connection to the first bootstrap server that answers; the caller closes it.
+
+    Raises:
+        ReplicatorError: the last one's reason, when none does.
+    """
+    failure: ReplicatorError = UnreachableError(
+        "no bootstrap server answers in time",
+        subject=f"cluster:{cluster.alias}",
+        remedy="Check that the brokers run and that bootstrapServers can be reached from here.",
+    )
+    servers = cluster.bootstrap_servers
+    for number, server in enumerate(servers):
+        # A server that swallows everything must leave time for the others.
+        share = (deadline - time.monotonic()) / (len(servers) - number)
+        try:
+            return BrokerConnection(
+                cluster,
+                split_address(server),
+                client_id=client_id,
+                deadline=time.monotonic() + share,
+            )
+        except ReplicatorError as error:
+            failure = error
+    raise failure
+
+
+@contextmanager
+def leader_of(
+    cluster: ClusterPlan, topic: str, partition: int, *, client_id: str, deadline: float
+) -> Iterator[BrokerConnection]:
+    """A connection to the partition's leader; waits for a leader while there is none.
+
+    Raises:
+        NotFoundError: no such topic or partition.
+        ReplicatorError: the cluster cannot be reached, or refuses us.
+    """
+    with leader_connection(
+        cluster, topic, partition, client_id=client_id, deadline=deadline
+    ) as leader:
+        yield leader
+
+
+def leader_connection(
+    cluster: ClusterPlan, topic: str, partition: int, *, client_id: str, deadline: float
+) -> BrokerConnection:
+    """As ``leader_of``; the caller closes it."""
+
+    def connect() -> BrokerConnection:
+        with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
+            address = _find(connection, cluster, topic, partition, deadline)
+        return BrokerConnection(cluster, address, client_id=client_id, deadline=deadline)
+
+    return _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(connect)
+
+
+def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
+    """Tries again while the cluster says that it is only moving leadership.
+
+    Raises:
+        ReplicatorError: any other error at once, and this one at the deadline.
+    """
+    return _retrying(TransientBrokerError, deadline=deadline)(attempt)
+
+
+def split_address(server: str) -> tuple[str, int]:
+    """``host:port`` in two; IPv6 addresses without their brackets."""
+    host, _, port = server.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _retrying(*kinds: type[ReplicatorError], deadline: float) -> Retrying:
+    return Retrying(
+        retry=retry_if_exception_type(kinds),
+        wait=wait_fixed(_PAUSE_SECONDS),
+        stop=lambda _: time.monotonic() + _PAUSE_SECONDS >= deadline,
+        reraise=True,
+    )
+
+
+def _find(
+    connection: BrokerConnection, cluster: ClusterPlan, topic: str, partition: int, deadline: float
+) -> tuple[str, int]:
+    subject, doing = f"cluster:{cluster.alias}", f"find the leader of {topic}/{partition}"
+    wanted = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+    )
+    answer = connection.call(wanted, newest=_METADATA_VERSION, deadline=deadline)
+    found = answer.topics[0]
+    if found.error_code:
+        raise code_error(found.error_code, subject=subject, doing=doing)
+    brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+    for each in found.partitions:
+        if each.partition_index == partition:
+            if each.leader_id not in brokers:
+                raise code_error(each.error_code or 5, subject=subject, doing=doing)
+            return brokers[each.leader_id]
+    raise code_error(3, subject=subject, doing=doing, detail="there is no such partition")

@@ -1,0 +1,167 @@
+"""Reading one partition batch by batch, with the headers that no client shows: producer ids, bounds."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.connection.connection import BrokerConnection
+from replicator.wire.connection.errors import code_error
+from replicator.wire.connection.leader import leader_connection
+from replicator.wire.connection.protocol import FetchRequest, ListOffsetsRequest, MetadataRequest
+from replicator.wire.records.record_batch import BatchHeader, split_batches
+
+_FETCH_VERSION = 11
+_METADATA_VERSION = 10  # the first one with topic ids
+_OFFSETS_VERSION = (
+    5  # from here on a new leader answers only once it knows all that was acknowledged
+)
+_LATEST, _EARLIEST = -1, -2
+_BYTES = 1024 * 1024
+_MOST_BYTES = 128 * 1024 * 1024
+_PAUSE_SECONDS = 0.1
+
+Answer = TypeVar("Answer")
+
+
+class RawLog:
+    """One partition of one cluster; keeps its connection. Reads what is not committed too. For one thread."""
+
+    def __init__(
+        self, cluster: ClusterPlan, topic: str, partition: int = 0, *, client_id: str
+    ) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._partition = partition
+        self._client_id = client_id
+        self._connection: BrokerConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up; another call connects again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def bounds(self, *, timeout_seconds: float = 10.0) -> tuple[int, int]:
+        """The first offset there is, and the one behind everything that was acknowledged so far.
+
+        Raises:
+            NotFoundError: no such topic or partition.
+            ReplicatorError: the cluster does not answer, or refuses us.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        return self._offset(_EARLIEST, deadline), self._offset(_LATEST, deadline)
+
+    def topic_id(self, *, timeout_seconds: float = 10.0) -> str:
+        """The id of the topic of that name now; empty where brokers have none (before 2.8).
+
+        Raises:
+            NotFoundError: no such topic.
+            ReplicatorError: the cluster does not answer, or refuses us.
+        """
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=self._topic)],
+            allow_auto_topic_creation=False,
+        )
+
+        def ask(leader: BrokerConnection, deadline: float) -> str:
+            topic = leader.call(request, newest=_METADATA_VERSION, deadline=deadline).topics[0]
+            if topic.error_code:
+                raise self._error(topic.error_code, f"describe {self._topic}")
+            return str(getattr(topic, "topic_id", None) or "")
+
+        return self._asked(ask, time.monotonic() + timeout_seconds)
+
+    def batches(
+        self, offset: int, *, most_bytes: int = _BYTES, timeout_seconds: float = 10.0
+    ) -> list[tuple[BatchHeader, bytes]]:
+        """The whole batches from an offset on, about as many as asked for; none at the end.
+
+        Raises:
+            SourceDataLostError: the offset is outside of what the partition has.
+            StoredFormatError: something there is no batch of format 2.
+            ReplicatorError: the cluster does not answer, or refuses us.
+        """
+        part = self._fetched(offset, 0, most_bytes, timeout_seconds)
+        data = bytes(part.records or b"")
+        return [each for each in split_batches(data) if each[0].last_offset >= offset]
+
+    def committed(
+        self, offset: int, *, most_bytes: int = _BYTES, timeout_seconds: float = 10.0
+    ) -> tuple[bytes, list[tuple[int, int]], int]:
+        """The bytes from an offset on up to the last stable offset, what is aborted in them, and that offset.
+
+        What is aborted is told by producer ids and first offsets, as ``found_batches`` takes them.
+
+        Raises:
+            SourceDataLostError: the offset is outside of what the partition has.
+            ReplicatorError: the cluster does not answer, or refuses us.
+        """
+        part = self._fetched(offset, 1, most_bytes, timeout_seconds)
+        aborted = [(one.producer_id, one.first_offset) for one in part.aborted_transactions or ()]
+        return bytes(part.records or b""), aborted, int(part.last_stable_offset)
+
+    def _fetched(self, offset: int, isolation: int, most_bytes: int, seconds: float) -> Any:  # noqa: ANN401
+        place = FetchRequest.FetchTopic.FetchPartition(
+            partition=self._partition, current_leader_epoch=-1, fetch_offset=offset,
+            log_start_offset=-1, partition_max_bytes=most_bytes,
+        )  # fmt: skip
+        request = FetchRequest(
+            replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=_MOST_BYTES,
+            isolation_level=isolation, session_id=0, session_epoch=-1, forgotten_topics_data=[],
+            rack_id="", topics=[FetchRequest.FetchTopic(topic=self._topic, partitions=[place])],
+        )  # fmt: skip
+
+        def fetch(leader: BrokerConnection, deadline: float) -> Any:  # noqa: ANN401
+            answer = leader.call(request, newest=_FETCH_VERSION, deadline=deadline)
+            part = None if answer.error_code else answer.responses[0].partitions[0]
+            code = answer.error_code if part is None else part.error_code
+            if part is None or code:
+                raise self._error(code, f"read {self._topic}/{self._partition} at {offset}")
+            return part
+
+        return self._asked(fetch, time.monotonic() + seconds)
+
+    def _offset(self, at: int, deadline: float) -> int:
+        kind = ListOffsetsRequest.ListOffsetsTopic
+        place = kind.ListOffsetsPartition(
+            partition_index=self._partition, current_leader_epoch=-1, timestamp=at
+        )
+        request = ListOffsetsRequest(
+            replica_id=-1, isolation_level=0, topics=[kind(name=self._topic, partitions=[place])]
+        )
+
+        def ask(leader: BrokerConnection, deadline: float) -> int:
+            answer = leader.call(request, newest=_OFFSETS_VERSION, deadline=deadline)
+            part = answer.topics[0].partitions[0]
+            if part.error_code:
+                raise self._error(part.error_code, f"ask where {self._topic} ends")
+            return int(part.offset)
+
+        return self._asked(ask, deadline)
+
+    def _asked(self, ask: Callable[[BrokerConnection, float], Answer], deadline: float) -> Answer:
+        """Asks the leader, and whoever leads after it; a connection that was kept may be dead."""
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = leader_connection(
+                        self._cluster, self._topic, self._partition,
+                        client_id=self._client_id, deadline=deadline,
+                    )  # fmt: skip
+                return ask(self._connection, deadline)
+            except (TransientBrokerError, UnreachableError):
+                self.close()
+                if time.monotonic() + _PAUSE_SECONDS >= deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)  # leaders move: nobody tells when they have
+
+    def _error(self, code: int, doing: str) -> ReplicatorError:
+        return code_error(code, subject=f"cluster:{self._cluster.alias}", doing=doing)
