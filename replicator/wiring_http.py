@@ -11,7 +11,7 @@ from replicator.control.operator.pause import pause_flow, resume_flow
 from replicator.control.status.collect import collect_status
 from replicator.control.status.groups import survey_groups
 from replicator.control.status.unowned_lanes import unowned_lanes
-from replicator.control.store.worker_record import lane_problems
+from replicator.control.store.worker_record import lane_logins, lane_problems
 from replicator.control.worker.pair_view import PairView
 from replicator.failover.run.history import history
 from replicator.formats.lane_stats import LaneStats
@@ -109,6 +109,13 @@ class WorkerProvider:
         """What will lock this worker out of a cluster, or its operators out of it."""
         found = self._worker.logins.problems()
         told = [f"login at '{alias}': {each.detail}" for alias, each in sorted(found.items())]
+        lanes = {
+            (alias, part.detail)
+            for stats in self._worker.pool.stats()
+            for alias, part in lane_logins(stats)
+            if alias not in found
+        }
+        told += [f"login at '{alias}': {detail}" for alias, detail in sorted(lanes)]
         if token := self._token_problem():
             told.append(f"the HTTP API refuses every token: {token}")
         if certificate := self._certificate_problem():
@@ -156,15 +163,15 @@ class WorkerProvider:
         """Adds what only this worker knows: a cluster that refuses us takes no record of it either."""
         views = self._worker.views()
         found = {view.pair: [*view.problems, *view.task_problems] for view in views}
-        for stats in self._worker.pool.stats():
-            for part in lane_problems(stats):
-                problem = Problem(part.code, part.subject, part.detail, part.remedy)
-                found.setdefault(stats.pair, []).append(problem)
         logins = self._worker.logins.problems()
         for view in views:
             found[view.pair] += [
                 logins[alias] for alias in view.pair.split("->") if alias in logins
             ]
+        for stats in self._worker.pool.stats():
+            for part in lane_problems(stats):
+                problem = Problem(part.code, part.subject, part.detail, part.remedy)
+                found.setdefault(stats.pair, []).append(problem)
         refused = self._worker.reload_problem
         for words in self._worker.deaths.standing():
             missing = Problem("FAILED", "worker", words, "Restart this worker and report its log.")
@@ -228,6 +235,7 @@ class WorkerProvider:
                 login_codes = {
                     logins[alias].code for alias in (flow.source, flow.target) if alias in logins
                 }
+                login_codes |= {part.code for stats in mine for _, part in lane_logins(stats)}
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
                 unowned = (
                     None

@@ -41,8 +41,9 @@ class LaneStats:
     """One lane's figures. Counters count since the lane process took the lane.
 
     ``source_problem``, ``target_problem`` and ``progress_problem`` (why the lane's group on the source shows
-    nothing) are a problem code, a blank, the detail, and on a second line the remedy. ``latency_buckets`` are cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for
-    everything above; ``latency_sum_seconds`` is their sum. ``commit_buckets`` likewise for commit
+    nothing) are a problem code, a blank, the detail, and on a second line the remedy. So are ``source_login`` and
+    ``target_login``: why what the lane's process logs in with there will not hold. ``latency_buckets`` are
+    cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for everything above; ``latency_sum_seconds`` is their sum. ``commit_buckets`` likewise for commit
     duration.
     """
 
@@ -70,6 +71,8 @@ class LaneStats:
     source_problem: str = ""
     target_problem: str = ""
     progress_problem: str = ""
+    source_login: str = ""
+    target_login: str = ""
     pid: int = 0
 
 

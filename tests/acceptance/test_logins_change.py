@@ -5,6 +5,7 @@ Long runs last ``LOGIN_RUN_SECONDS`` each, 300 by default. They measure silence:
 
 import itertools
 import os
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -31,15 +32,34 @@ RUN_SECONDS = float(os.environ.get("LOGIN_RUN_SECONDS", "300"))
 RATE = 500
 """Records a second that the checker judges one by one."""
 
+HELD = 4
+"""Tokens of a worker: one for each cluster in its own process, and in the one of its lanes."""
+
 FULL_RATE = 20_000
 """Records a second where a certificate changes; those beside the judged ones are counted."""
 
 
+USERS = {"tests": "s3cret-of-the-tests-own-clients", "replicator": SECRET}
+
+
 @pytest.fixture
 def provider() -> Iterator[OidcServer]:
-    server = OidcServer({"replicator": SECRET}, life_seconds=30.0)
+    server = OidcServer(USERS, life_seconds=30.0, in_step=True)
+    server.served = frozenset({"tests"})
     yield server
     server.stop()
+
+
+class OAuthCluster(LocalCluster):
+    """The worker logs in as a client of its own: the tests' clients go on while its provider is away."""
+
+    def topology_entry(self, user: str | None = None) -> dict[str, object]:
+        return super().topology_entry(user or "replicator")
+
+
+def with_tokens(provider: OidcServer, name: str, *, reauthenticate_seconds: int = 0):
+    setup = provider.provider(reauthenticate_seconds=reauthenticate_seconds)
+    return OAuthCluster(name, security=SecuritySetup.oauth(setup, users=USERS))
 
 
 def started_ones(*clusters: LocalCluster) -> list[LocalCluster]:
@@ -135,16 +155,27 @@ class Load:
 
 
 def away_for(provider: OidcServer, load: Load, seconds: float) -> None:
-    """The provider refuses everybody for a while that begins when a token was just renewed."""
-    issued = len(provider.issued)
+    """The provider refuses the worker for a while in which its tokens are due to be renewed.
+
+    Tokens of 30 s are due at 24 s, and the provider is away from their 5th to their 25th second. It
+    comes back whatever the load does.
+    """
+    tokens = provider.issued_at["replicator"]
     wait_until(
-        lambda: len(provider.issued) >= issued + 2,
-        timeout_seconds=60,
-        describe="both processes of the worker to renew their token",
-    )
+        lambda: len(tokens) >= HELD and tokens[-HELD] > time.time() - 3.0,
+        timeout_seconds=60, interval_seconds=0.2,
+        describe=lambda: f"all tokens of the worker to be renewed: {tokens}",
+    )  # fmt: skip
+    load.last(tokens[-HELD] + 5.0 - time.time())
+    refused = provider.refused
+    back = threading.Timer(seconds, setattr, (provider, "away", False))
     provider.away = True
-    load.last(seconds)
-    provider.away = False
+    back.start()
+    try:
+        load.last(seconds)
+    finally:
+        back.join()
+    assert provider.refused > refused
 
 
 def private_key(cluster: LocalCluster) -> str:
@@ -231,11 +262,10 @@ def test_certificates_are_exchanged_every_20_seconds_and_one_cannot_be_used(
 def test_tokens_of_30_seconds_are_renewed_while_their_provider_goes_away(
     scene, provider, engine, share
 ):
-    logs_in_again = provider.provider(reauthenticate_seconds=60)
-    short = provider.provider(reauthenticate_seconds=15 if engine == "batches" else 0)
-    east, west = started(
-        SecuritySetup.oauth(logs_in_again, users={"replicator": SECRET}),
-        SecuritySetup.oauth(short, users={"replicator": SECRET}),
+    again = 15 if engine == "batches" else 0
+    east, west = started_ones(
+        with_tokens(provider, "east", reauthenticate_seconds=60),
+        with_tokens(provider, "west", reauthenticate_seconds=again),
     )
     try:
         load = Load(scene, east, west, rate=RATE, engine=engine)
@@ -245,8 +275,8 @@ def test_tokens_of_30_seconds_are_renewed_while_their_provider_goes_away(
             load.last(min(50.0, max(1.0, until - time.monotonic())))
         load.settled()
         assert load.longest_silence() < SILENCE_SECONDS
-        assert len(provider.issued) > RUN_SECONDS * share / 30
-        assert secrets_shown(load, SECRET, *provider.issued) == []
+        assert len(provider.issued_at["replicator"]) > HELD * RUN_SECONDS * share / 30
+        assert secrets_shown(load, *USERS.values(), *provider.issued) == []
     finally:
         for cluster in (east, west):
             cluster.stop()
@@ -255,9 +285,7 @@ def test_tokens_of_30_seconds_are_renewed_while_their_provider_goes_away(
 @pytest.mark.slow
 @pytest.mark.timeout(540)
 def test_tokens_that_cannot_be_renewed_are_a_problem_before_they_end(scene, provider):
-    (east, west) = started(
-        SecuritySetup.oauth(provider.provider(), users={"replicator": SECRET}), None
-    )
+    (east, west) = started_ones(with_tokens(provider, "east"), LocalCluster("west"))
     try:
         load = Load(scene, east, west, rate=200)
         provider.away = True

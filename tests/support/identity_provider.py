@@ -20,13 +20,28 @@ def _base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-class OidcServer:
-    """Serves on loopback until ``stop``; ``away`` refuses the token endpoint with status 503."""
+RENEWED_AT = 0.8
+"""The part of a token's life after which our processes renew it."""
 
-    def __init__(self, clients: dict[str, str], *, life_seconds: float = 30.0) -> None:
+
+class OidcServer:
+    """Serves on loopback until ``stop``; ``away`` refuses the token endpoint with status 503.
+
+    Clients in ``served`` get tokens all the same: those of the test itself, beside the ones that are judged.
+    With ``in_step`` all tokens are renewed at the same moments, whenever the first ones were fetched: so
+    all are as old when the endpoint goes away.
+    """
+
+    def __init__(
+        self, clients: dict[str, str], *, life_seconds: float = 30.0, in_step: bool = False
+    ) -> None:
         self.clients = clients
         self.life_seconds = life_seconds
+        self.in_step = in_step
         self.away = False
+        self.served: frozenset[str] = frozenset()
+        self.refused = 0
+        self.issued_at: dict[str, list[float]] = {client: [] for client in clients}
         self.location = ""
         self.issued: list[str] = []
         self.asked: list[dict[str, list[str]]] = []
@@ -79,19 +94,27 @@ class OidcServer:
         self, authorization: str, form: dict[str, list[str]]
     ) -> tuple[int, dict[str, object]]:
         self.asked.append(form)
-        if self.away:
-            return 503, {}
         scheme, _, encoded = authorization.partition(" ")
         client, _, secret = base64.b64decode(encoded).decode().partition(":")
         client, secret = unquote(client), unquote(secret)
+        if self.away and client not in self.served:
+            self.refused += 1
+            return 503, {}
         if scheme != "Basic" or self.clients.get(client) != secret:
             return 401, {"error": "invalid_client"}
         if form.get("grant_type") != ["client_credentials"]:
             return 400, {"error": "unsupported_grant_type"}
-        token = self.token(client)
-        return 200, {
-            "access_token": token, "token_type": "Bearer", "expires_in": self.life_seconds,
-        }  # fmt: skip
+        life = self._life()
+        token = self.token(client, life_seconds=life)
+        self.issued_at[client].append(time.time())
+        return 200, {"access_token": token, "token_type": "Bearer", "expires_in": life}
+
+    def _life(self) -> float:
+        if not self.in_step:
+            return self.life_seconds
+        step, now = RENEWED_AT * self.life_seconds, time.time()
+        left = step - now % step
+        return (left if left > step / 2 else left + step) / RENEWED_AT
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self

@@ -1,4 +1,4 @@
-"""A broker of four requests on loopback: it lets everybody in, for sessions of a set length."""
+"""A broker of four requests on loopback: it lets everybody in for sessions of a set length, or nobody."""
 
 import socketserver
 import struct
@@ -6,6 +6,7 @@ import threading
 import time
 
 API_VERSIONS, HANDSHAKE, AUTHENTICATE = 18, 17, 36
+SASL_AUTHENTICATION_FAILED = 58
 _VERSIONS = ((API_VERSIONS, 0, 0), (HANDSHAKE, 0, 1), (AUTHENTICATE, 0, 1))
 
 
@@ -15,6 +16,7 @@ class TinyBroker:
     def __init__(self, *, session_seconds: float) -> None:
         self.session_seconds = session_seconds
         self.logins: list[int] = []
+        self.refuses = False
         self.cut = 0
         self.free = threading.Event()
         self.free.set()
@@ -55,6 +57,8 @@ class TinyBroker:
             return struct.pack(">hi", 0, len(_VERSIONS)) + parts
         if key == HANDSHAKE:
             return struct.pack(">hih5s", 0, 1, 5, b"PLAIN")
+        if key == AUTHENTICATE and self.refuses:
+            return struct.pack(">hhiq", SASL_AUTHENTICATION_FAILED, -1, 0, 0)
         if key == AUTHENTICATE:
             return struct.pack(">hhiq", 0, -1, 0, round(self.session_seconds * 1000))
         self.free.wait(20)

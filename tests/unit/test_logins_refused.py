@@ -1,9 +1,15 @@
 """Once brokers have taken a login, only what they take as well replaces it."""
 
+import os
 from pathlib import Path
 
 import pytest
+from session_lab import SessionLab
 
+from replicator.control.store.worker_record import lane_logins, lane_problems
+from replicator.dataplane.health.connection_problems import ConnectionProblems
+from replicator.dataplane.lane.lane_report import LaneReport
+from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.transport.messages import KeepLogin, decode_command, encode
 from replicator.errors import AuthenticationFailedError, UnreachableError
 from replicator.logins import cluster_login
@@ -170,3 +176,22 @@ def test_a_trial_that_meets_nobody_says_so_and_not_that_it_was_refused():
     nobody = ClusterPlan("east", ("127.0.0.1:1", "127.0.0.1:2"), SecurityPlan())
     with pytest.raises(UnreachableError):
         log_in(nobody, cluster_login.login_of(nobody).security())
+
+
+def test_a_follower_of_a_lane_process_that_stands_still_is_a_problem_of_its_flow(
+    brokers, monkeypatch
+):
+    report = LaneReport(
+        lambda: SessionLab().spec, counters=LaneCounters(),
+        problems=ConnectionProblems(source="east", target="west"),
+        logins=(brokers.login, ClusterLogin(ClusterPlan("west", ("b:1",)))),
+        states=list, post=lambda line: None, on_stats=lambda: None,
+    )  # fmt: skip
+    assert lane_problems(report.stats) == []
+    monkeypatch.setattr(cluster_login, "STILL_SECONDS", -1.0)
+    report.publish_changes()
+    (problem,) = lane_problems(report.stats)
+    assert (problem.code, problem.subject) == ("LOGIN_NOT_FOLLOWED", "cluster:east")
+    assert problem.detail.startswith(f"lane process {os.getpid()}: nobody has looked at its files")
+    assert problem.remedy == brokers.login.problem().remedy
+    assert [alias for alias, _ in lane_logins(report.stats)] == ["east"]

@@ -328,3 +328,10 @@ def test_what_is_wrong_with_the_login_of_any_worker_is_a_problem_of_its_flows():
     assert problem["code"] == "TOKEN_NOT_RENEWED"
     assert problem["subject"] == "cluster:west"
     assert problem["detail"] == "worker w-2: it ends soon"
+
+    lanes = said.model_copy(update={"detail": "lane process 7: it ends soon"})
+    rates = FlowRates(link="orders-dr", problems=(lanes,))
+    (problem,) = report(WORKER.model_copy(update={"flows": (rates,)}))["problems"]
+    assert problem["detail"] == "lane process 7: it ends soon"
+    (problem,) = report(other.model_copy(update={"flows": (rates,)}))["problems"]
+    assert problem["detail"] == "worker w-2: it ends soon"

@@ -73,6 +73,14 @@ class Transactions:
         self._connection: BrokerConnection | None = None
         self._ambiguous = False
 
+    def connect(self, seconds: float) -> None:
+        """Connects to the coordinator, so that taking over is one request.
+
+        Raises:
+            ReplicatorError: it cannot be found or reached, or refuses us.
+        """
+        self._coordinator(time.monotonic() + seconds)
+
     def take_over(self, seconds: float) -> None:
         """Becomes the only writer of the id: fences the last owner and aborts what it left open.
 

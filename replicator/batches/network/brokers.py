@@ -3,7 +3,7 @@
 import selectors
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from replicator.backoff import Backoff
 from replicator.batches.network.buffers import BufferPool
@@ -122,6 +122,25 @@ class Brokers:
             elif now >= self._failures.get(node, (0, 0.0))[1]:
                 self._dials[node] = _Dial(self.cluster, address, self._client_id)
         return open_channel
+
+    def tried(self, topics: Collection[str], *, connections: int, now: float) -> bool:
+        """Connects to every broker that leads a partition of the topics; whether each was tried.
+
+        Called again until it says so. What was wrong is in ``failure``.
+        """
+        self.leaders.follow(topics)
+        seen = self.leaders.seen
+        nodes = {
+            connection_to(leader, number)
+            for (topic, _), (leader, _) in seen.leaders.items()
+            if topic in topics
+            for number in range(connections)
+        }
+        # Each one is asked for, before it is asked whether all are there: they are dialled at once.
+        there = [
+            self.channel(node, now) is not None for node in nodes if node not in self._failures
+        ]
+        return bool(seen.addresses) and all(there)
 
     @property
     def dialling(self) -> bool:

@@ -1,12 +1,13 @@
 """One selector for all connections of a lane, to the source's brokers and to the target's."""
 
 import selectors
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from replicator.batches.network.brokers import Brokers
 from replicator.batches.network.buffers import BufferPool
 from replicator.batches.network.channel import Frame
 from replicator.clock import Clock
+from replicator.errors import AuthenticationFailedError, UnreachableError
 from replicator.topology.plan import ClusterPlan
 
 _DIALLING_SECONDS = 0.01
@@ -41,6 +42,40 @@ class IoLoop:
         )
         self._brokers.append(made)
         return made
+
+    def connect(
+        self, wanted: Collection[tuple[Brokers, Collection[str], int]], seconds: float
+    ) -> None:
+        """Connects to the brokers that lead each cluster's topics; the number is that of connections to each.
+
+        A broker that is down keeps nobody from using the others. One that refuses us does.
+
+        Raises:
+            ReplicatorError: a cluster refuses us, or says nothing for so many seconds.
+        """
+        deadline = self._clock.monotonic() + seconds
+        while True:
+            now = self._clock.monotonic()
+            tried = [
+                brokers.tried(topics, connections=connections, now=now)
+                for brokers, topics, connections in wanted
+            ]
+            failures = [each.failure for each, *_ in wanted if each.failure is not None]
+            for failure in failures:
+                if isinstance(failure, AuthenticationFailedError):
+                    raise failure
+            if all(tried):
+                return
+            if now >= deadline:
+                raise (
+                    failures[0]
+                    if failures
+                    else UnreachableError(
+                        f"no broker answers within {seconds:g} seconds",
+                        remedy="Check that the brokers run and can be reached.",
+                    )
+                )
+            self.turn(_DIALLING_SECONDS)
 
     def turn(self, seconds: float) -> None:
         """Waits for so many seconds at most until something can be read or written, and does it.

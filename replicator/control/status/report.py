@@ -269,11 +269,12 @@ def _topic_problems(
 
 def _worker_problems(flow: FlowPlan, workers: Sequence[WorkerRecord]) -> Iterator[ProblemPart]:
     for worker in workers:
+        # Before those of its lanes' processes: where both have one it is the same, and is told once.
+        for part in worker.logins:
+            yield part.model_copy(update={"detail": f"worker {worker.id}: {part.detail}"})
         for rate in worker.flows:
             if rate.link == flow.link:
                 yield from rate.problems
-        for part in worker.logins:
-            yield part.model_copy(update={"detail": f"worker {worker.id}: {part.detail}"})
 
 
 def _quarantined(flow: FlowPlan, facts: PairFacts, topic: TopicRecord) -> int:

@@ -118,18 +118,14 @@ def with_canaries(
 def lane_problems(stats: LaneStats) -> list[ProblemPart]:
     """What a lane itself complains about, as problems of its flow."""
     source, _, target = stats.pair.partition("->")
-    found = failure_parts(stats.partitions)
-    for alias, text in (
+    sides = (
         (source, stats.source_problem),
         (target, stats.target_problem),
         (source, stats.progress_problem),
-    ):
-        code, _, told = text.partition(" ")
-        detail, _, remedy = told.partition("\n")
-        if code:
-            found.append(
-                ProblemPart(code=code, subject=f"cluster:{alias}", detail=detail, remedy=remedy)
-            )
+    )
+    found = failure_parts(stats.partitions)
+    found += [_of_cluster(alias, text) for alias, text in sides if text]
+    found += [part for _, part in lane_logins(stats)]
     if stats.foreign_headers:
         found.append(
             ProblemPart(
@@ -140,6 +136,22 @@ def lane_problems(stats: LaneStats) -> list[ProblemPart]:
             )
         )
     return found
+
+
+def lane_logins(stats: LaneStats) -> Iterator[tuple[str, ProblemPart]]:
+    """What the lane's process logs in with and that will not hold, with the cluster's alias."""
+    source, _, target = stats.pair.partition("->")
+    for alias, text in ((source, stats.source_login), (target, stats.target_login)):
+        if text:
+            part = _of_cluster(alias, text)
+            detail = f"lane process {stats.pid}: {part.detail}"
+            yield alias, part.model_copy(update={"detail": detail})
+
+
+def _of_cluster(alias: str, text: str) -> ProblemPart:
+    code, _, told = text.partition(" ")
+    detail, _, remedy = told.partition("\n")
+    return ProblemPart(code=code, subject=f"cluster:{alias}", detail=detail, remedy=remedy)
 
 
 def failing_partitions(lanes: Iterable[LaneStats]) -> frozenset[tuple[str, int, PartitionFailure]]:

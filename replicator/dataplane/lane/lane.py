@@ -134,8 +134,8 @@ class Lane(threading.Thread):
         self._partitions: LanePartitions | None = None
         self._retry_range = RetryRange()
         self._report = LaneReport(
-            lambda: self._spec, counters=self._counters, problems=self._context.problems, states=self._states,
-            post=post, on_stats=on_stats,
+            lambda: self._spec, counters=self._counters, problems=self._context.problems,
+            logins=self._logins, states=self._states, post=post, on_stats=on_stats,
         )  # fmt: skip
         self._checks = PeriodicChecks(
             report=self._report, counters=self._counters, context=self._context, clock=clock,

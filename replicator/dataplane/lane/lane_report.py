@@ -8,6 +8,8 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.messages import LogLine
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.lane_stats import LaneState, LaneStats
+from replicator.logins.cluster_login import ClusterLogin
+from replicator.problem import Problem
 
 
 class LaneReport:
@@ -24,14 +26,20 @@ class LaneReport:
         *,
         counters: LaneCounters,
         problems: ConnectionProblems,
+        logins: tuple[ClusterLogin, ClusterLogin],
         states: Callable[[], list[PartitionState]],
         post: Callable[[LogLine], None],
         on_stats: Callable[[], None],
     ) -> None:
-        """``spec`` and ``states`` give what holds now; ``on_stats`` is called when ``stats`` are new."""
+        """``spec`` and ``states`` give what holds now; ``on_stats`` is called when ``stats`` are new.
+
+        ``logins`` are those of this process at the source and at the target: the worker's may hold where
+        one of these does not.
+        """
         self._spec = spec
         self._counters = counters
         self._problems = problems
+        self._logins = logins
         self._states = states
         self._post = post
         self._on_stats = on_stats
@@ -78,5 +86,10 @@ class LaneReport:
             source_problem=self._problems.source,
             target_problem=self._problems.target,
             progress_problem=self._problems.progress,
+            logins=(_text(self._logins[0].problem()), _text(self._logins[1].problem())),
             checkpoint_at_ms=max((state.committed_at_ms for state in states), default=0),
         )
+
+
+def _text(problem: Problem | None) -> str:
+    return "" if problem is None else f"{problem.code} {problem.detail}\n{problem.remedy}"

@@ -92,6 +92,7 @@ class LaneCounters:
         source_problem: str,
         target_problem: str,
         progress_problem: str,
+        logins: tuple[str, str],
         checkpoint_at_ms: int,
     ) -> LaneStats:
         """A frozen copy."""
@@ -121,5 +122,7 @@ class LaneCounters:
             source_problem=source_problem,
             target_problem=target_problem,
             progress_problem=progress_problem,
+            source_login=logins[0],
+            target_login=logins[1],
             pid=os.getpid(),
         )

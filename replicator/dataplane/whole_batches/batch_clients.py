@@ -15,7 +15,12 @@ from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.session_clients import CONNECTED_SECONDS, lane_client_id
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.takeover.start_position import StartDecision
-from replicator.dataplane.takeover.takeover import decide_starts, look_at_targets, read_lane_records
+from replicator.dataplane.takeover.takeover import (
+    decide_starts,
+    lane_tail,
+    look_at_targets,
+    read_lane_records,
+)
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.whole_batches.batch_session import (
     FETCH_BYTES,
@@ -33,12 +38,16 @@ from replicator.formats.producer_registry import (
 from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.kafka.logs.compacted_log import LogTail
 from replicator.policy.line_settings import line_settings
 from replicator.wire.probes.line import round_trip_seconds
 
 _ATTEMPT_SECONDS = 5.0
 _JOIN_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
+
+AHEAD_SECONDS = 10.0
+"""How long to connect ahead to a cluster; the lane copies on meanwhile."""
 
 
 class BatchClients:
@@ -77,6 +86,8 @@ class BatchClients:
             partition_bytes=PARTITION_BYTES,
             commit_interval_seconds=spec.settings.commit_interval_seconds,
         )
+        self._connections = line.connections
+        self._checkpoints: LogTail | None = None
         self._reader = SourceReader(
             spec.source,
             self._loop,
@@ -136,7 +147,27 @@ class BatchClients:
         return True
 
     def connect_ahead(self) -> None:
-        """Nothing: its connections take part in a loop that only the lane's thread may turn."""
+        """Connects to the coordinator and to the partitions' leaders, and reads the checkpoints up to now.
+
+        The loop is turned here until the lane has these clients, and in the lane's thread from then on.
+
+        Raises:
+            ReplicatorError: a cluster does not answer, or refuses us.
+        """
+        spec = self.spec
+        self._transactions.connect(AHEAD_SECONDS)
+        read = {work.topic for work in spec.work}
+        written = {work.target_topic for work in spec.work}
+        written.add(checkpoints_topic(spec.topology, spec.source.alias))
+        self._loop.connect(
+            (
+                (self._reader.brokers, read, self._connections),
+                (self._writer.brokers, written, 1),
+            ),
+            AHEAD_SECONDS,
+        )
+        self._checkpoints = lane_tail(spec, client_id=lane_client_id(spec))
+        self._checkpoints.load(timeout_seconds=30.0)
 
     def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
         """Makes this the only writer of the lane; False when the lane had to stop meanwhile.
@@ -167,7 +198,8 @@ class BatchClients:
 
     def read_checkpoints(self, open_index: OpenIndex | None) -> dict[TopicPartition, Checkpoint]:
         """What the last owner stored; to be read only after it was fenced."""
-        records = read_lane_records(self.spec, client_id=lane_client_id(self.spec))
+        tail, self._checkpoints = self._checkpoints, None
+        records = read_lane_records(self.spec, client_id=lane_client_id(self.spec), tail=tail)
         if open_index is not None:
             self.session.unit.index = open_index(records)
         if self.spec.settings.returns:
@@ -231,6 +263,8 @@ class BatchClients:
         self._transactions.close()
         self._registry.close()
         self._source_admin.close()
+        if self._checkpoints is not None:
+            self._checkpoints.close()
 
     def _register(self, identity: ProducerIdentity) -> None:
         spec = self.spec
