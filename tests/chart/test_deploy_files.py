@@ -178,12 +178,90 @@ def test_grafana_finds_data_source_and_dashboards_where_compose_mounts_them():
     )
 
 
+WORKFLOWS = {
+    file.name: yaml.safe_load(file.read_text()) for file in (ROOT / ".github/workflows").iterdir()
+}  # fmt: skip
+STEPS = [step for flow in WORKFLOWS.values() for job in flow["jobs"].values() for step in job["steps"]]  # fmt: skip
+
+
 def test_workflows_run_targets_that_the_makefile_has():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    used = set()
-    for file in (ROOT / ".github/workflows").iterdir():
-        for job in yaml.safe_load(file.read_text())["jobs"].values():
-            for step in job["steps"]:
-                used |= set(re.findall(r"\bmake (?:--silent )?([a-z-]+)", step.get("run", "")))
+    used = {
+        target for step in STEPS
+        for target in re.findall(r"\bmake (?:--silent )?([a-z-]+)", step.get("run", ""))
+    }  # fmt: skip
     assert used >= {"test", "images", "test-images"}
     assert used <= targets
+
+
+def test_actions_of_workflows_are_pinned_by_commit_and_a_failure_in_a_pipe_ends_the_step():
+    for name, flow in WORKFLOWS.items():
+        assert flow["defaults"]["run"]["shell"] == "bash", (
+            name
+        )  # GitHub adds pipefail to this one only
+        assert flow["permissions"] == {"contents": "read"}, f"{name}: more is asked for job by job"
+        for job in flow["jobs"].values():
+            assert re.fullmatch(r"ubuntu-\d\d\.\d\d", job["runs-on"]) or "matrix" in job["runs-on"]
+    used = [step["uses"] for step in STEPS if "uses" in step]
+    assert used
+    assert [each for each in used if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", each)] == []
+
+
+DIGEST = f"sha256:{'a' * 64}"
+STAND_INS = {
+    "docker": f'case "$*" in *inspect*) echo {DIGEST};; run*) echo "{{}}";; esac',
+    "helm": f'case "$1" in push) echo "Digest: {DIGEST}"; exit "${{PUSH:-0}}";; esac',
+    "cosign": "", "gh": "",
+}  # fmt: skip
+"""The programs of others that a release calls: each notes how, and answers as the real one does."""
+
+
+def published(tmp_path, **environment):
+    """What the publishing job calls, and how it ended."""
+    programs, work = tmp_path / "bin", tmp_path / "work"
+    programs.mkdir()
+    shutil.copytree(ROOT / "helm", work / "helm")
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, work)
+    for name, answer in STAND_INS.items():
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >>"$CALLS"\n{answer}\n')
+        (programs / name).chmod(0o755)
+    calls = tmp_path / "calls"
+    flow = WORKFLOWS["release.yaml"]
+    named = flow.get("defaults", {}).get("run", {}).get("shell") == "bash"
+    options = (
+        ["-eo", "pipefail"] if named else ["-e"]
+    )  # as GitHub runs a shell that is named or not
+    for step in flow["jobs"]["publish"]["steps"]:
+        if "run" in step:
+            done = subprocess.run(
+                ["bash", "--noprofile", "--norc", *options, "-c", step["run"]], cwd=work,
+                capture_output=True, text=True, check=False,
+                env={
+                    "PATH": f"{programs}:{os.environ['PATH']}", "CALLS": str(calls),
+                    "IMAGE_PREFIX": "ghcr.io/o/replicator", "GITHUB_REPOSITORY_OWNER": "o",
+                    "GITHUB_REF_NAME": "v1", **environment,
+                },
+            )  # fmt: skip
+            if done.returncode:
+                return calls.read_text().splitlines(), done.returncode
+    return calls.read_text().splitlines(), 0
+
+
+def test_a_release_signs_what_it_pushed_by_its_digest_and_attests_the_list_in_the_image(tmp_path):
+    calls, code = published(tmp_path)
+    assert code == 0
+    signed = [call.split()[-1] for call in calls if call.startswith("cosign sign")]
+    images = [f"ghcr.io/o/replicator/{image}@{DIGEST}" for image in ("worker", "spark")]
+    assert signed == [*images, f"ghcr.io/o/charts/replicator@{DIGEST}"]
+    attested = [call.split()[-1] for call in calls if call.startswith("cosign attest")]
+    assert attested == images
+    listed = {call.split()[-1] for call in calls if call.startswith("docker run")}
+    assert listed == {"/opt/replicator/share/sbom.cdx.json"}
+    assert "digests.txt" in calls[-1]
+
+
+def test_a_chart_that_was_not_pushed_ends_the_release(tmp_path):
+    calls, code = published(tmp_path, PUSH="1")
+    assert code != 0
+    assert calls[-1].startswith("helm push"), "nothing is signed or published after it"

@@ -27,10 +27,6 @@ def of(program):
     return [words for words in COMMANDS if words[0] == program]
 
 
-def documents(name):
-    return {each["kind"]: each for each in yaml.safe_load_all((EXAMPLES / name).read_text())}
-
-
 def test_the_values_of_a_bank_render_without_a_warning_and_their_topology_compiles():
     rendered = render(VALUES)
     assert lint(VALUES) == []
@@ -97,36 +93,3 @@ def test_what_kubectl_creates_it_creates(tmp_path):
             ]
             folder = mounts[secret["metadata"]["name"]]
             assert set(files) == {f"{folder}/{key}" for key in secret["data"]}
-
-
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is missing")
-def test_what_flux_applies_holds_the_values_and_the_release_that_names_them():
-    built = subprocess.run(
-        ["kubectl", "kustomize", EXAMPLES], capture_output=True, text=True, check=True
-    ).stdout
-    found = {each["kind"]: each for each in yaml.safe_load_all(built)}
-    release = found["HelmRelease"]["spec"]
-    (origin,) = release["valuesFrom"]
-    assert found[origin["kind"]]["metadata"]["name"] == origin["name"]
-    assert yaml.safe_load(found["ConfigMap"]["data"]["values.yaml"]) == VALUES
-    source = release["chart"]["spec"]["sourceRef"]
-    assert found[source["kind"]]["metadata"]["name"] == source["name"]
-    assert len({each["metadata"]["namespace"] for each in found.values()}) == 1
-
-
-def test_argo_cd_and_flux_install_the_charts_version_under_the_name_of_the_page():
-    chart = yaml.safe_load((ROOT / "helm/replicator/Chart.yaml").read_text())
-    argo = documents("argocd.yaml")["Application"]["spec"]
-    from_registry, from_git = argo["sources"]
-    assert (from_registry["chart"], from_registry["targetRevision"]) == (
-        "replicator",
-        chart["version"],
-    )
-    assert from_registry["helm"]["valueFiles"][0].split("/")[0] == f"${from_git['ref']}"
-    flux = documents("flux.yaml")["HelmRelease"]["spec"]
-    assert flux["chart"]["spec"]["version"] == chart["version"]
-    assert from_registry["helm"]["releaseName"] == flux["releaseName"] == "replicator"
-    assert (
-        documents("flux.yaml")["HelmRepository"]["spec"]["url"]
-        == f"oci://{from_registry['repoURL']}"
-    )

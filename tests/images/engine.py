@@ -25,6 +25,10 @@ MIRROR_SETTINGS = (
 )
 """What this machine needs to reach its package index; given to builds as secrets, never kept."""
 
+PODMAN_PROGRAMS = (Path("/usr/libexec/podman"), Path("/usr/lib/podman"))
+NETWORK_PROGRAMS = ("netavark", "aardvark-dns")
+"""By which containers of Podman find each other by name; Debian's package only recommends them."""
+
 
 @dataclass(frozen=True)
 class Engine:
@@ -103,6 +107,14 @@ def find_engine(folder: Path) -> Engine:
     return Engine(program, {"CONTAINERS_CONF": str(settings)})
 
 
+def missing_network_programs(folders: tuple[Path, ...] = PODMAN_PROGRAMS) -> list[str]:
+    """What Podman lacks for containers that find each other by name."""
+    return [
+        name for name in NETWORK_PROGRAMS
+        if not any((folder / name).exists() for folder in folders)
+    ]  # fmt: skip
+
+
 def podman_settings() -> str:
     """Podman's settings where it runs without systemd, with limits it may not raise or on old cgroups."""
     # Podman asks for a million files and processes, which not every machine lets its root have.
@@ -116,7 +128,7 @@ def podman_settings() -> str:
         lines.append('runtime = "runc"')  # crun wants cgroups of version 2
     if not Path("/run/systemd/system").exists():
         lines += ['cgroup_manager = "cgroupfs"', 'events_logger = "file"']
-    if Path("/usr/lib/podman/netavark").exists():
+    if not missing_network_programs():
         lines += ["[network]", 'network_backend = "netavark"']
     return "\n".join(lines) + "\n"
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine import ROOT
+from engine import ROOT, missing_network_programs
 
 from replicator.testing import LocalCluster, wait_until
 from replicator.testing.cluster.backends import VARIABLE
@@ -29,6 +29,8 @@ def compose(images, kafka_image):
     podman_compose = str(beside) if beside.exists() else shutil.which("podman-compose")
     if images.podman and not podman_compose:
         pytest.skip("podman-compose is missing (pip install podman-compose)")
+    if images.podman and (missing := missing_network_programs()):
+        pytest.skip(f"containers of Podman do not find each other by name without {' and '.join(missing)} (Debian: apt install netavark aardvark-dns)")  # fmt: skip
     program = [podman_compose] if images.podman else ["docker", "compose"]
     environment = {
         **os.environ, **images.environment, "REPLICATOR_PORT": str(free_ports(1)[0]),
