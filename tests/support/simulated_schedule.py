@@ -8,8 +8,7 @@ import contextlib
 from simulated_lane import STEPS, Chances, World
 
 from replicator.dataplane.health.stuck_writes import StuckWrites
-from replicator.dataplane.lane import lane as lane_module
-from replicator.dataplane.lane import partitions
+from replicator.dataplane.lane import clients_change, partitions
 from replicator.dataplane.lane.lane import Lane
 from replicator.dataplane.session import session_clients
 from replicator.dataplane.takeover import takeover
@@ -25,11 +24,11 @@ class _NoCollector:
 def on_virtual_time(world: World):
     """The product's lane with the world's clients and clock in place of the real ones."""
     kept = (
-        lane_module.open_clients, lane_module.gc, session_clients.read_lane_records,
+        clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
         Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
     )  # fmt: skip
-    lane_module.open_clients = world.open_clients
-    lane_module.gc = _NoCollector
+    clients_change.open_clients = world.open_clients
+    clients_change.gc = _NoCollector
     session_clients.read_lane_records = lambda _spec, client_id, tail: world.stored()
     Lane._pause = lambda self, seconds: world.wait(seconds)
     StuckWrites.refusals = lambda self, places: {}
@@ -39,7 +38,7 @@ def on_virtual_time(world: World):
         yield
     finally:
         (
-            lane_module.open_clients, lane_module.gc, session_clients.read_lane_records,
+            clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
             Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
         ) = kept  # fmt: skip
 

@@ -5,7 +5,6 @@ instant. A lane that was fenced has another owner: it ends at once, and never ta
 """
 
 import contextlib
-import gc
 import random
 import threading
 from collections import deque
@@ -17,6 +16,7 @@ from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.health.standstill import Standstill
 from replicator.dataplane.health.stuck_writes import StuckWrites
+from replicator.dataplane.lane.clients_change import ClientsChange, clients_for, close_clients
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.periodic_checks import PeriodicChecks
@@ -27,13 +27,11 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
-from replicator.dataplane.session.clients_ahead import ClientsAhead
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.lane_throttle import LaneThrottle
 from replicator.dataplane.session.session_clients import lane_client_id
-from replicator.dataplane.session.session_factory import open_clients
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
 from replicator.errors import (
@@ -50,9 +48,6 @@ from replicator.kafka.clients.errors import map_kafka_error
 from replicator.logins.cluster_login import login_of
 
 RETRY = Backoff(0.2, 5.0)
-AHEAD_AGAIN_SECONDS = 2.0
-"""When clients are opened ahead again after that failed."""
-
 DRAIN_SECONDS = 8.0
 """How long a stopping lane waits for a silent target; the group's session ends sooner, so by then the
 lane's next owner is at work, and has fenced this one."""
@@ -94,7 +89,6 @@ class Lane(threading.Thread):
         self._may_start = may_start
         self._open_index = open_index
         self._bounded_copy = bounded_copy
-        self._turn = turn or Turn()
         # Held between sessions too, or each would ask for a token of its own.
         self._logins = (login_of(spec.source), login_of(spec.target))
         self._clock = clock
@@ -104,9 +98,10 @@ class Lane(threading.Thread):
         self._stop_token = 0
         self._outdated = False
         self._reopen = False
-        self._ahead: ClientsAhead | None = None
-        self._ahead_at = 0.0
-        self._retired: SessionClients | None = None
+        self._change = ClientsChange(
+            self._open, name=self.name, turn=turn or Turn(), clock=clock,
+            on_failure=self._none_ahead,
+        )  # fmt: skip
         self._counters = LaneCounters()
         self._writes = StuckWrites(
             target=spec.target, client_id=lane_client_id(spec), clock=clock,
@@ -224,10 +219,7 @@ class Lane(threading.Thread):
         return False
 
     def _end(self, *, fenced: bool) -> None:
-        self._turn.give_back(self)
-        if self._ahead is not None:
-            self._ahead.give_up()
-        self._let_go()
+        self._change.end()
         reason = "replaced by another owner" if fenced else "stopped"
         if self._outdated:
             reason = "the lane layout has changed"
@@ -240,7 +232,7 @@ class Lane(threading.Thread):
         self._report.set("starting", "taking over")
         self._reopen = False
         spec = self._spec
-        clients = self._clients = self._next_clients(spec)
+        clients = self._clients = self._change.next_clients(spec, only_new=bool(self._retry_range))
         if not clients.fence_last_owner(lambda: self._stopping):
             return
         if not self._may_start(spec):
@@ -256,8 +248,7 @@ class Lane(threading.Thread):
         )  # fmt: skip
         self._partitions.follow(spec)
         self._report.set("running", "copying")
-        self._turn.give_back(self)
-        self._let_go()
+        self._change.session_reads()
         self._checks.session_begins()
         session = clients.session
         while not self._stopping:
@@ -278,67 +269,25 @@ class Lane(threading.Thread):
             self.active_at = self._clock.monotonic()
             self._checks.run_due(self.active_at, clients, self._partitions_now())
         session.unit.commit()
-        if self._ahead is not None:
+        if self._change.is_ahead:
             with contextlib.suppress(KafkaException, ReplicatorError):
                 clients.stop_reading([state for state in self._states() if state.is_read])
-            self._retired, self._clients = clients, None
+            self._change.retire(clients)
+            self._clients = None
 
     def _others_are_ready(self) -> bool:
-        """Whether it is this lane's turn, and clients with the new login are connected.
-
-        The lane copies on with those it has until they are, and where they cannot be had.
-        """
+        """Whether the next session's clients are at hand; a bounded copy opens them after it closed its own."""
         if self._bounded_copy is not None:
-            return self._turn.take(self)
-        now = self._clock.monotonic()
-        ahead = self._ahead
-        if ahead is None:
-            if now >= self._ahead_at and self._turn.take(self):
-                spec = self._spec
-                self._ahead = ClientsAhead(lambda: self._open(spec), name=self.name)
-            return False
-        if not ahead.over:
-            return False
-        if ahead.failure is None:
-            return True
-        self._ahead, self._ahead_at = None, now + AHEAD_AGAIN_SECONDS
-        self._turn.give_back(self)
+            return self._change.take_turn()
+        return self._change.ready(self._spec)
+
+    def _none_ahead(self, error: ReplicatorError | KafkaException) -> None:
         self._report.log("warning", "new clients cannot be opened, the lane goes on with those it has",
-                  error=self._mapped(ahead.failure).message)  # fmt: skip
-        return False
-
-    def _next_clients(self, spec: LaneSpec) -> SessionClients:
-        """Those that were opened ahead, where they still suit the work."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is None:
-            return self._open(spec)
-        found = ahead.take()
-        if found is None:
-            return self._open(spec)
-        if found.serves(spec) and not self._retry_range and not found.opened_with.outdated():
-            return found
-        found.close()
-        return self._open(spec)
-
-    def _let_go(self) -> None:
-        """Closes the clients of the session before, beside the lane: that takes a moment."""
-        retired, self._retired = self._retired, None
-        if retired is not None:
-            threading.Thread(
-                target=_close_clients, args=(retired,), name=f"{self.name}-closing", daemon=True
-            ).start()
+                  error=self._mapped(error).message)  # fmt: skip
 
     def _open(self, spec: LaneSpec) -> SessionClients:
-        """Whole batches where the flow has them, unless records have to be looked at one by one."""
         one_by_one = bool(self._retry_range)
-        bounded = self._bounded_copy
-        whole = bounded is None or bounded.takes_batches
-        if spec.settings.engine == "batches" and whole and not one_by_one:
-            # Here, because the protocol's codec takes half a second to import.
-            from replicator.dataplane.whole_batches.batch_clients import BatchClients
-
-            return BatchClients(spec, self._context, bounded)
-        return open_clients(spec, self._context, record_by_record=one_by_one, bounded_copy=bounded)
+        return clients_for(spec, self._context, self._bounded_copy, record_by_record=one_by_one)
 
     def _apply(self, spec: LaneSpec) -> None:
         outdated = handed_over(self._spec, spec)
@@ -400,15 +349,5 @@ class Lane(threading.Thread):
     def _close(self) -> None:
         clients, self._clients = self._clients, None
         if clients is not None:
-            if self._ahead is not None:
-                self._ahead.give_up()
-                self._ahead = None
-            self._let_go()
-            _close_clients(clients)
-
-
-def _close_clients(clients: SessionClients) -> None:
-    clients.close()
-    del clients
-    # Callbacks tie the clients into cycles: without this their threads would live on.
-    gc.collect()
+            self._change.give_up()
+            close_clients(clients)
