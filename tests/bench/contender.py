@@ -1,5 +1,7 @@
 """What every measured copier has in common: start it for a job, look at it, end it."""
 
+import contextlib
+import os
 import signal
 import tempfile
 import time
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from payload import Codec
 from usage import ProcessTree
 
 from replicator.testing import LocalCluster
@@ -23,13 +26,15 @@ class Job:
     """One copy: the same topics for everybody, under an alias that nobody used before.
 
     The alias goes into every name that a copier keeps on the target (topics, groups, progress), so
-    that contenders never meet each other's leftovers on the shared brokers.
+    that contenders never meet each other's leftovers on the shared brokers. ``codec`` is that of the source's batches.
     """
 
     source: LocalCluster
     target: LocalCluster
     topics: tuple[str, ...]
     records: int = 0
+    partitions: int = 4
+    codec: Codec = "none"
     alias: str = field(default_factory=lambda: f"s{uuid.uuid4().hex[:8]}")
     directory: Path = field(
         default_factory=lambda: Path(tempfile.mkdtemp(prefix="replicator-bench-"))
@@ -91,6 +96,14 @@ class Running:
     def kill(self) -> None:
         """SIGKILL to its first process; the others must follow by themselves."""
         self._child.kill()
+
+    def end_at_once(self) -> None:
+        """SIGKILL to all of its processes."""
+        known = self.tree.known()
+        self._child.kill()
+        for pid in known:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def launch(

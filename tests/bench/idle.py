@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from budget import Share
 from confluent_kafka.admin import NewTopic
 from contender import Contender, Job
 from load import PARTITIONS
@@ -13,7 +14,7 @@ from throughput import Say, remove_traces
 from replicator.testing import LocalCluster, wait_until
 
 TOPICS = 200
-_APPEAR_SECONDS = 180.0
+_APPEAR_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,10 @@ def measure(
     rounds: int,
     settle_seconds: float,
     measure_seconds: float,
+    share: Share,
     say: Say,
 ) -> list[Result]:
-    """Creates the topics once, then runs one contender after the other, so many times.
+    """Creates the topics once, then runs one contender after the other, up to so many times.
 
     In turns, because the machine's own speed changes from minute to minute.
     """
@@ -51,7 +53,11 @@ def measure(
     for created in source.admin().create_topics(wanted, request_timeout=60).values():
         created.result(60)
     results = {contender.name: Result(contender.name) for contender in contenders}
-    for contender in [*contenders] * rounds:
+    took = 0.0
+    for number, contender in enumerate([*contenders] * rounds):
+        if number >= len(contenders) and not share.fits(took):
+            break
+        began = time.monotonic()
         job = Job(source=source, target=target, topics=topics)
         running = contender.start(job)
         try:
@@ -73,6 +79,7 @@ def measure(
         finally:
             running.stop()
             remove_traces(job)
+        took = max(took, time.monotonic() - began)
         say(_line(result))
         results[contender.name] = _both(results[contender.name], result)
     for deleted in source.admin().delete_topics(list(topics), request_timeout=60).values():

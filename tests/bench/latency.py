@@ -2,8 +2,8 @@
 
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from contender import Contender, Job, Running
 from load import PARTITIONS
@@ -16,6 +16,8 @@ from usage import Usage
 from replicator.testing import LocalCluster, wait_until
 
 _APPEAR_SECONDS = 120.0
+FLOOR = "(source read directly)"
+_FLOOR_SETTLE_SECONDS = 2.0
 _STEADY_FACTOR = 3.0
 # Nothing is measured before the reader itself runs; a slow copier is then measured later, and the
 # report says from when.
@@ -44,6 +46,7 @@ class Result:
     """One contender at one pace.
 
     Attributes:
+        rounds: how many measurements these are the medians of.
         steady_after_seconds: from process start until every later second was as quick as the
             measured part (its p99 within three times that of the whole).
     """
@@ -54,32 +57,61 @@ class Result:
     records: int = 0
     p50_seconds: float = 0.0
     p99_seconds: float = 0.0
+    p999_seconds: float = 0.0
+    rounds: int = 1
     steady_after_seconds: float = 0.0
     cpu_percent: float = 0.0
     peak_rss_bytes: int = 0
     failure: str = ""
 
 
-def measure(
+def measure_source(source: LocalCluster, pace: Pace, *, seconds: float, say: Say) -> Result:
+    """The source read directly: the floor."""
+    result = _source_alone(source, pace, Plan(_FLOOR_SETTLE_SECONDS, seconds))
+    say(_line(result))
+    return result
+
+
+def measure_one(
     *,
     source: LocalCluster,
     target: LocalCluster,
     pace: Pace,
-    entries: Sequence[tuple[Contender, Plan]],
+    contender: Contender,
+    plan: Plan,
     say: Say,
-) -> list[Result]:
-    """One contender after the other, and before them the source read directly."""
-    results = [_source_alone(source, pace, entries[0][1])]
-    say(_line(results[0]))
-    for contender, plan in entries:
-        job = Job(source=source, target=target, topics=(f"paced-{pace.rate_per_second}",))
-        try:
-            result = _one(contender, job, pace, plan)
-        except Exception as error:  # noqa: BLE001 # one contender that fails must not cost the others' figures
-            result = Result(contender.name, pace.label, failure=str(error))
-        results.append(result)
-        say(_line(result))
-    return results
+) -> Result:
+    """One contender, once."""
+    job = Job(source=source, target=target, topics=(f"paced-{pace.rate_per_second}",))
+    try:
+        result = _one(contender, job, pace, plan)
+    except Exception as error:  # noqa: BLE001 # one contender that fails must not cost the others' figures
+        result = Result(contender.name, pace.label, failure=str(error))
+    say(_line(result))
+    return result
+
+
+def medians(results: Sequence[Result]) -> Result:
+    """Several measurements of the same as one; those that failed are left out if others did not."""
+    good = [each for each in results if not each.failure]
+    if not good:
+        return results[0]
+
+    def median(value: Callable[[Result], float]) -> float:
+        return statistics.median(map(value, good))
+
+    return replace(
+        good[0],
+        settle_seconds=median(lambda each: each.settle_seconds),
+        records=sum(each.records for each in good),
+        p50_seconds=median(lambda each: each.p50_seconds),
+        p99_seconds=median(lambda each: each.p99_seconds),
+        p999_seconds=median(lambda each: each.p999_seconds),
+        rounds=len(good),
+        steady_after_seconds=median(lambda each: each.steady_after_seconds),
+        cpu_percent=median(lambda each: each.cpu_percent),
+        peak_rss_bytes=max(each.peak_rss_bytes for each in good),
+    )
 
 
 def _one(contender: Contender, job: Job, pace: Pace, plan: Plan) -> Result:
@@ -128,7 +160,7 @@ def _source_alone(source: LocalCluster, pace: Pace, plan: Plan) -> Result:
             _sleep_until(began + plan.settle_seconds + plan.measure_seconds)
             nothing = Usage(0.0, 0, 0)
             return _result(
-                "(source read directly)", pace, plan, reader.arrivals(), began,
+                FLOOR, pace, plan, reader.arrivals(), began,
                 before=nothing, after=nothing,
             )  # fmt: skip
     finally:
@@ -170,15 +202,16 @@ def _result(
         records=len(ages),
         p50_seconds=percentile(ages, 50),
         p99_seconds=p99,
+        p999_seconds=percentile(ages, 99.9),
         steady_after_seconds=steady_after(arrivals, began=began, p99_seconds=p99),
         cpu_percent=(after.cpu_seconds - before.cpu_seconds) / plan.measure_seconds * 100,
         peak_rss_bytes=after.peak_rss_bytes,
     )
 
 
-def percentile(values: Sequence[float], percent: int) -> float:
+def percentile(values: Sequence[float], percent: float) -> float:
     """Interpolated; of at least two values."""
-    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+    return statistics.quantiles(values, n=1000, method="inclusive")[round(percent * 10) - 1]
 
 
 def steady_after(arrivals: list[Arrival], *, began: float, p99_seconds: float) -> float:
@@ -208,6 +241,6 @@ def _line(result: Result) -> str:
         return f"  {result.pace}  {result.name}: FAILED\n{result.failure}"
     return (
         f"  {result.pace}  {result.name:<52} p50 {result.p50_seconds * 1e3:7.1f} ms"
-        f"  p99 {result.p99_seconds * 1e3:7.1f} ms  steady after {result.steady_after_seconds:.0f} s"
+        f"  p99 {result.p99_seconds * 1e3:7.1f} ms  p99.9 {result.p999_seconds * 1e3:7.1f} ms  steady after {result.steady_after_seconds:.0f} s"
         f"  cpu {result.cpu_percent:.1f} %  {result.peak_rss_bytes / 1e6:.0f} MB"
     )

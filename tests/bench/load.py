@@ -1,57 +1,66 @@
 """Fills source topics fast, and counts what arrived on a target."""
 
-import random
 import uuid
 from collections.abc import Sequence
 
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
+from payload import Codec, Payload
 
 from replicator.testing import LocalCluster
 
 PARTITIONS = 4
 _SOURCE_BATCH_BYTES = 250 * 1024
-_RUN = 1_000
-_PAYLOADS = 1_000
+_MOST_BATCH_BYTES = 8 * 1024 * 1024
+_PRODUCERS = 2
+_QUEUED_RECORDS = 250_000
 _COUNT_TIMEOUT_SECONDS = 30.0
 
 
-def payloads(*, size_bytes: int, seed: int = 1) -> list[bytes]:
-    """Semi-random records: hex text, so that a codec would gain about half and no more."""
-    draw = random.Random(seed)
-    return [
-        draw.randbytes((size_bytes + 1) // 2).hex().encode()[:size_bytes] for _ in range(_PAYLOADS)
-    ]
-
-
 def fill(cluster: LocalCluster, *, topic: str, records: int, size_bytes: int) -> int:
+    """Creates the topic and writes hex text evenly over its partitions; see ``fill_with``."""
+    return fill_with(cluster, topic=topic, payload=Payload("", size_bytes, records))
+
+
+def fill_with(cluster: LocalCluster, *, topic: str, payload: Payload) -> int:
     """Creates the topic and writes the records evenly over its partitions.
 
     Returns:
-        How many records were written: ``records`` rounded up to whole runs.
+        How many records were written: those asked for, rounded up to whole runs.
     """
-    cluster.create_topic(topic, partitions=PARTITIONS)
-    producer = Producer(
+    cluster.create_topic(topic, partitions=payload.partitions)
+    # Two, because each compresses in one thread.
+    producers = [
+        _producer(cluster, codec=payload.codec, batch_records=payload.batch_records)
+        for _ in range(_PRODUCERS)
+    ]
+    run = [{"value": value} for value in payload.bodies()]
+    written = 0
+    while written < payload.records:
+        for partition in range(payload.partitions):
+            producer = producers[partition % _PRODUCERS]
+            while len(producer) > _QUEUED_RECORDS - len(run):
+                producer.poll(0.01)
+            producer.produce_batch(topic, run, partition=partition)
+            written += len(run)
+    if any(producer.flush(120) for producer in producers):
+        raise RuntimeError(f"{topic} could not be filled in time")
+    return written
+
+
+def _producer(cluster: LocalCluster, *, codec: Codec, batch_records: int) -> Producer:
+    by_count = batch_records > 0
+    return Producer(
         {
             **cluster.client_settings(),
             "acks": "all",
             "linger.ms": 100,
-            "batch.size": _SOURCE_BATCH_BYTES,
-            "batch.num.messages": 100_000,
-            "queue.buffering.max.messages": 500_000,
-            "compression.type": "none",
+            "batch.size": _MOST_BATCH_BYTES if by_count else _SOURCE_BATCH_BYTES,
+            "batch.num.messages": batch_records if by_count else 100_000,
+            "message.max.bytes": _MOST_BATCH_BYTES,
+            "queue.buffering.max.messages": _QUEUED_RECORDS,
+            "compression.type": codec,
         }
     )
-    run = [{"value": value} for value in payloads(size_bytes=size_bytes)][:_RUN]
-    written = 0
-    while written < records:
-        for partition in range(PARTITIONS):
-            while len(producer) > 400_000:
-                producer.poll(0.01)
-            producer.produce_batch(topic, run, partition=partition)
-            written += len(run)
-    if producer.flush(120):
-        raise RuntimeError(f"{topic} could not be filled in time")
-    return written
 
 
 def count(cluster: LocalCluster, *, topic: str, partitions: int = PARTITIONS) -> int:

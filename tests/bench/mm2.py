@@ -1,7 +1,7 @@
 """Apache MirrorMaker 2 in dedicated mode: the yardstick.
 
 Tuned as its users are told to (reference sets of vendors for high volume): four tasks, producer
-batches of 320 KiB, linger 100 ms, larger fetches, polls of more records. The heap is that of Kafka's
+batches of 320 KiB, linger 100 ms, larger fetches, polls of more records, and the codec of what is copied. The heap is that of Kafka's
 own Connect start script.
 """
 
@@ -12,6 +12,7 @@ from typing import Literal
 
 from contender import Job, Running, launch
 
+from replicator.testing import LocalCluster
 from replicator.testing.cluster.jars import find_java, mirror_jars, package_file
 from replicator.testing.kit.ports import free_ports
 
@@ -57,6 +58,18 @@ class MirrorMaker2:
         return launch(command, directory=job.directory, label="mm2")
 
 
+def _security(cluster: LocalCluster) -> dict[str, str]:
+    """TLS as the cluster has it; nothing for plaintext."""
+    authority = cluster.client_settings().get("ssl.ca.location")
+    if authority is None:
+        return {}
+    return {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": authority,
+    }
+
+
 def properties(job: Job, *, tuning: Tuning, delivery: Delivery) -> dict[str, str]:
     """The whole ``mm2.properties``; what is not named keeps its default."""
     flow = f"{job.alias}->{TARGET_ALIAS}"
@@ -85,6 +98,10 @@ def properties(job: Job, *, tuning: Tuning, delivery: Delivery) -> dict[str, str
             f"{job.alias}.consumer.max.partition.fetch.bytes": "10485760",
             f"{job.alias}.consumer.max.poll.records": "2000",
         }
+        if job.codec != "none":
+            settings[f"{TARGET_ALIAS}.producer.compression.type"] = job.codec
+    for alias, cluster in ((job.alias, job.source), (TARGET_ALIAS, job.target)):
+        settings |= {f"{alias}.{key}": value for key, value in _security(cluster).items()}
     if delivery == "exactly-once":
         (port,) = free_ports(1)
         settings |= {

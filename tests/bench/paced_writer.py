@@ -14,7 +14,7 @@ from types import FrameType
 
 from confluent_kafka import Producer
 from contender import Running, launch
-from load import payloads
+from payload import texts
 
 from replicator.testing import LocalCluster
 
@@ -46,7 +46,7 @@ def main() -> None:
     """Writes until told to stop."""
     bootstrap, topic = sys.argv[1:3]
     partitions, rate, size = map(int, sys.argv[3:6])
-    bodies = [body[STAMP.size :] for body in payloads(size_bytes=size)]
+    bodies = [body[STAMP.size :] for body in texts(size_bytes=size)]
     producer = Producer(
         {"bootstrap.servers": bootstrap, "linger.ms": 0, "queue.buffering.max.messages": 1_000_000}
     )

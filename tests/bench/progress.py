@@ -1,5 +1,6 @@
 """How far a target topic has come, sampled while somebody copies into it."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ class Sample:
     at_seconds: float
     records: int
     cpu_seconds: float
+    rss_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Copy:
         cpu_us_per_record_whole: with start and end, whole process tree.
         first_record_seconds: from process start.
         peak_rss_bytes: highest sum over the tree.
+        busy_rss_bytes: what of it came behind the first record.
+        complete: whether every record was copied; else it was ended when its time was over.
     """
 
     records_per_second: float
@@ -44,15 +48,17 @@ class Copy:
     cpu_us_per_record_whole: float
     first_record_seconds: float
     peak_rss_bytes: int
+    busy_rss_bytes: int = 0
+    complete: bool = True
 
 
-def topic_exists(cluster: LocalCluster, topic: str) -> bool:
+def topic_exists(cluster: LocalCluster, topic: str, partitions: int = PARTITIONS) -> bool:
     """Whether the topic is there with all its partitions."""
     try:
         found = cluster.admin().list_topics(timeout=_REQUEST_TIMEOUT_SECONDS).topics.get(topic)
     except KafkaException:
         return False
-    return found is not None and len(found.partitions) >= PARTITIONS
+    return found is not None and len(found.partitions) >= partitions
 
 
 def end_offsets(
@@ -83,8 +89,10 @@ def follow(
     started_at: float,
     timeout_seconds: float,
     describe: Callable[[], str],
+    partitions: int = PARTITIONS,
+    most_seconds: float = math.inf,
 ) -> list[Sample]:
-    """Samples until every record is on the target.
+    """Samples until every record is on the target, or the first one is ``most_seconds`` old.
 
     Transaction markers count as offsets too; there are a few per second, so they blur the end by
     far less than one sample, and the caller counts the records afterwards.
@@ -94,32 +102,44 @@ def follow(
     """
     deadline = started_at + timeout_seconds
     samples: list[Sample] = []
-    while not topic_exists(target, topic):
+    ends_at = math.inf
+    while not topic_exists(target, topic, partitions):
         tree.usage()
         if time.monotonic() > deadline:
             raise NotInTimeError(f"{topic} never came into being:\n{describe()}")
         time.sleep(_INTERVAL_SECONDS)
     while not samples or samples[-1].records < records:
-        done = end_offsets(target, topic, committed=False)
+        done = end_offsets(target, topic, committed=False, partitions=partitions)
         now = time.monotonic()
-        samples.append(Sample(now - started_at, done, tree.usage().cpu_seconds))
+        used = tree.usage()
+        samples.append(Sample(now - started_at, done, used.cpu_seconds, used.rss_bytes))
+        if done and ends_at == math.inf:
+            ends_at = now + most_seconds
+        if now > ends_at:
+            return samples
         if now > deadline:
             raise NotInTimeError(f"{topic} has {done} of {records} records:\n{describe()}")
         time.sleep(_INTERVAL_SECONDS)
     return samples
 
 
-def wait_until_still(cluster: LocalCluster, topic: str, *, quiet_seconds: float = 1.0) -> None:
+def wait_until_still(
+    cluster: LocalCluster,
+    topic: str,
+    *,
+    quiet_seconds: float = 1.0,
+    partitions: int = PARTITIONS,
+) -> None:
     """Waits until the committed end of a topic stops moving."""
     last, since = -1, time.monotonic()
     while time.monotonic() - since < quiet_seconds:
-        now_at = end_offsets(cluster, topic, committed=True)
+        now_at = end_offsets(cluster, topic, committed=True, partitions=partitions)
         if now_at != last:
             last, since = now_at, time.monotonic()
         time.sleep(_INTERVAL_SECONDS)
 
 
-def summarise(samples: list[Sample], *, peak_rss_bytes: int) -> Copy:
+def summarise(samples: list[Sample], *, records: int, peak_rss_bytes: int) -> Copy:
     """The figures of one copy."""
     total = samples[-1].records
     first = next(sample for sample in samples if sample.records > 0)
@@ -134,4 +154,6 @@ def summarise(samples: list[Sample], *, peak_rss_bytes: int) -> Copy:
         cpu_us_per_record_whole=samples[-1].cpu_seconds / total * 1e6,
         first_record_seconds=first.at_seconds,
         peak_rss_bytes=peak_rss_bytes,
+        busy_rss_bytes=max(0, peak_rss_bytes - first.rss_bytes),
+        complete=total >= records,
     )

@@ -1,13 +1,15 @@
 """Results as markdown, written between markers so that notes around them survive. Pure text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import idle
 import latency
 import startup
 import throughput
-from judging import YARDSTICK, Verdict
+import wan
+from cases import YARDSTICK
+from judging import Verdict
 
 _HEADER = """\
 # Benchmarks
@@ -18,10 +20,10 @@ outside them is written by people and stays.
 _THROUGHPUT_TEXT = """\
 ## Throughput
 
-A full topic of 4 partitions (source batches of 250 KiB, uncompressed) is copied to a fresh topic;
-median of interleaved rounds. Rate and CPU are of the steady part (30 % to 95 % of the records); CPU is
-that of the whole process tree, *whole* includes start and end. Every copy is counted afterwards by a
-read-committed reader."""
+A full topic is copied to a fresh topic by one contender after the other; medians of the rounds. 4 partitions and
+source batches of 250 KiB without compression, unless the payload says otherwise. Rate and CPU are of the steady part (30 % to
+95 % of the records); CPU is that of the whole process tree, *whole* includes start and end. *Cut*: ended when its
+time was over, so not counted; what was copied whole is counted afterwards by a read-committed reader."""
 
 
 def put_section(document: str, *, name: str, body: str) -> str:
@@ -40,13 +42,17 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def throughput_section(results: Sequence[throughput.Result]) -> str:
+def throughput_section(
+    results: Sequence[throughput.Result], *, left_out: Sequence[str], images: str
+) -> str:
     """Rates and CPU, as figures and as ratios to the yardstick."""
-    parts = [_THROUGHPUT_TEXT]
+    parts = [_THROUGHPUT_TEXT, images]
     for payload in dict.fromkeys(each.payload for each in results):
         of_payload = [each for each in results if each.payload == payload]
         parts.append(_throughput_table(of_payload, payload))
-    return "\n\n".join(parts)
+    if left_out:
+        parts.append(f"Left out because the run's time was over: {'; '.join(left_out)}.")
+    return "\n\n".join(filter(None, parts))
 
 
 def _throughput_table(results: Sequence[throughput.Result], payload: str) -> str:
@@ -54,15 +60,15 @@ def _throughput_table(results: Sequence[throughput.Result], payload: str) -> str
     rows = []
     for each in results:
         if not each.copies:
-            rows.append([each.name, "failed", *[""] * 7])
+            rows.append([each.name, "failed", *[""] * 8])
             continue
         rate = cpu = ""
         if base is not None:
             rate = f"{each.records_per_second / base.records_per_second:.2f} x"
-            cpu = f"{each.cpu_us_per_record / base.cpu_us_per_record:.2f} x"
+            cpu = f"{each.cpu_us_per_record / base.cpu_us_per_record:.3f} x"
         rows.append(
             [
-                each.name,
+                each.name + (" (a round failed)" if each.failure else ""),
                 f"{each.records_per_second / 1e3:.0f} k",
                 rate,
                 f"{each.cpu_us_per_record:.2f}",
@@ -70,65 +76,91 @@ def _throughput_table(results: Sequence[throughput.Result], payload: str) -> str
                 f"{each.cpu_us_per_record_whole:.2f}",
                 f"{each.first_record_seconds:.1f} s",
                 _megabytes(each.peak_rss_bytes),
-                f"{each.missing} / {each.surplus}",
+                str(len(each.copies)),
+                f"{each.missing} / {each.surplus}" if each.counted else "cut",
             ]
         )
     header = [
-        f"records of {payload}", "rec/s", "to tuned MM2", "CPU µs/rec", "to tuned MM2", "whole",
-        "first record", "memory", "lost / doubled",
+        payload, "rec/s", "to tuned MM2", "CPU µs/rec", "to tuned MM2", "whole",
+        "first record", "memory", "rounds", "lost / doubled",
     ]  # fmt: skip
     return table(header, rows)
 
 
-def latency_section(results: Sequence[latency.Result]) -> str:
+def latency_section(results: Sequence[latency.Result], *, images: str) -> str:
     """Percentiles."""
     rows = [
         [
             each.pace,
             each.name,
-            *(["failed", "", "", "", "", ""] if each.failure else _latency_cells(each)),
+            *(["failed", *[""] * 6] if each.failure else _latency_cells(each)),
         ]
         for each in results
     ]
-    header = ["pace", "copier", "p50", "p99", "from", "steady after", "CPU of a core", "memory"]
-    return (
-        "## Latency\n\nFrom the writer's clock to a read-committed reader on the target, at a steady rate "
-        "over 4 partitions. *From*: seconds after process start at which measuring began (MirrorMaker 2 is "
-        "given longer, because it needs it). *Steady after*: the last slow second since process start.\n\n"
-        + table(header, rows)
+    header = ["pace", "copier", "p50", "p99", "p99.9", "steady after", "CPU of a core", "memory", "rounds"]  # fmt: skip
+    plans = {each.name: each.settle_seconds for each in results if not each.failure}
+    begun = ", ".join(f"{_short(name)} {seconds:.0f} s" for name, seconds in plans.items())
+    text = (
+        "## Latency\n\nFrom the writer's clock to a read-committed reader on the target, at a steady rate over 4 partitions; "
+        "medians of the rounds. *The source read directly* is the floor: the same writer and reader, and nothing in "
+        "between. *Steady after*: the last slow second since process start."
     )
+    waited = (
+        "Measuring began so long after the start of the process (MirrorMaker 2 is given longer, "
+        f"because it needs it): {begun}."
+    )
+    return "\n\n".join(filter(None, [text, images, table(header, rows), waited]))
 
 
 def _latency_cells(each: latency.Result) -> list[str]:
     return [
         f"{each.p50_seconds * 1e3:.1f} ms",
         f"{each.p99_seconds * 1e3:.1f} ms",
-        f"{each.settle_seconds:.0f} s",
+        f"{each.p999_seconds * 1e3:.1f} ms",
         f"{each.steady_after_seconds:.0f} s",
         f"{each.cpu_percent:.1f} %",
         _megabytes(each.peak_rss_bytes),
+        str(each.rounds),
     ]
 
 
-def startup_section(results: Sequence[startup.Result]) -> str:
-    """Starts and take-overs."""
+def starts_section(results: Sequence[startup.Result], *, images: str = "") -> str:
+    """Starts."""
+    return "\n\n".join(
+        filter(
+            None,
+            [
+                "## Starting and restarting\n\nFrom process start to a committed record on the target.",
+                images,
+                _starts_table(results),
+            ],
+        )
+    )
+
+
+def takeovers_section(results: Sequence[startup.Result]) -> str:
+    """Kills and take-overs."""
+    return (
+        "## Killed, restarted, taken over\n\nFrom the signal to a committed record on the target. Caught up: no record read "
+        "for 2 s was older than 0.5 s. Measured by `make bench` only.\n\n" + _starts_table(results)
+    )
+
+
+def _starts_table(results: Sequence[startup.Result]) -> str:
     rows = [
         [
             each.what,
             each.name,
-            "failed" if each.failure else f"{each.seconds:.2f} s",
+            f"{each.seconds:.2f} s" if each.measured else "failed",
             f"{min(each.measured):.2f} to {max(each.measured):.2f} s" if each.measured else "",
+            str(len(each.measured)),
         ]
-        for each in results
+        for each in sorted(results, key=lambda each: each.what)
     ]
-    return (
-        "## Starting, restarting, taking over\n\nFrom process start (or from the signal) to a committed "
-        "record on the target. Caught up: no record read for 2 s was older than 0.5 s.\n\n"
-        + table(["what", "copier", "median", "least to most"], rows)
-    )
+    return table(["what", "copier", "median", "least to most", "rounds"], rows)
 
 
-def idle_section(results: Sequence[idle.Result]) -> str:
+def idle_section(results: Sequence[idle.Result], *, seconds: float) -> str:
     """Idle cost."""
     rows = [
         [each.name, "failed", "", "", ""]
@@ -143,18 +175,60 @@ def idle_section(results: Sequence[idle.Result]) -> str:
         for each in results
     ]
     header = ["copier", "CPU of a core", "each round", "memory", "all target topics made after"]
-    return f"## {idle.TOPICS} idle topics of 4 partitions\n\n" + table(header, rows)
+    heading = f"## {idle.TOPICS} idle topics of 4 partitions"
+    return f"{heading}\n\nOver {seconds:.0f} s in each round.\n\n" + table(header, rows)
 
 
-def verdict_table(verdicts: Sequence[Verdict]) -> str:
-    """Targets and whether they were reached."""
-    if not verdicts:
-        return ""
+def wan_section(results: Sequence[wan.Result], *, images: str = "") -> str:
+    """Long lines."""
     rows = [
-        [each.what, each.target, each.measured, "reached" if each.reached else "**not reached**"]
-        for each in verdicts
+        [
+            f"{each.loss:.0%}",
+            each.name,
+            *(
+                ["failed", "", ""]
+                if each.failure
+                else [
+                    f"{each.bytes_per_second / 1e6:.2f} MB/s",
+                    f"{each.of_cap:.2f}",
+                    f"{each.to_plain:.1f} x",
+                ]
+            ),
+        ]
+        for each in results
     ]
-    return table(["target", "asked", "measured", ""], rows)
+    text = (
+        f"## A source {wan.ROUND_TRIP_SECONDS * 1000:.0f} ms away\n\nOver the test kit's line (`WanLine`) of {wan.RATE / 1e6:g} MB/s, packets of 1500 bytes, "
+        "loss in both directions; 4 partitions, records of 1 KB; brokers that leave their socket buffers to the kernel. "
+        "*One plain connection* is a TCP connection that carries zeros towards us."
+    )
+    shown = table(["loss", "who", "rate", "of the line's rate", "to one plain connection"], rows)
+    return "\n\n".join(filter(None, [text, images, shown]))
+
+
+def targets_section(verdicts: Mapping[str, Sequence[Verdict]]) -> str:
+    """All targets of a run."""
+    every = [each for those in verdicts.values() for each in those]
+    rows = [
+        [
+            each.what,
+            each.target,
+            each.measured,
+            "reached" if each.reached else "**not reached**",
+            "" if each.reached else each.bound,
+        ]
+        for each in every
+    ]
+    reached = sum(each.reached for each in every)
+    return (
+        f"## How far the targets are reached\n\n{reached} of {len(every)}, all from one run. Where one is not reached, "
+        "the last column says what bounds it, if that is known; more under *Where the time goes*.\n\n"
+        + table(["target", "asked", "measured", "", "bound by"], rows)
+    )
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("replicator ").removesuffix(", 1 lane")
 
 
 def _megabytes(size_bytes: int) -> str:

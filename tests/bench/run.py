@@ -1,9 +1,10 @@
-"""Measures the product against MirrorMaker 2 on the same brokers.
+"""Measures both engines against MirrorMaker 2 on the same brokers.
 
-``python tests/bench/run.py [--quick] [--only throughput,latency,startup,idle] [--out FILE]``
+``python tests/bench/run.py [--quick] [--only latency,starts,…] [--minutes N] [--scale F] [--write FILE]``
 
-Figures are printed as markdown, or with ``--out`` written between the markers of that file
-(``make bench`` writes docs/benchmarks.md).
+Figures are printed as markdown, or with ``--write`` put between the markers of that file, with charts
+in ``images`` beside it (``make bench`` and ``make bench-quick`` write docs/benchmarks.md). A run ends within its
+time: each part has a share of it and drops rounds, never contenders.
 
 The program boots its own brokers (see replicator.testing) and ends every process it started. Run it
 on a machine that does nothing else; the report states the load average it began with.
@@ -11,39 +12,68 @@ on a machine that does nothing else; the report states the load average it began
 
 import argparse
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import cases
+import delays
 import idle
 import judging
-import latency
+import pictures
 import report
 import startup
-import throughput
-from bare_loop import BareLoop
-from contender import Contender
-from judging import (
-    AT_LEAST_ONCE,
-    EXACTLY_ONCE,
-    EXACTLY_ONCE_AUTO,
-    FAST,
-    LARGE,
-    NAMED,
-    SLOW,
-    SMALL,
-    YARDSTICK,
-)
+import wan
+from budget import Budget, Share
+from copying import Copying
+from judging import Verdict
 from machine import command_line, facts
-from mm2 import MirrorMaker2
 from warm_up import warm_up
 
 from replicator.testing import LocalCluster, start_all
+from replicator.testing.wan.wan_line import unavailable
 
-_SECTIONS = ("throughput", "latency", "startup", "idle")
+# In the order in which they run: what is left over goes to throughput, which can use any time.
+_WEIGHTS = {
+    False: {
+        "latency": 26.0, "starts": 5.0, "takeovers": 10.0, "idle": 8.0, "wan": 5.0, "throughput": 34.0,
+    },
+    True: {"latency": 3.4, "starts": 0.9, "idle": 1.6, "wan": 1.5, "throughput": 7.2},
+}  # fmt: skip
+_MINUTES = {False: 87.0, True: 14.2}
 _BROKER_HEAP_MEGABYTES = 1024
-_MM2_DEFAULT = MirrorMaker2("default")
-_MM2_EXACTLY_ONCE = MirrorMaker2("default", "exactly-once")
+
+
+@dataclass(slots=True)
+class Page:
+    """Where figures go: the terminal, or a markdown file with its images."""
+
+    file: Path | None
+    machine: str
+    verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
+
+    def images(self, drawn: pictures.Pictures) -> str:
+        """Writes charts and returns their links; nothing where nothing is written."""
+        if self.file is None:
+            return ""
+        folder = self.file.parent / "images"
+        folder.mkdir(exist_ok=True)
+        for name, (_, svg) in drawn.items():
+            (folder / name).write_text(svg)
+        return "\n\n".join(f"![{title}](images/{name})" for name, (title, _) in drawn.items())
+
+    def put(self, name: str, body: str, verdicts: list[Verdict] | None = None) -> None:
+        """Writes or prints one section."""
+        if verdicts:
+            self.verdicts[name] = verdicts
+        text = f"{body}\n\n{self.machine}"
+        if self.file is None:
+            _say(f"\n{text}\n")
+            return
+        document = self.file.read_text() if self.file.exists() else ""
+        self.file.write_text(report.put_section(document, name=name, body=text))
+        _say(f"written: {name} in {self.file}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,137 +82,178 @@ class Bench:
 
     source: LocalCluster
     target: LocalCluster
+    page: Page
     quick: bool
+    scale: float
+    rounds: int
 
-    def throughput(self) -> str:
+    def throughput(self, share: Share) -> None:
         """Copying full topics."""
-        rounds = 1 if self.quick else 3
-        share = 0.4 if self.quick else 1.0
-        first = [
-            throughput.Entry(contender, rounds)
-            for contender in (YARDSTICK, EXACTLY_ONCE, BareLoop())
-        ]
-        others = [
-            throughput.Entry(contender, 1)
-            for contender in (
-                EXACTLY_ONCE_AUTO,
-                AT_LEAST_ONCE,
-                MirrorMaker2("tuned", "exactly-once"),
-                _MM2_DEFAULT,
-            )
-        ]
-        results = []
-        for payload in (SMALL, LARGE):
-            sized = replace(payload, records=int(payload.records * share))
-            entries = first if self.quick else [*first, *others]
-            results += throughput.measure(
-                source=self.source, target=self.target, payload=sized, entries=entries, say=_say
-            )
-        return _join(
-            report.throughput_section(results), report.verdict_table(judging.of_throughput(results))
-        )
-
-    def latency(self) -> str:
-        """Records at a steady rate."""
-        ours = latency.Plan(settle_seconds=5, measure_seconds=8 if self.quick else 20)
-        theirs = latency.Plan(
-            settle_seconds=20 if self.quick else 50, measure_seconds=ours.measure_seconds
-        )
-        entries: list[tuple[Contender, latency.Plan]]
-        entries = [(AT_LEAST_ONCE, ours), (EXACTLY_ONCE, ours), (_MM2_DEFAULT, theirs)]
-        if not self.quick:
-            entries += [(_MM2_EXACTLY_ONCE, theirs), (YARDSTICK, theirs)]
-        results = []
-        for pace in (SLOW, FAST):
-            results += latency.measure(
-                source=self.source, target=self.target, pace=pace, entries=entries, say=_say
-            )
-        return _join(
-            report.latency_section(results), report.verdict_table(judging.of_latency(results))
-        )
-
-    def startup(self) -> str:
-        """Starts, restarts, take-overs."""
-        others = () if self.quick else (_MM2_DEFAULT,)
-        results = startup.measure(
+        copying = Copying(
             source=self.source,
             target=self.target,
-            contenders=(EXACTLY_ONCE, *others),
-            restarted=(NAMED, *others),
-            workers=(EXACTLY_ONCE_AUTO,),
-            rounds=3,
+            heap_megabytes=_BROKER_HEAP_MEGABYTES,
+            scale=self.scale,
+            longest_seconds=7.0 if self.quick else 20.0,
+            count_theirs=not self.quick,
             say=_say,
         )
-        return _join(
-            report.startup_section(results), report.verdict_table(judging.of_startup(results))
-        )
+        planned = cases.throughput_cases(quick=self.quick)
+        results = copying.run(planned, rounds=self.rounds, share=share)
+        images = self.page.images(pictures.of_throughput(results))
+        body = report.throughput_section(results, left_out=copying.left_out, images=images)
+        self.page.put("throughput", body, judging.of_throughput(results))
 
-    def idle(self) -> str:
+    def latency(self, share: Share) -> None:
+        """Records at a steady rate."""
+        results = delays.measure(
+            source=self.source,
+            target=self.target,
+            contenders=cases.latency_contenders(quick=self.quick),
+            quick=self.quick,
+            rounds=self.rounds,
+            share=share,
+            longest_seconds=20.0,
+            say=_say,
+        )
+        images = self.page.images(pictures.of_latency(results))
+        body = report.latency_section(results, images=images)
+        self.page.put("latency", body, judging.of_latency(results))
+
+    def starts(self, share: Share) -> None:
+        """Cold and warm starts."""
+        results = startup.measure_starts(
+            source=self.source,
+            target=self.target,
+            contenders=(cases.BATCHES, cases.RECORDS, cases.MM2_DEFAULT),
+            rounds=self.rounds,
+            share=share,
+            say=_say,
+        )
+        images = self.page.images(pictures.of_starts(results))
+        self.page.put("starts", report.starts_section(results, images=images), judging.of_starts(results))  # fmt: skip
+
+    def takeovers(self, share: Share) -> None:
+        """Workers that are killed."""
+        results = startup.measure_takeovers(
+            source=self.source,
+            target=self.target,
+            restarted=(cases.BATCHES_NAMED, cases.RECORDS_NAMED, cases.MM2_DEFAULT),
+            workers=(cases.BATCHES_AUTO_LANES, cases.RECORDS_AUTO_LANES),
+            rounds=self.rounds,
+            share=share,
+            say=_say,
+        )
+        self.page.put("takeovers", report.takeovers_section(results), judging.of_starts(results))
+
+    def idle(self, share: Share) -> None:
         """Topics that nobody writes to."""
+        # A whole minute: half of one would count twice what is done once in each.
+        seconds = 20.0 if self.quick else 60.0
+        ours = (cases.BATCHES_AUTO_LANES,) if self.quick else (cases.BATCHES_AUTO_LANES, cases.RECORDS_AUTO_LANES)  # fmt: skip
         results = idle.measure(
             source=self.source,
             target=self.target,
-            contenders=(EXACTLY_ONCE_AUTO, *(() if self.quick else (_MM2_DEFAULT,))),
+            contenders=(*ours, cases.MM2_DEFAULT),
             rounds=1 if self.quick else 2,
             # Both look around more while their topics are new.
             settle_seconds=8 if self.quick else 60,
-            # A whole minute: half of one would count twice what is done once in each.
-            measure_seconds=15 if self.quick else 60,
+            measure_seconds=seconds,
+            share=share,
             say=_say,
         )
-        return _join(report.idle_section(results), report.verdict_table(judging.of_idle(results)))
+        body = report.idle_section(results, seconds=seconds)
+        self.page.put("idle", body, judging.of_idle(results))
+
+    def wan(self, share: Share) -> None:
+        """A source far away; left out where the machine has no long lines."""
+        reason = unavailable()
+        if reason:
+            _say(f"  left out: {reason}")
+            return
+        ours = [cases.BATCHES, cases.RECORDS]
+        if not self.quick:
+            ours += [cases.BATCHES_AT_LEAST_ONCE, cases.RECORDS_AT_LEAST_ONCE]
+        results = wan.measure(
+            target=self.target,
+            contenders=ours,
+            losses=(0.0, 0.01),
+            seconds=min(30.0, max(6.0, (share.left - 15) / (2 * len(ours) + 2) - 7)),
+            say=_say,
+        )
+        images = self.page.images(pictures.of_wan(results))
+        self.page.put("wan", report.wan_section(results, images=images), judging.of_wan(results))
 
 
 def main() -> int:
-    """Runs the chosen sections; each is written as soon as it is measured."""
-    arguments = _parser().parse_args()
-    chosen = [name.strip() for name in arguments.only.split(",")]
-    unknown = sorted(set(chosen) - set(_SECTIONS))
+    """Runs the chosen parts; each is written as soon as it is measured."""
+    given = _parser().parse_args()
+    weights = _WEIGHTS[given.quick]
+    chosen = [name.strip() for name in given.only.split(",")] if given.only else list(weights)
+    known = list(_WEIGHTS[False])
+    unknown = sorted(set(chosen) - set(known))
     if unknown:
-        _say(f"unknown section: {', '.join(unknown)}; there are {', '.join(_SECTIONS)}")
+        _say(f"unknown part: {', '.join(unknown)}; there are {', '.join(known)}")
         return 2
+    minutes = given.minutes or _MINUTES[given.quick]
+    budget = Budget(
+        seconds=minutes * 60,
+        weights={name: weights.get(name, 1.0) for name in known if name in chosen},
+        now=time.monotonic,
+    )
+    page = Page(given.write, facts(command=command_line(), full=not given.quick))
     source, target = (
         LocalCluster(name, jvm="throughput", heap_megabytes=_BROKER_HEAP_MEGABYTES)
         for name in ("bench-source", "bench-target")
     )
-    out: Path | None = arguments.out
-    machine = facts(command=command_line(), full=not arguments.quick)
     start_all([source, target])
-    warm_up(source)
-    warm_up(target)
     try:
-        bench = Bench(source, target, quick=arguments.quick)
-        sections: dict[str, Callable[[], str]] = {
-            "throughput": bench.throughput,
+        warm_up(source)
+        warm_up(target)
+        bench = Bench(
+            source, target, page, quick=given.quick, scale=given.scale, rounds=given.rounds
+        )
+        parts: Mapping[str, Callable[[Share], None]] = {
             "latency": bench.latency,
-            "startup": bench.startup,
+            "starts": bench.starts,
+            "takeovers": bench.takeovers,
             "idle": bench.idle,
+            "wan": bench.wan,
+            "throughput": bench.throughput,
         }
-        for name in chosen:
-            _say(f"{name}:")
-            body = f"{sections[name]()}\n\n{machine}"
-            if out is None:
-                _say(f"\n{body}\n")
-            else:
-                document = out.read_text() if out.exists() else ""
-                out.write_text(report.put_section(document, name=name, body=body))
-                _say(f"written: {name} in {out}")
+        failed = [name for name in known if name in chosen and not _done(name, parts[name], budget)]
     finally:
         source.stop()
         target.stop()
-    return 0
+    if page.verdicts:
+        page.put("targets", report.targets_section(page.verdicts))
+    _say(f"done; failed: {', '.join(failed) or 'nothing'}")
+    return 1 if failed else 0
+
+
+def _done(name: str, part: Callable[[Share], None], budget: Budget) -> bool:
+    share = budget.share(name)
+    began = time.monotonic()
+    _say(f"{name}: {share.left:.0f} s")
+    try:
+        part(share)
+    except Exception as error:  # noqa: BLE001 # one part that fails must not cost the others' figures
+        _say(f"  FAILED: {type(error).__name__}: {error}")
+        return False
+    finally:
+        _say(f"{name} took {time.monotonic() - began:.0f} s")
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Measures the product against MirrorMaker 2.")
-    parser.add_argument("--quick", action="store_true", help="about ten minutes, noisier")
-    parser.add_argument("--only", default=",".join(_SECTIONS), help="sections, comma-separated")
-    parser.add_argument("--out", type=Path, help="markdown file; default: print only")
+    parser = argparse.ArgumentParser(description="Measures both engines against MirrorMaker 2.")
+    parser.add_argument("--quick", action="store_true", help="within a quarter of an hour, noisier")
+    parser.add_argument("--only", default="", help="parts, comma-separated; default: all")
+    parser.add_argument("--minutes", type=float, help="most that the run may take")
+    parser.add_argument("--rounds", type=int, default=3, help="most rounds of each part")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the records of full topics")
+    parser.add_argument("--write", type=Path, help="markdown file; default: print only")
     return parser
-
-
-def _join(*parts: str) -> str:
-    return "\n\n".join(filter(None, parts))
 
 
 def _say(text: str) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from statistics import median
 from typing import Self
 
+from budget import Share
 from contender import Contender, Job, Running
 from load import PARTITIONS
 from paced_writer import start_writer
@@ -43,52 +44,81 @@ class Result:
         return median(self.measured) if self.measured else 0.0
 
 
-def measure(
+class Notes:
+    """What was measured so far; one figure that fails costs no other."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._results: dict[tuple[str, str], Result] = {}
+
+    def note(self, name: str, what: str, action: Callable[[], float]) -> None:
+        """Measures and keeps one figure."""
+        result = self._results.get((name, what), Result(name, what))
+        try:
+            result = replace(result, measured=(*result.measured, action()))
+            shown = f"{result.measured[-1]:.2f} s"
+        except Exception as error:  # noqa: BLE001 # see the class
+            result = replace(result, failure=str(error))
+            shown = f"FAILED\n{result.failure}"
+        self._results[name, what] = result
+        self._say(f"  {what:<48} {name:<52} {shown}")
+
+    def results(self) -> list[Result]:
+        """All of them."""
+        return list(self._results.values())
+
+
+def measure_starts(
     *,
     source: LocalCluster,
     target: LocalCluster,
     contenders: Sequence[Contender],
+    rounds: int,
+    share: Share,
+    say: Say,
+) -> list[Result]:
+    """Cold and warm starts, in turns; further rounds while there is time: one start differs from the next by a half and more."""
+    notes = Notes(say)
+    took = 0.0
+    for turn in range(rounds):
+        if turn and not share.fits(took):
+            break
+        began = time.monotonic()
+        for contender in contenders:
+            cold, warm = _starts(source, target, contender)
+            notes.note(contender.name, "first record after a cold start", cold)
+            notes.note(contender.name, "first new record after a clean restart", warm)
+        took = time.monotonic() - began
+    return notes.results()
+
+
+def measure_takeovers(
+    *,
+    source: LocalCluster,
+    target: LocalCluster,
     restarted: Sequence[Contender],
     workers: Sequence[Contender],
     rounds: int,
+    share: Share,
     say: Say,
 ) -> list[Result]:
-    """All figures, each so many times: one start differs from the next by a half and more.
-
-    ``restarted`` are those that come back after SIGKILL, ``workers`` those of which two can share the lanes.
-    """
-    results: dict[tuple[str, str], Result] = {}
-
-    def note(name: str, what: str, action: Callable[[], float]) -> None:
-        result = results.get((name, what), Result(name, what))
-        try:
-            result = replace(result, measured=(*result.measured, action()))
-            shown = f"{result.measured[-1]:.2f} s"
-        except Exception as error:  # noqa: BLE001 # one figure that fails must not cost the others
-            result = replace(result, failure=str(error))
-            shown = f"FAILED\n{result.failure}"
-        results[name, what] = result
-        say(f"  {what:<48} {name:<52} {shown}")
-
-    for _ in range(rounds):
-        for contender in contenders:
-            cold, warm = _starts(source, target, contender)
-            note(contender.name, "first record after a cold start", cold)
-            note(contender.name, "first new record after a clean restart", warm)
+    """``restarted`` are those that come back after SIGKILL, ``workers`` those of which two can share the lanes."""
+    notes = Notes(say)
+    took = 0.0
+    for turn in range(rounds):
+        if turn and not share.fits(took):
+            break
+        began = time.monotonic()
         for contender in restarted:
-            note(
-                contender.name,
-                "SIGKILL, restart, caught up at 20 k rec/s",
-                partial(_killed, source, target, contender),
-            )
+            killed = partial(_killed, source, target, contender)
+            notes.note(contender.name, "SIGKILL, restart, caught up at 20 k rec/s", killed)
         for contender in workers:
             for signal_name in ("SIGKILL", "SIGTERM"):
-                note(
-                    contender.name,
-                    f"one of two workers: {signal_name}, its lanes move again",
-                    partial(_taken_over, source, target, contender, signal_name),
-                )
-    return list(results.values())
+                taken_over = partial(_taken_over, source, target, contender, signal_name)
+                what = f"one of two workers: {signal_name}, its lanes move again"
+                notes.note(contender.name, what, taken_over)
+        took = time.monotonic() - began
+    return notes.results()
 
 
 def _starts(

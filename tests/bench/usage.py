@@ -21,6 +21,8 @@ class Usage:
     cpu_seconds: float
     peak_rss_bytes: int
     processes: int
+    rss_bytes: int = 0
+    """Resident memory when it was looked up last."""
 
 
 class ProcessTree:
@@ -30,8 +32,12 @@ class ProcessTree:
         self._root = pid
         self._pids: set[int] = {pid}
         self._ticks: dict[int, int] = {}
-        self._peak_rss_bytes = 0
+        self._peak_rss_bytes = self._rss_bytes = 0
         self._look_up_at = 0.0
+
+    def known(self) -> set[int]:
+        """The ids of its processes just now."""
+        return descendants(self._root)
 
     def usage(self) -> Usage:
         """CPU until now (all threads, user and system) and the highest sum of resident memory."""
@@ -39,7 +45,8 @@ class ProcessTree:
         if now >= self._look_up_at:
             self._look_up_at = now + _LOOK_UP_SECONDS
             self._pids = descendants(self._root)
-            self._peak_rss_bytes = max(self._peak_rss_bytes, sum(map(_rss_bytes, self._pids)))
+            self._rss_bytes = sum(map(_rss_bytes, self._pids))
+            self._peak_rss_bytes = max(self._peak_rss_bytes, self._rss_bytes)
         for pid in self._pids:
             ticks = _cpu_ticks(pid)
             if ticks is not None:
@@ -48,6 +55,7 @@ class ProcessTree:
             cpu_seconds=sum(self._ticks.values()) / _TICKS_PER_SECOND,
             peak_rss_bytes=self._peak_rss_bytes,
             processes=len(self._pids),
+            rss_bytes=self._rss_bytes,
         )
 
 

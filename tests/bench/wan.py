@@ -1,106 +1,152 @@
 """What both engines carry from a source 100 ms away, beside one plain connection over the same line.
 
-``python tests/bench/wan.py [--loss 0.01] [--rate BYTES] [--megabytes N] [--kernel-buffers]`` (root, Linux); prints a line each. Rates are
-bounded by the line's; only ratios carry over.
+``python tests/bench/wan.py [--loss 0.01] [--rate BYTES] [--seconds N] [--broker-buffers] [--delivery at-least-once]`` (root, Linux);
+prints a line each. Rates are bounded by the line's; only ratios carry over. The brokers leave their socket buffers to the kernel, unless
+``--broker-buffers`` asks for Kafka's default of 100 KB.
 """
 
 import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from contender import Job
+from contender import Contender, Job
 from load import fill
 from progress import end_offsets, topic_exists
 from replicator_run import Replicator
+from throughput import Say, remove_traces
 
-from replicator.testing import LineQuality, LocalCluster, WanLine, start_all, wait_until
+from replicator.testing import LineQuality, LocalCluster, WanLine, wait_until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from far_end import far_end, receiving_rate
 
+ROUND_TRIP_SECONDS = 0.1
+RATE = 8e6
+PLAIN = "one plain connection"
+KERNEL_BUFFERS = {"socket.send.buffer.bytes": "-1", "socket.receive.buffer.bytes": "-1"}
 _RECORD_BYTES = 1000
-_TIMEOUT_SECONDS = 300.0
+_START_SECONDS = 60.0
+_RAMP_SECONDS = 3.0
 _NO_LINE = LineQuality(round_trip_seconds=0.0)
 
 
-def copied_rate(
-    source: LocalCluster, target: LocalCluster, topic: str, contender: Replicator, records: int
-) -> float:
-    """Bytes of values a second, between the first tenth and the end."""
-    job = Job(source=source, target=target, topics=(topic,))
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One contender at one loss; rates in bytes of values a second."""
+
+    loss: float
+    name: str
+    bytes_per_second: float = 0.0
+    of_cap: float = 0.0
+    to_plain: float = 0.0
+    failure: str = ""
+
+
+def measure(
+    *,
+    target: LocalCluster,
+    contenders: Sequence[Contender],
+    losses: Sequence[float],
+    seconds: float,
+    say: Say,
+    rate: float = RATE,
+    config: dict[str, str] | None = None,
+) -> list[Result]:
+    """Boots a source at the far end of a line and has everybody copy from it, one after the other."""
+    settings = KERNEL_BUFFERS if config is None else config
+    results: list[Result] = []
+    with WanLine(_NO_LINE) as line, tempfile.TemporaryDirectory() as folder:
+        source = LocalCluster("wan-source", place=line.place, config=settings)
+        with source, far_end(line, folder) as address:
+            records = round(rate * (seconds + 2 * _RAMP_SECONDS) * 1.2 / _RECORD_BYTES)
+            fill(source, topic="wan", records=records, size_bytes=_RECORD_BYTES)
+            for loss in losses:
+                line.change(
+                    LineQuality(
+                        round_trip_seconds=ROUND_TRIP_SECONDS,
+                        loss=loss,
+                        bytes_per_second=rate,
+                        seed=7,
+                    )
+                )
+                plain = receiving_rate(address, min(seconds, 6.0), ramp_seconds=2)
+                results.append(Result(loss, PLAIN, plain, plain / rate, 1.0))
+                say(_line(results[-1]))
+                for contender in contenders:
+                    job = Job(source=source, target=target, topics=("wan",), records=records)
+                    try:
+                        copied = _copied_rate(job, contender, seconds)
+                        result = Result(loss, contender.name, copied, copied / rate, copied / plain)
+                    except Exception as error:  # noqa: BLE001 # one that fails must not cost the others' figures
+                        result = Result(loss, contender.name, failure=str(error))
+                    results.append(result)
+                    say(_line(result))
+    return results
+
+
+def _copied_rate(job: Job, contender: Contender, seconds: float) -> float:
+    """Bytes of values a second, from a moment after the first record on, for so long or to the end."""
     (copy,) = job.target_topics
     running = contender.start(job)
+
+    def committed() -> int:
+        return end_offsets(job.target, copy, committed=True)
+
     try:
-
-        def reached(share: float) -> float:
-            wait_until(
-                lambda: (
-                    topic_exists(target, copy)
-                    and end_offsets(target, copy, committed=True) >= share * records
-                ),
-                timeout_seconds=_TIMEOUT_SECONDS,
-                describe=running.log_tail,
-                interval_seconds=0.05,
-            )
-            return time.monotonic()
-
-        began = reached(0.1)
-        first = end_offsets(target, copy, committed=True)
-        ended = reached(1.0)
-        return (records - first) * _RECORD_BYTES / (ended - began)
+        wait_until(
+            lambda: topic_exists(job.target, copy) and committed() > 0,
+            timeout_seconds=_START_SECONDS,
+            describe=running.log_tail,
+            interval_seconds=0.05,
+        )
+        time.sleep(_RAMP_SECONDS)
+        began, first = time.monotonic(), committed()
+        done, ended = first, began
+        while done < job.records and ended - began < seconds:
+            time.sleep(0.05)
+            done, ended = committed(), time.monotonic()
+        return (done - first) * _RECORD_BYTES / (ended - began)
     finally:
-        running.stop()
+        running.end_at_once()
+        remove_traces(job)
+
+
+def _line(result: Result) -> str:
+    if result.failure:
+        return f"  loss {result.loss:.1%}  {result.name}: FAILED\n{result.failure}"
+    return (
+        f"  loss {result.loss:.1%}  {result.name:<52} {result.bytes_per_second / 1e6:6.2f} MB/s"
+        f"  {result.of_cap:.2f} of the cap  {result.to_plain:.1f} x {PLAIN}"
+    )
 
 
 def main() -> None:
     """Measures without loss and with it, one engine after the other."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--loss", type=float, default=0.01)
-    parser.add_argument("--rate", type=float, default=8e6)
-    parser.add_argument("--megabytes", type=int, default=60)
-    parser.add_argument("--kernel-buffers", action="store_true", help="the brokers' buffers too")
+    parser.add_argument("--rate", type=float, default=RATE)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--broker-buffers", action="store_true", help="Kafka's default of 100 KB")
+    parser.add_argument("--delivery", default="exactly-once")
+    parser.add_argument("--engines", default="batches,records")
     given = parser.parse_args()
-    config = {"socket.send.buffer.bytes": "-1"} if given.kernel_buffers else {}
-    with WanLine(_NO_LINE) as line, tempfile.TemporaryDirectory() as folder:
-        source, target = (
-            LocalCluster("wan-source", place=line.place, config=config),
-            LocalCluster("wan-target"),
+    with LocalCluster("wan-target") as target:
+        measure(
+            target=target,
+            contenders=[
+                Replicator(engine=name, delivery=given.delivery)
+                for name in given.engines.split(",")
+            ],
+            losses=(0.0, given.loss) if given.loss else (0.0,),
+            seconds=given.seconds,
+            say=lambda line: print(line, flush=True),
+            rate=given.rate,
+            config={} if given.broker_buffers else None,
         )
-        start_all([source, target])
-        with source, target, far_end(line, folder) as address:
-            written = {
-                loss: fill(
-                    source,
-                    topic=f"loss-{number}",
-                    records=given.megabytes * 1000 // (1 if not loss else 4),
-                    size_bytes=_RECORD_BYTES,
-                )
-                for number, loss in enumerate((0.0, given.loss))
-            }
-            for number, loss in enumerate((0.0, given.loss)):
-                line.change(
-                    LineQuality(
-                        round_trip_seconds=0.1, loss=loss, bytes_per_second=given.rate, seed=7
-                    )
-                )
-                plain = receiving_rate(address, 10, ramp_seconds=2)
-                _say(
-                    f"loss {loss:.1%}  one plain connection  {plain / 1e6:.2f} MB/s  {plain / given.rate:.2f} of the cap"
-                )
-                for engine in ("batches", "records"):
-                    contender = Replicator(engine=engine)
-                    rate = copied_rate(source, target, f"loss-{number}", contender, written[loss])
-                    _say(
-                        f"loss {loss:.1%}  {contender.name}  {rate / 1e6:.2f} MB/s  {rate / given.rate:.2f} of the cap  "
-                        f"{rate / plain:.1f} x one plain connection"
-                    )
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

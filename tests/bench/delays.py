@@ -1,0 +1,73 @@
+"""The latency part: every contender at every pace, in turns, as often as there is time."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import cases
+import latency
+from budget import Share, most_seconds
+from contender import Contender
+from throughput import Say
+
+from replicator.testing import LocalCluster
+
+_PACES = (cases.SLOW, cases.FAST)
+_LEAST_SECONDS = 5.0
+# Until records can be measured, and the end; MirrorMaker 2 is given longer, because it needs it.
+_OURS_SECONDS, _THEIRS_SECONDS = 5.0, {True: 16.0, False: 45.0}
+_ENDING_SECONDS = 3.0
+_FLOOR_SECONDS = 4.0
+
+
+def measure(
+    *,
+    source: LocalCluster,
+    target: LocalCluster,
+    contenders: Sequence[Contender],
+    quick: bool,
+    rounds: int,
+    share: Share,
+    longest_seconds: float,
+    say: Say,
+) -> list[latency.Result]:
+    """Medians of the rounds that fitted; at least one."""
+    found: defaultdict[tuple[str, str], list[latency.Result]] = defaultdict(list)
+    settle = {
+        each.name: _OURS_SECONDS if cases.is_ours(each) else _THEIRS_SECONDS[quick]
+        for each in contenders
+    }
+    fixed = sum(settle.values()) + _ENDING_SECONDS * len(contenders) + _FLOOR_SECONDS
+    runs = len(_PACES) * (len(contenders) + 1)
+    one_round = fixed * len(_PACES) + runs * _LEAST_SECONDS
+    fitting = max(1, min(rounds, int(share.left / one_round)))
+    seconds = most_seconds(
+        left=share.left / fitting - fixed * len(_PACES),
+        runs=runs,
+        overhead=0.0,
+        least=_LEAST_SECONDS,
+        longest=longest_seconds,
+    )
+    for turn in range(fitting):
+        if turn and not share.fits(one_round):
+            break
+        shift = turn % len(contenders)
+        for pace in _PACES:
+            floor = latency.measure_source(source, pace, seconds=seconds, say=say)
+            found[pace.label, floor.name].append(floor)
+            for contender in (*contenders[shift:], *contenders[:shift]):
+                result = latency.measure_one(
+                    source=source,
+                    target=target,
+                    pace=pace,
+                    contender=contender,
+                    plan=latency.Plan(settle[contender.name], seconds),
+                    say=say,
+                )
+                found[pace.label, contender.name].append(result)
+    order = [latency.FLOOR, *(each.name for each in contenders)]
+    return [
+        latency.medians(found[pace.label, name])
+        for pace in _PACES
+        for name in order
+        if found[pace.label, name]
+    ]
