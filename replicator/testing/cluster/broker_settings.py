@@ -1,4 +1,4 @@
-"""What a local broker is configured with; pure text, no files and no processes.
+"""What a local broker is configured with; pure text and the ports of it, no files and no processes.
 
 Every broker has three listeners: CLIENT (what users connect to: secured and proxied as asked for),
 INTERNAL (plaintext, for the brokers among themselves and for set-up by the kit) and CONTROLLER.
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from replicator.testing.kit.place import HERE, Place
+from replicator.testing.kit.ports import is_free
 
 Jvm = Literal["fast-start", "throughput"]
 
@@ -34,6 +35,10 @@ class BrokerPorts:
     internal: int
     controller: int
     advertised: int
+
+    def are_free(self) -> bool:
+        """Whether a broker could listen on its own three now."""
+        return all(map(is_free, (self.client, self.internal, self.controller)))
 
 
 def jvm_flags(jvm: Jvm, *, heap_megabytes: int) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ A ``LocalCluster`` is one or more KRaft brokers (each also a controller) on free
 data in a temporary directory. It can be killed, restarted, paused and, through proxies, cut off.
 """
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
@@ -16,11 +15,10 @@ from replicator.testing.cluster import access, readiness, topics
 from replicator.testing.cluster.assembly import Assembly, Blueprint, assemble
 from replicator.testing.cluster.backends import choose_backend
 from replicator.testing.cluster.broker import Backend, Broker, random_id
-from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm
+from replicator.testing.cluster.broker_settings import Jvm
 from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy, ProxyGroup
 from replicator.testing.kit.place import HERE, Place
-from replicator.testing.kit.ports import is_free
 from replicator.testing.kit.waiting import wait_until
 
 _PORT_ATTEMPTS = 5
@@ -139,7 +137,7 @@ class LocalCluster:
         self._started().configure()
         for each in chosen:
             wait_until(
-                functools.partial(_ports_are_free, each.ports),
+                each.ports.are_free,
                 timeout_seconds=timeout_seconds,
                 describe=f"the ports of {self.name} broker {each.node_id} to be free again",
             )
@@ -347,7 +345,3 @@ def start_all(clusters: Iterable[LocalCluster]) -> None:
         for cluster in chosen:
             cluster.stop()
         raise failures[0]
-
-
-def _ports_are_free(ports: BrokerPorts) -> bool:
-    return all(map(is_free, (ports.client, ports.internal, ports.controller)))
