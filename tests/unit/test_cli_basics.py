@@ -86,6 +86,26 @@ def test_help_fits_80_columns_and_names_every_verb():
     assert result.stderr == ""
 
 
+def commands(app, *words):
+    """Every command of the program, as the words that ask for it."""
+    inner = getattr(app, "commands", None)
+    if inner is None:
+        yield words
+        return
+    for name, one in inner.items():
+        yield from commands(one, *words, name)
+
+
+def test_no_commands_help_is_cut_off_at_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    for words in commands(typer.main.get_command(command.build_app())):
+        assert run_command([*words, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert "…" not in shown, words
+        assert max(map(len, shown.splitlines())) <= 80, words
+
+
 def test_without_a_verb_the_help_is_shown(capsys):
     assert run_command([]) == 0
     assert "Usage: replicator" in capsys.readouterr().out

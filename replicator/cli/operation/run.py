@@ -78,7 +78,10 @@ def run(
         ),
     ] = None,
     processes: Annotated[
-        int, typer.Option(min=0, max=64, help="Lane processes at most; 0 means one per core.")
+        int,
+        typer.Option(
+            metavar="N", min=0, max=64, help="Lane processes at most; 0 means one per core."
+        ),
     ] = 0,
     http: Annotated[
         str | None,
@@ -103,7 +106,8 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="Private key of that certificate (PEM).")
     ] = None,
     grace: Annotated[
-        float, typer.Option(min=1.0, max=3600.0, help="Seconds to drain after SIGTERM.")
+        float,
+        typer.Option(metavar="SECONDS", min=1, max=3600, help="Seconds to drain after SIGTERM."),
     ] = 20.0,
     worker_id: Annotated[
         str | None,
@@ -113,11 +117,15 @@ def run(
             help="Stable name: the worker keeps its lanes over a restart.",
         ),
     ] = None,
-    watch: Annotated[
+    # Two options, as one they would take a column of the help from all others.
+    no_watch: Annotated[
         bool,
         typer.Option(
-            "--watch/--no-watch", help="Follow edits of the topology file; else it is read once."
+            "--no-watch", help="Read the topology file once; else its edits are followed."
         ),
+    ] = False,
+    _watch: Annotated[
+        bool, typer.Option("--watch", help="Follow edits, as it is.", hidden=True)
     ] = True,
     metrics_detail: Annotated[
         bool, typer.Option("--metrics-detail", help="Export metrics per topic and partition.")
@@ -146,7 +154,7 @@ def run(
     options = checked_options(
         file=file, clusters=tuple(cluster or ()), flows=tuple(flow or ()),
         worker_id=worker_id, grace_seconds=grace, metrics_detail=metrics_detail,
-        watch=watch,
+        watch=not no_watch,
     )  # fmt: skip
     from replicator.api.address import bind, parse_http_address
     from replicator.api.token import TokenFile
