@@ -1,8 +1,8 @@
-"""An object store of the S3 kind, as far as a reader needs it: objects in memory over HTTP."""
+"""An object store of the S3 kind, as far as archives need it: objects in memory over HTTP."""
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, MutableMapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -11,7 +11,8 @@ _TIME = "2026-01-31T12:00:00.000Z"
 
 
 class _Handler(BaseHTTPRequestHandler):
-    objects: Mapping[str, bytes] = {}
+    objects: MutableMapping[str, bytes]
+    lock: threading.Lock
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_):
@@ -22,6 +23,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self._answer(with_body=True)
+
+    def do_PUT(self):
+        path = unquote(urlsplit(self.path).path).strip("/")
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        with self.lock:
+            taken = self.headers.get("If-None-Match") == "*" and path in self.objects
+            if not taken:
+                self.objects[path] = body
+        self._send(412 if taken else 200, b"", with_body=True)
+
+    def do_DELETE(self):
+        with self.lock:
+            self.objects.pop(unquote(urlsplit(self.path).path).strip("/"), None)
+        self._send(204, b"", with_body=False)
 
     def _answer(self, *, with_body):
         url = urlsplit(self.path)
@@ -54,10 +69,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def played_s3(objects: Mapping[str, bytes]) -> Iterator[str]:
+def played_s3(objects: MutableMapping[str, bytes]) -> Iterator[str]:
     """Serves ``bucket/key`` to content; yields ``host:port``. Requests with any key are allowed."""
 
-    handler = type("Handler", (_Handler,), {"objects": objects})
+    handler = type("Handler", (_Handler,), {"objects": objects, "lock": threading.Lock()})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
@@ -72,10 +87,11 @@ def played_s3(objects: Mapping[str, bytes]) -> Iterator[str]:
 def _listing(objects, bucket, query):
     prefix = query.get("prefix", [""])[0]
     delimiter = query.get("delimiter", [""])[0]
+    after = query.get("start-after", [""])[0]
     rows, folders = [], set()
     for name, content in sorted(objects.items()):
         key = name.removeprefix(f"{bucket}/")
-        if key == name or not key.startswith(prefix):
+        if key == name or not key.startswith(prefix) or key <= after:
             continue
         inner, cut, _ = key[len(prefix) :].partition(delimiter) if delimiter else (key, "", "")
         if cut:

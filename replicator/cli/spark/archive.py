@@ -1,6 +1,6 @@
 """`archive` and `restore`: topics to Parquet and back."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -55,6 +55,13 @@ def archive(
     compact: Annotated[
         bool, typer.Option("--compact", help="Only merge the many small files into a few.")
     ] = False,
+    form: Annotated[
+        Literal["parquet", "delta"] | None,
+        typer.Option(
+            "--format",
+            help="delta: keep a Delta log beside the manifest, for Trino and others; default: as the archive is.",
+        ),
+    ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,
     properties_file: PropertiesOption = None,
@@ -70,12 +77,15 @@ def archive(
     import contextlib
 
     from replicator.clock import SystemClock
+    from replicator.spark.archive.delta import require_delta
     from replicator.spark.archive.source import Source, require_topics
     from replicator.topology.file.load import require_plan, topology_path
 
     path = topology_path(file)
     plan = require_plan(path)
     source = Source(_cluster(plan, cluster), str(path.resolve()), tuple(topic))
+    if form == "delta":
+        require_delta(folder)
     require_topics(source)
     from replicator.spark.archive.write import Archiver
     from replicator.spark.copy.continuous import continuously
@@ -87,7 +97,13 @@ def archive(
         spark_session(settings, name=f"replicator archive {cluster}") as session,
         contextlib.ExitStack() as ending,
     ):
-        archiver = Archiver(session, source, folder, clock=SystemClock())
+        archiver = Archiver(
+            session,
+            source,
+            folder,
+            clock=SystemClock(),
+            as_delta=None if form is None else form == "delta",
+        )
         if archiver.swept:
             say(f"Deleted {archiver.swept} unfinished files of an interrupted command.")
         if compact:

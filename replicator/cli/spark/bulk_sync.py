@@ -1,4 +1,4 @@
-"""`bulk-sync`: history by Spark, then on with the live flow."""
+"""`bulk-sync`: history in one go, then on with the live flow."""
 
 import logging
 from pathlib import Path
@@ -73,13 +73,14 @@ def bulk_sync(
     output: OutputOption = Output.TEXT,
     yes: YesOption = False,
 ) -> None:
-    """Copy existing records with Spark; workers continue exactly where the copy ends.
+    """Copy existing records on all cores, or with Spark; workers continue exactly where the copy ends.
 
-    Run it again after an interruption: it continues where it stopped.
+    Without a Spark master, processes of this machine copy. Run it again after an interruption: it continues where it stopped.
     """
     from replicator.observability.logging import configure_logging
     from replicator.spark.copy.bulk_plan import survey, unfinished
     from replicator.spark.copy.target_logs import require_targets
+    from replicator.spark.copy.tasks import needs_spark
     from replicator.topology.file.load import topology_path
 
     configure_logging()
@@ -99,10 +100,11 @@ def bulk_sync(
         return
     if output is Output.TEXT and not yes:
         render({}, output, text=_shown(found))
-    if not confirm(f"Copy {found.records:,} records with Spark?", yes=yes):
+    settings = spark_settings(master, conf, properties_file, ship=ship, pair=pair)
+    by_spark = " with Spark" if needs_spark(settings, found) else ""
+    if not confirm(f"Copy {found.records:,} records{by_spark}?", yes=yes):
         say("Nothing was copied.")
         return
-    settings = spark_settings(master, conf, properties_file, ship=ship, pair=pair)
     closing = Closing(f"bulk-sync {pair.id}", output)
     outcome = _copied(plan, found, path, settings)
     _keep(outcome, manifest)
@@ -163,15 +165,11 @@ def _copied(
     from replicator.cli.operation.pause import operator
     from replicator.clock import SystemClock
     from replicator.spark.copy.bulk_sync import run_bulk
-    from replicator.spark.session.java import require_spark
-    from replicator.spark.session.session import spark_session
+    from replicator.spark.copy.tasks import copy_tasks
 
-    require_spark()  # before any partition is taken from the workers
     name = f"replicator bulk-sync {found.pair.id}"
-    with spark_session(settings, name=name, with_source=found.keeps_latest) as session:
-        return run_bulk(
-            session, plan, found, topology_file=path, by=operator(), clock=SystemClock()
-        )
+    with copy_tasks(settings, found, name=name) as tasks:  # before any partition is taken
+        return run_bulk(tasks, plan, found, topology_file=path, by=operator(), clock=SystemClock())
 
 
 def _release(plan: "Plan", pair: "PairPlan", topics: list[str], output: Output) -> None:

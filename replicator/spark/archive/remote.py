@@ -4,7 +4,7 @@ The keys and the endpoint are those that Spark's own client (s3a) is given. What
 for whatever reason, is left to Spark, which then says what is wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -65,12 +65,19 @@ class RemoteFolder:
         return path.removeprefix(self._scheme)
 
 
-def _file_system(conf: Mapping[str, str], bucket: str) -> Any:  # noqa: ANN401  pyarrow has no types
-    from pyarrow import fs
+def s3_setting(conf: Mapping[str, str], bucket: str) -> Callable[[str], str | None]:
+    """Looks up settings of s3a: those of the bucket win over those of all."""
 
     def setting(name: str) -> str | None:
         return conf.get(f"{_PREFIX}bucket.{bucket}.{name}") or conf.get(_PREFIX + name)
 
+    return setting
+
+
+def _file_system(conf: Mapping[str, str], bucket: str) -> Any:  # noqa: ANN401  pyarrow has no types
+    from pyarrow import fs
+
+    setting = s3_setting(conf, bucket)
     endpoint = setting("endpoint")
     secure = setting("connection.ssl.enabled") != "false"
     if endpoint and "://" in endpoint:

@@ -1,5 +1,7 @@
 """An archive on its file system: read its manifests, add a commit, sweep what no commit names."""
 
+from collections.abc import Callable
+
 from replicator.errors import AlreadyExistsError, InputError
 from replicator.spark.archive.manifest import (
     FOLDER,
@@ -75,8 +77,13 @@ def open_archive(files: Files, *, cluster: str, cluster_id: str, at_ms: int) -> 
     raise _busy(files)
 
 
-def commit(files: Files, made: Commit) -> None:
+def commit(files: Files, made: Commit, *, counted: Callable[[], None] = lambda: None) -> None:
     """Makes a commit count, then deletes the files that it replaces.
+
+    Args:
+        files: the archive.
+        made: the commit.
+        counted: called between the two: what names files elsewhere must not name deleted ones.
 
     Raises:
         AlreadyExistsError: another command opened the archive since; nothing of ours counts.
@@ -85,6 +92,7 @@ def commit(files: Files, made: Commit) -> None:
         files.create(files.path(FOLDER, manifest_name(made.number)), made.to_json())
     except AlreadyExistsError as error:
         raise _busy(files) from error
+    counted()
     for path in made.replaces:
         files.delete(files.path(path))
 

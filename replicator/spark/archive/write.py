@@ -8,8 +8,16 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.clock import Clock
-from replicator.errors import NotFoundError, RefusedError, ReplicatorError, SourceDataLostError
+from replicator.errors import (
+    InputError,
+    NotFoundError,
+    RefusedError,
+    ReplicatorError,
+    SourceDataLostError,
+)
 from replicator.identifiers import JsonObject, TopicPartition
+from replicator.spark.archive.delta import FOLDER as DELTA_LOG
+from replicator.spark.archive.delta import DeltaLog
 from replicator.spark.archive.integrity import (
     DamagedArchiveError,
     FileRows,
@@ -50,9 +58,11 @@ class Archiver:
 
     def __init__(
         self, session: SparkSession, source: Source, folder: str, *, clock: Clock,
-        most_per_commit: int = RECORDS_PER_COMMIT,
+        most_per_commit: int = RECORDS_PER_COMMIT, as_delta: bool | None = None,
     ) -> None:  # fmt: skip
         """Opens the archive, which ends any earlier command, and deletes what killed ones left behind.
+
+        ``as_delta`` makes it a Delta table too; None leaves it as it is.
 
         Raises:
             RefusedError: the archive is of another cluster.
@@ -78,6 +88,8 @@ class Archiver:
             self._files, cluster=source.cluster.alias, cluster_id=self._cluster_id,
             at_ms=self._now_ms(),
         )  # fmt: skip
+        self._delta = self._delta_log(as_delta)
+        self._tell_delta()
         self.swept = sweep(self._files, self._archive)
         self._sum_up_at = self._archive.number + COMMITS
         self._spans: dict[TopicPartition, int] = {}
@@ -275,11 +287,32 @@ class Archiver:
         return read_rows(read_files(self._session, self._files, written)) if written else {}
 
     def _commit(self, made: Commit) -> None:
-        commit(self._files, made)
-        self._archive.take(made)
+        def counted() -> None:
+            self._archive.take(made)
+            self._tell_delta()
+
+        commit(self._files, made, counted=counted)
         if self._archive.number >= self._sum_up_at:
             sum_up(self._files, self._archive)
             self._sum_up_at = self._archive.number + COMMITS
+
+    def _delta_log(self, wanted: bool | None) -> DeltaLog | None:
+        there = self._files.exists(self._files.path(DELTA_LOG))
+        if there and wanted is False:
+            raise InputError(
+                "the archive is a Delta table, which would no longer be kept up to date",
+                subject=self._files.root,
+                remedy=f"Leave --format away, or delete its folder {DELTA_LOG} first.",
+            )
+        if not there and not wanted:
+            return None
+        log = DeltaLog(self._files.root, dict(self._session.sparkContext.getConf().getAll()))
+        log.create()
+        return log
+
+    def _tell_delta(self) -> None:
+        if self._delta is not None:
+            self._delta.bring_up_to(self._archive, at_ms=self._now_ms())
 
     def _now_ms(self) -> int:
         return round(self._clock.now() * 1000)

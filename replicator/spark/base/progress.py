@@ -36,7 +36,7 @@ _OnStanding = Callable[[Standing], None]
 
 @contextlib.contextmanager
 def progress(
-    session: "SparkSession",
+    session: "SparkSession | None",
     doing: str,
     *,
     shown: bool | None = None,
@@ -46,7 +46,8 @@ def progress(
     """Shows how far the jobs are that are started inside.
 
     Args:
-        session: whose jobs; all of them, since a command has the session for itself.
+        session: whose jobs; all of them, since a command has the session for itself. None where no Spark runs:
+            then ``reached`` alone says how far they are.
         doing: what is being done, for people.
         shown: a bar (True) or nothing (False); None is a bar on a terminal, and lines elsewhere.
         whole: what there is to do; None where only tasks can be counted.
@@ -59,7 +60,8 @@ def progress(
     display = _bar(doing, whole) if shown or sys.stderr.isatty() else _lines(doing, whole)
     ended = threading.Event()
     with display as on_standing:
-        watcher = _Watcher(session.sparkContext, on_standing, ended, whole, reached)
+        context = None if session is None else session.sparkContext
+        watcher = _Watcher(context, on_standing, ended, whole, reached)
         thread = threading.Thread(target=watcher.run, name="spark-progress", daemon=True)
         thread.start()
         try:
@@ -130,7 +132,7 @@ class _Watcher:
 
     def __init__(
         self,
-        context: "SparkContext",
+        context: "SparkContext | None",
         on_standing: _OnStanding,
         ended: threading.Event,
         whole: Amount | None,
@@ -164,13 +166,7 @@ class _Watcher:
         return Standing(done, total, self._reached)
 
     def _look(self) -> None:
-        tracker = self._context.statusTracker()
-        active = set(tracker.getActiveStageIds())
-        recent = [*active, *self._stages][:_RECENT_STAGES]
-        for stage in recent:
-            info = tracker.getStageInfo(stage)
-            if info is not None:
-                self._stages[stage] = (info.numCompletedTasks, info.numTasks)
+        recent = [] if self._context is None else self._stages_seen(self._context)
         if self._whole is None or time.monotonic() - self._asked_at < ASK_SECONDS:
             return
         self._asked_at = time.monotonic()
@@ -182,3 +178,14 @@ class _Watcher:
         for stage in recent:
             self._records[stage] = store.lastStageAttempt(stage).inputRecords()
         self._reached = self._whole.part(sum(self._records.values()))
+
+    def _stages_seen(self, context: "SparkContext") -> list[int]:
+        """Counts the tasks of the stages; returns those that may still move."""
+        tracker = context.statusTracker()
+        active = set(tracker.getActiveStageIds())
+        recent = [*active, *self._stages][:_RECENT_STAGES]
+        for stage in recent:
+            info = tracker.getStageInfo(stage)
+            if info is not None:
+                self._stages[stage] = (info.numCompletedTasks, info.numTasks)
+        return recent

@@ -20,8 +20,8 @@ from replicator.errors import ReplicatorError
 from replicator.redaction import redact_tracebacks
 from replicator.spark.copy.bulk_plan import survey, unfinished
 from replicator.spark.copy.bulk_sync import run_bulk
+from replicator.spark.copy.tasks import copy_tasks
 from replicator.spark.session.java import SparkUnavailableError, require_spark
-from replicator.spark.session.session import spark_session
 from replicator.spark.session.settings import SparkSettings
 from replicator.topology.file.load import require_plan
 from replicator.topology.plan import find_pair
@@ -66,11 +66,9 @@ def copy_history(topology_file: Path, flow: str) -> None:
     found = survey(plan, pair, only_by=CONTROLLER)
     if found.ranges:
         name = f"replicator seed {flow}"
-        with spark_session(
-            settings_from(os.environ), name=name, with_source=found.keeps_latest
-        ) as session:
+        with copy_tasks(settings_from(os.environ), found, name=name) as tasks:
             run_bulk(
-                session, plan, found,
+                tasks, plan, found,
                 topology_file=topology_file, by=CONTROLLER, clock=clock,
             )  # fmt: skip
 

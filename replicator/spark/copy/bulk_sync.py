@@ -1,6 +1,6 @@
-"""``bulk-sync``: ranges of history as Spark tasks, one ordered chain per partition.
+"""``bulk-sync``: ranges of history as tasks, one ordered chain per partition.
 
-Spark only schedules: no record passes through it. Declared ranges outlive the driver, and the next
+What runs the tasks (Spark, or processes of this machine) only schedules: no record passes through it. Declared ranges outlive the driver, and the next
 run goes on with unfinished ranges under the same job.
 """
 
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from replicator.clock import Clock
 from replicator.control.backfill.handover import (
@@ -20,17 +19,13 @@ from replicator.control.store.state import ControlState
 from replicator.identifiers import JsonObject
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.base.amounts import Amount
-from replicator.spark.base.failures import task_errors
 from replicator.spark.base.progress import progress
 from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders
 from replicator.spark.copy.latest_values import compacted_only, copy_latest
 from replicator.spark.copy.manifest import RunFacts, manifest
-from replicator.spark.copy.task import CopyOrder, CopyResult, copy_order, result_of
+from replicator.spark.copy.task import CopyOrder, CopyResult, result_of
+from replicator.spark.copy.tasks import Tasks
 from replicator.topology.plan import PairPlan, Plan
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 CLIENT_ID = "replicator-seed"
 
@@ -49,7 +44,7 @@ class BulkOutcome:
 
 
 def run_bulk(
-    session: "SparkSession",
+    tasks: Tasks,
     plan: Plan,
     found: BulkPlan,
     *,
@@ -62,7 +57,7 @@ def run_bulk(
     """Takes the partitions from their lanes, copies them, and returns each to its lane at the exact offset.
 
     Args:
-        session: where tasks run.
+        tasks: what runs them.
         plan: the topology.
         found: what to copy.
         topology_file: where tasks that look at keys find the source cluster.
@@ -80,18 +75,17 @@ def run_bulk(
     backfills = declarations(found, run=run, by=by, at_ms=round(began_at * 1000))
     take_from_lanes(plan, found.pair, backfills, clock=clock)
     declared()
-    context = session.sparkContext
-    wanted = orders(plan, found.pair, found.ranges, run=run, at_once=context.defaultParallelism)
+    wanted = orders(plan, found.pair, found.ranges, run=run, at_once=tasks.at_once)
     whole = Amount(found.records, found.size or -1)
     reached = partial(copied_so_far, plan, found, whole)
-    with progress(session, "Copying history", shown=shown, whole=whole, reached=reached):
-        if found.keeps_latest:
+    with progress(tasks.session, "Copying history", shown=shown, whole=whole, reached=reached):
+        if found.keeps_latest and tasks.session is not None:
             compacted = compacted_only(found.pair, wanted)
-            latest = copy_latest(session, compacted, topology_file=topology_file)
+            latest = copy_latest(tasks.session, compacted, topology_file=topology_file)
             left = _without(wanted, latest)
-            results = (*latest, *copy_all(session, left))
+            results = (*latest, *tasks.copy(left))
         else:
-            results = copy_all(session, wanted)
+            results = tasks.copy(wanted)
     control = read_control_past_open_transactions(plan, found.pair)
     every = (*results, *_finished_before(control, found.pair, found.job, results))
     facts = RunFacts(
@@ -99,7 +93,7 @@ def run_bulk(
         flow=str(found.pair.id),
         job=found.job,
         run=run,
-        master=str(context.master),
+        master=tasks.master,
         began_at=began_at,
         ended_at=clock.now(),
     )
@@ -117,21 +111,6 @@ def copied_so_far(plan: Plan, found: BulkPlan, whole: Amount) -> Amount:
     return whole.part(
         sum(max(0, min(reached.get(one.key, 0), one.end) - one.position) for one in found.ranges)
     )
-
-
-def copy_all(session: "SparkSession", wanted: Iterable[CopyOrder]) -> tuple[CopyResult, ...]:
-    """One task per order; tasks of different partitions run at once, none is ever split."""
-    listed = list(wanted)
-    if not listed:
-        return ()
-    tasks = session.sparkContext.parallelize(listed, len(listed))
-    return tuple(tasks.map(copied).collect())
-
-
-def copied(order: CopyOrder) -> CopyResult:
-    """What a task runs, in a Python worker of Spark."""
-    with task_errors():
-        return copy_order(order)
 
 
 def _without(wanted: Iterable[CopyOrder], done: Iterable[CopyResult]) -> tuple[CopyOrder, ...]:

@@ -23,6 +23,7 @@ from replicator.identifiers import control_topic, seed_transactional_id
 from replicator.kafka.logs.compacted_log import read_compacted
 from replicator.offsets.index.index import LaneIndex
 from replicator.policy.values import Throttle
+from replicator.spark.base.failures import task_errors
 from replicator.topology.plan import ClusterPlan
 
 COMMIT_SECONDS = 1.0
@@ -123,6 +124,16 @@ def copy_order(
     if not outcome.ours:
         return permit.known_result()
     return _result(order, outcome, now_ms=round(clock.now() * 1000))
+
+
+def copied(order: CopyOrder) -> CopyResult:
+    """What a task runs, in a Python worker of Spark or in a process of this machine.
+
+    Raises:
+        TaskError: what ``copy_order`` raised, in a form that reaches the driver.
+    """
+    with task_errors():
+        return copy_order(order)
 
 
 @cache

@@ -133,6 +133,17 @@ def installed_settings() -> dict[str, str]:
     return dict(_from_file(file)) if folder and file.exists() else {}
 
 
+def asks_for_spark(settings: SparkSettings) -> bool:
+    """Whether somebody named a master or a setting: the command, spark-submit, or the installation's defaults.
+
+    Raises:
+        InputError: ``spark-defaults.conf`` is there and cannot be read.
+    """
+    if settings.master or settings.conf or settings.properties_file or settings.ship:
+        return True
+    return SUBMITTED in os.environ or "spark.master" in installed_settings()
+
+
 def is_local(master: str) -> bool:
     """Whether tasks run in this machine's own process."""
     return master.startswith("local[") or master == "local"

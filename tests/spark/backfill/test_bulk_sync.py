@@ -8,6 +8,7 @@ from seed_lab import SeedLab
 from replicator.clock import SystemClock
 from replicator.spark.copy.bulk_plan import survey
 from replicator.spark.copy.bulk_sync import run_bulk
+from replicator.spark.copy.tasks import SparkTasks
 from replicator.testing import wait_until
 from replicator.topology.file.load import require_plan
 
@@ -21,7 +22,13 @@ def bulk(spark, file, **options):
     found = survey(plan, plan.pairs[0], **options)
     assert found.ranges
     return found, run_bulk(
-        spark, plan, found, topology_file=file, by="test", clock=SystemClock(), declared=declared
+        SparkTasks(spark),
+        plan,
+        found,
+        topology_file=file,
+        by="test",
+        clock=SystemClock(),
+        declared=declared,
     )
 
 

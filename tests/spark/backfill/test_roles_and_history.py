@@ -19,6 +19,7 @@ from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.copy.bulk_plan import declarations, orders, survey
 from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.spark.copy.task import copy_order
+from replicator.spark.copy.tasks import SparkTasks
 from replicator.testing import wait_until
 from replicator.topology.file.load import require_plan
 
@@ -67,7 +68,13 @@ def test_a_switchover_waits_for_history_and_history_follows_the_link_when_it_tur
 
     found = survey(plan, plan.pairs[0])
     outcome = run_bulk(
-        spark, plan, found, topology_file=file, by="test", clock=SystemClock(), shown=False
+        SparkTasks(spark),
+        plan,
+        found,
+        topology_file=file,
+        by="test",
+        clock=SystemClock(),
+        shown=False,
     )
     assert outcome.manifest["records"] == 2_000
     writer = scene.writer(east, rate=300)

@@ -1,0 +1,140 @@
+"""Ranges copied in processes of this machine: each exactly once, whatever becomes of a process."""
+
+import threading
+
+import pytest
+from session_lab import SETTINGS
+
+from replicator.dataplane.transport.spec import PartitionWork
+from replicator.errors import RefusedError
+from replicator.spark.copy.local_tasks import LocalTasks, TaskProcessDiedError, usable_cores
+from replicator.spark.copy.task import CopyOrder
+from replicator.spark.session.settings import SparkSettings, asks_for_spark
+from replicator.testing import wait_until
+from replicator.topology.plan import ClusterPlan
+
+STAND_IN = """
+import os, pathlib, pickle, sys, time
+from replicator.errors import RefusedError
+from replicator.spark.base.failures import TaskError, task_errors
+from replicator.spark.copy.task import CopyResult
+from replicator.spark.copy.task_process import TaskFailure
+runs = pathlib.Path({runs!r})
+while True:
+    try:
+        order = pickle.load(sys.stdin.buffer)
+    except EOFError:
+        sys.exit()
+    work = order.work
+    with runs.open("a") as file:
+        print(work.topic, work.partition, os.getpid(), file=file)
+    if work.topic == "dies" and len([l for l in runs.read_text().split("\\n") if l.startswith("dies")]) < {deaths}:
+        print("out of memory", file=sys.stderr)
+        os._exit(9)
+    if work.topic == "hangs":
+        time.sleep(600)
+    answer = CopyResult(work.topic, work.partition, order.start, order.end, 1, 1, "", 0, 0.1)
+    if work.topic == "refused":
+        try:
+            with task_errors():
+                raise RefusedError("no longer ours", subject="refused/0", remedy="See 'status'.")
+        except TaskError as error:
+            answer = TaskFailure(str(error))
+    pickle.dump(answer, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+"""
+
+
+@pytest.fixture
+def tasks(tmp_path, monkeypatch):
+    """Tasks whose processes run a stand-in, and what it has noted."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    made = []
+
+    def make(at_once=2, deaths=2):
+        runs = tmp_path / "runs"
+        (tmp_path / "stand_in.py").write_text(STAND_IN.format(runs=str(runs), deaths=deaths))
+        made.append(LocalTasks(at_once, entry="stand_in"))
+        return made[-1], lambda: runs.read_text().splitlines() if runs.exists() else []
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def order(topic, partition=0):
+    cluster = ClusterPlan("east", ("127.0.0.1:1",))
+    return CopyOrder(
+        topology="t", link="l", source=cluster, target=cluster, settings=SETTINGS,
+        work=PartitionWork(topic, partition, topic, "id"), lane=0, run="job.1", start=0, end=10,
+    )  # fmt: skip
+
+
+def test_all_ranges_are_copied_by_as_many_processes_as_asked(tasks):
+    local, runs = tasks(at_once=2)
+    results = local.copy([order("t", number) for number in range(6)])
+    assert [result.partition for result in results] == list(range(6))
+    assert len(runs()) == 6
+    assert len({line.split()[2] for line in runs()}) <= 2
+    assert local.master == "processes[2]"
+
+
+def test_a_range_goes_on_in_another_process_when_one_dies(tasks):
+    local, runs = tasks(at_once=1, deaths=3)
+    (first, second) = local.copy([order("dies"), order("t")])
+    assert (first.topic, second.topic) == ("dies", "t")
+    assert [line.split()[0] for line in runs()] == ["dies", "dies", "dies", "t"]
+
+
+def test_a_process_that_dies_again_and_again_ends_the_copy_with_its_last_words(tasks):
+    local, runs = tasks(at_once=2, deaths=100)
+    with pytest.raises(TaskProcessDiedError) as raised:
+        local.copy([order("hangs"), order("dies", 3)])
+    assert "dies/3: the process that copied it ended with 9: out of memory." in (
+        raised.value.paragraph()
+    )
+    assert len([line for line in runs() if line.startswith("dies")]) == 4
+
+
+def test_a_refusal_ends_the_copy_at_once(tasks):
+    local, runs = tasks(at_once=1)
+    with pytest.raises(RefusedError, match="no longer ours"):
+        local.copy([order("refused"), order("t")])
+    assert len(runs()) == 1
+
+
+def test_closing_ends_processes_in_the_middle_of_a_range(tasks):
+    local, runs = tasks(at_once=1)
+    ended = []
+
+    def copy():
+        with pytest.raises(TaskProcessDiedError, match="ended before it was done"):
+            local.copy([order("hangs")])
+        ended.append(True)
+
+    copying = threading.Thread(target=copy, daemon=True)
+    copying.start()
+    wait_until(runs, timeout_seconds=30, describe="a process at work")
+    local.close()
+    copying.join(20)
+    assert ended
+
+
+def test_spark_is_used_where_a_master_or_a_setting_is_named(monkeypatch, tmp_path):
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    assert not asks_for_spark(SparkSettings())
+    assert asks_for_spark(SparkSettings(master="local[2]"))
+    assert asks_for_spark(SparkSettings(conf=(("spark.x", "1"),)))
+    (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 2g\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert not asks_for_spark(SparkSettings())
+    (tmp_path / "spark-defaults.conf").write_text("spark.master yarn\n")
+    assert asks_for_spark(SparkSettings())
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert asks_for_spark(SparkSettings())
+
+
+def test_cores_are_those_of_the_process_and_its_container():
+    assert usable_cores() >= 1
