@@ -44,6 +44,7 @@ def log_versions(folder):
     return sorted((folder / "_delta_log").glob("*.json"))
 
 
+@pytest.mark.slow
 def test_rounds_and_compactions_are_in_the_table_once_and_the_archive_is_restored(
     spark, pair, tmp_path
 ):
@@ -82,6 +83,7 @@ def test_rounds_and_compactions_are_in_the_table_once_and_the_archive_is_restore
     assert restore(spark, str(folder), wanted)["records"] == 70
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["append", "compaction"])
 def test_a_command_killed_between_manifest_and_delta_log_is_made_good_by_the_next(
     spark, pair, tmp_path, kind

@@ -13,7 +13,6 @@ import socket
 import tempfile
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,10 +32,14 @@ from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import WorkerRecordWriter
 from replicator.control.worker.pair_view import WorkerIdentity
 from replicator.errors import ClusterError, InputError, UnknownOutcomeError
-from replicator.identifiers import stream_id
+from replicator.formats.checkpoint import Checkpoint
+from replicator.identifiers import TopicPartition, stream_id
+from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.base.failures import as_replicator_error
+from replicator.spark.base.progress import LINE_SECONDS
+from replicator.spark.copy.moved_counts import MovedCounts
 from replicator.spark.copy.runtime import require_spark_runtime, streamed_flows
-from replicator.spark.copy.stream_task import FORMAT, CopySource
+from replicator.spark.copy.stream_task import CLIENT_ID, FORMAT, CopySource
 from replicator.topology.file.load import require_plan
 from replicator.topology.plan import PairPlan, Plan, find_pair
 
@@ -49,28 +52,6 @@ LOOK_SECONDS = 0.5
 RETRY_SECONDS = 3.0
 
 log = structlog.get_logger("spark")
-
-
-@dataclass(slots=True)
-class MovedCounts:
-    """What micro-batches copied since the last ``take``, by link; written by Spark's callback."""
-
-    by_link: dict[str, tuple[int, int]]
-    lock: threading.Lock
-    total: tuple[int, int] = (0, 0)
-
-    def add(self, link: str, records: int, size: int) -> None:
-        """Counts one range."""
-        with self.lock:
-            held = self.by_link.get(link, (0, 0))
-            self.by_link[link] = (held[0] + records, held[1] + size)
-            self.total = (self.total[0] + records, self.total[1] + size)
-
-    def take(self) -> dict[str, tuple[int, int]]:
-        """Returns the counts and resets them."""
-        with self.lock:
-            taken, self.by_link = self.by_link, {}
-            return taken
 
 
 class FlowStream:
@@ -92,7 +73,8 @@ class FlowStream:
         self._plan = in_force(require_plan(topology_file))
         self._pair = find_pair(self._plan, flow)
         self._run = f"stream.{secrets.token_hex(4)}"
-        self._moved = MovedCounts({}, threading.Lock())
+        self._moved = MovedCounts()
+        self._told_at = 0.0
         self._query: StreamingQuery | None = None
         self.returned = False
         """Whether its partitions were given back when it ended."""
@@ -100,7 +82,7 @@ class FlowStream:
 
     @property
     def copied(self) -> tuple[int, int]:
-        """Records and bytes that finished micro-batches copied."""
+        """Records and bytes that are committed on the target, within micro-batches too."""
         return self._moved.total
 
     def serve(self, *, interval_seconds: float, stopping: threading.Event) -> None:
@@ -118,6 +100,7 @@ class FlowStream:
         )
         with tempfile.TemporaryDirectory(prefix="replicator-stream-") as folder:
             try:
+                self._moved.begin(self._checkpoints())
                 self._take(read_control_past_open_transactions(self._plan, self._pair))
                 self._watch(Path(folder), interval_seconds, stopping, record)
             finally:
@@ -181,7 +164,22 @@ class FlowStream:
             log.info("another stream took the flow over", flow=self._flow, run=others[0].run)
             return False
         self._take(control)
+        self._count(control)
         return True
+
+    def _checkpoints(self) -> dict[TopicPartition, Checkpoint]:
+        return read_checkpoints(self._plan.topology, self._pair, client_id=CLIENT_ID)
+
+    def _count(self, control: ControlState) -> None:
+        """Takes in what a running micro-batch has committed, and says so now and then."""
+        held = copied_by_streams(control, self._pair.source.alias)
+        links = {_key(each): each.link for each in held if each.run == self._run}
+        self._moved.look(self._checkpoints(), links)
+        now = self._clock.monotonic()
+        if now - self._told_at >= LINE_SECONDS:
+            self._told_at = now
+            records, size = self._moved.total
+            log.info("copied so far", flow=self._flow, records=records, bytes=size)
 
     def _take(self, control: ControlState) -> None:
         at_ms = round(self._clock.now() * 1000)
@@ -223,7 +221,8 @@ class FlowStream:
 
     def _note(self, rows: "DataFrame", _batch: int) -> None:
         for row in rows.collect():
-            self._moved.add(row.link, row.records, row.bytes)
+            key = row.topic, row.partition
+            self._moved.finish(row.link, key, row.position, (row.records, row.bytes))
             if row.problem:
                 log.error("partition stopped", flow=self._flow, topic=row.topic,
                           partition=row.partition, problem=row.problem)  # fmt: skip
@@ -263,5 +262,5 @@ def _links(pair: PairPlan) -> frozenset[str]:
     return frozenset(str(flow.link) for flow in streamed_flows(pair))
 
 
-def _key(backfill: BackfillRecord) -> tuple[str, int]:
+def _key(backfill: BackfillRecord) -> TopicPartition:
     return backfill.topic, backfill.partition

@@ -2,6 +2,9 @@
 
 import threading
 
+import pytest
+from seed_lab import SeedLab
+
 from replicator.clock import SystemClock
 from replicator.spark.copy.stream import FlowStream
 from replicator.testing import wait_until
@@ -62,3 +65,24 @@ def test_a_flow_moves_from_workers_to_spark_and_back_without_loss_or_repetition(
     scene.topology()
     scene.copying(FLOW)
     scene.settled()
+
+
+@pytest.mark.slow
+def test_a_stream_tells_what_it_copied_within_a_micro_batch(spark, lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(6_000, size=100)
+    lab.applied(runtime="spark", throttle={"recordsPerSecond": 200})
+    stream = RunningStream(spark, lab.file)
+    wait_until(
+        lambda: stream.stream.copied[0] > 0 or stream.failed,
+        timeout_seconds=60,
+        describe=lambda: f"records of the first micro-batch {stream.failed}",
+    )
+    records, size = stream.stream.copied
+    assert 0 < records < 6_000
+    assert size > 100 * records
+    assert max(lab.positions().values()) < 6_000  # its only range has not ended
+    lab.topology(runtime="workers")  # which ends it in the middle, as an operator does
+    stream.thread.join(90)
+    assert not stream.thread.is_alive()
+    assert stream.stream.copied[0] >= records

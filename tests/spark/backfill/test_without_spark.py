@@ -7,6 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 from seed_lab import SeedLab
 
 from replicator.cli.main import run_command
@@ -50,6 +51,7 @@ def test_history_is_copied_exactly_once_without_java(lab: SeedLab, tmp_path, mon
     assert child_processes() == before
 
 
+@pytest.mark.slow
 def test_a_killed_process_and_a_killed_command_cost_no_record(lab: SeedLab, tmp_path):
     lab.source.create_topic(lab.topic, partitions=1)
     lab.produce(20_000, size=50)
@@ -86,6 +88,7 @@ def test_a_killed_process_and_a_killed_command_cost_no_record(lab: SeedLab, tmp_
     assert lab.values(lab.target) == lab.values(lab.source)
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_command_and_its_processes(lab: SeedLab, tmp_path):
     lab.source.create_topic(lab.topic, partitions=1)
     lab.produce(5_000)
