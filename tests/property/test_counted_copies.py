@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.offsets.index.aligned import Stretch, aligned, clipped
+from replicator.batches.codec.stretch import Stretch, clipped
+from replicator.offsets.index.aligned import aligned
 
 GAPS = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), max_size=12)
 """How many records stand in a row, and how many offsets behind them hold markers or nothing."""

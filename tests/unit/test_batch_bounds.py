@@ -1,8 +1,8 @@
 """What stands in a stretch of a log, and whether anything was compacted away there."""
 
 from replicator.batches.codec.found_batches import found_batches
-from replicator.offsets.index.aligned import Stretch
-from replicator.offsets.index.batch_bounds import records_of
+from replicator.batches.codec.stretch import Stretch
+from replicator.batches.registry.batch_bounds import records_of
 from replicator.wire.records.record_batch import RawRecord, encode_batch
 
 

@@ -112,6 +112,19 @@ def test_a_lane_keeps_one_index_per_partition():
     assert LaneIndex(stored).due("orders", 1, 0, 0.0)
 
 
+def test_a_lane_finds_the_newest_pair_below_two_offsets():
+    lane, stored = LaneIndex({}), {}
+    for number in range(20):
+        noted = lane.note("orders", 0, 10 * number, 11 * number, now=float(number), at_ms=0)
+        store(stored, noted)
+    for each in (lane, LaneIndex(stored)):
+        assert each.newest_below("orders", 0, 191, 210) == (190, 209)
+        assert each.newest_below("orders", 0, 191, 209) == (180, 198)
+        assert each.newest_below("orders", 0, 180, 999) == (170, 187)
+        assert each.newest_below("orders", 0, 0, 999) is None
+        assert each.newest_below("orders", 1, 999, 999) is None
+
+
 def test_checkpoint_readers_pass_over_index_entries():
     _, stored = filled(3)
     assert [decode_checkpoint(key, value) for key, value in stored.items()] == [None] * len(stored)

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from replicator.batches.codec.stretch import Stretch
 from replicator.dataplane.takeover.target_loss import SeenTarget, find_loss, moved_back, needs_look
+from replicator.dataplane.whole_batches.counted_copies import nth
 from replicator.formats.checkpoint import Checkpoint, TargetClaim
 
 CLAIM = TargetClaim("T", 100, 3, 79)
@@ -90,6 +92,21 @@ def test_copies_that_carry_no_positions_say_only_that_something_is_missing():
     assert loss(seen("other", end=9), None, marked=False).resume_at is None
     assert loss(seen("other", end=0), None, marked=False).resume_at == 5
     assert loss(seen(leader_epoch=4), None, marked=False) is None
+
+
+def test_copies_that_were_counted_go_on_behind_the_last_of_them():
+    def counted(target: SeenTarget, last_copy: int | None):
+        return find_loss(HELD, target, last_copy, marked=False, counted=True, earliest=0)
+
+    assert counted(seen(leader_epoch=4), 59).resume_at == 60  # cut, and as long as before
+    assert counted(seen(end=90), 59).resume_at == 60
+    assert counted(seen(leader_epoch=4), 79) is None
+    assert counted(seen("other", end=9), 59).resume_at is None
+
+
+@pytest.mark.parametrize(("count", "offset"), [(0, None), (1, 5), (3, 7), (4, 10), (9, 11)])
+def test_the_nth_record_of_a_stretch(count, offset):
+    assert nth([Stretch(5, 3), Stretch(10, 2)], count) == offset
 
 
 def test_copies_without_marks_are_not_taken_for_lost_ones():

@@ -19,7 +19,7 @@ from replicator.batches.codec.produce_codec import (
     decode_produce,
     encode_produce,
 )
-from replicator.batches.copy.transactions import ProducerIdentity
+from replicator.batches.copy.transactions import FENCED, REPLACED, ProducerIdentity
 from replicator.batches.network.buffers import Buffer
 from replicator.batches.network.channel import Channel, Frame
 from replicator.batches.network.io_loop import IoLoop
@@ -46,7 +46,6 @@ _RETRY_SECONDS = 0.05
 _REPORTED_SECONDS = 5.0
 
 DUPLICATE, OUT_OF_ORDER = 46, 45
-FENCED = frozenset({47, 90})
 RETRIED = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56})
 """Errors after which the same bytes are sent again."""
 
@@ -339,7 +338,7 @@ class TargetWriter:
         subject = f"cluster:{self.brokers.cluster.alias}"
         doing = f"write to {key[0]}/{key[1]}"
         if part.error in FENCED:
-            return FencedError(f"cannot {doing}: another owner took over", subject=subject)
+            return FencedError(f"cannot {doing}: {REPLACED}", subject=subject)
         if part.error in REFUSED:
             mapped = code_error(part.error, subject=subject, doing=doing, detail=part.message)
             return RecordRefusedError(mapped.message, subject=f"{key[0]}/{key[1]}")

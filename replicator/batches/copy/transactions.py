@@ -32,7 +32,12 @@ from replicator.wire.connection.protocol import (
 _TRANSACTION = 1
 _FEATURE = "transaction.version"
 _FINDS, _INIT, _ADD, _END_OLD, _END_NEW, _VERSIONS = 3, 4, 3, 3, 5, 3
-_FENCED = frozenset({47, 90})
+FENCED = frozenset({47, 49, 90})
+"""Another producer has the transactional id: a newer epoch, or a newer id since the epochs ran out (49). The
+coordinator answers the same where it ended a transaction that was open for too long: whose lane it is then,
+the workers' group says."""
+
+REPLACED = "another owner took over, or the transaction was open for too long"
 _AGAIN = frozenset({14, 15, 16, 51})
 _MOVED = frozenset({15, 16})
 _PAUSE_SECONDS = 0.01
@@ -187,8 +192,8 @@ class Transactions:
 
     def _again(self, code: int, doing: str, deadline: float) -> None:
         """Returns where the same may be asked again: the coordinator has said that nothing was done."""
-        if code in _FENCED:
-            raise FencedError(f"cannot {doing}: another owner took over", subject=self._subject)
+        if code in FENCED:
+            raise FencedError(f"cannot {doing}: {REPLACED}", subject=self._subject)
         if code not in _AGAIN or time.monotonic() >= deadline:
             mapped = code_error(code, subject=self._subject, doing=doing)
             if mapped.retriable:

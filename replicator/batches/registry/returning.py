@@ -42,7 +42,7 @@ class ReturnGuard:
             return range(found.base_offset, found.last_offset + 1)
         place = f"{topic}/{partition}"
         try:
-            if not _may_hold_header(found):
+            if not may_hold_header(found):
                 return ()
             return frozenset(
                 record.offset
@@ -59,7 +59,8 @@ class ReturnGuard:
         )
 
 
-def _may_hold_header(found: FoundBatch) -> bool:
+def may_hold_header(found: FoundBatch) -> bool:
+    """Whether the header of copies made record by record may stand in a batch; no means no."""
     data = bytes(found.data)
     codec = CODECS[found.attributes & CODEC_MASK]
     return _NAME in (data if codec == "none" else decompress(codec, data[HEADER_BYTES:]))

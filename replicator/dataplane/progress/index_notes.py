@@ -36,6 +36,12 @@ class Index(Protocol):
         """Forgets a partition; returns what takes its entries away."""
         ...
 
+    def newest_below(
+        self, topic: str, partition: int, source: int, target: int
+    ) -> tuple[int, int] | None:
+        """The newest source and target offset of one record, below both given ones."""
+        ...
+
 
 OpenIndex = Callable[[Mapping[bytes, bytes]], Index]
 """Opens the index from the last value of every key in the lane's checkpoints partition."""

@@ -66,12 +66,12 @@ class TargetLog:
         if self.end >= 0:
             self.end += records
 
-    def took(self, offset: int) -> str:
-        """Takes in that a batch without our marks is stored there; what is wrong with that, if anything."""
+    def took(self, offset: int, count: int) -> str:
+        """Takes in that ``count`` records without our marks begin there; what is wrong with that, if anything."""
         if offset < self.end:
             return f"the target stored a batch at offset {offset} of a log that reached {self.end}"
         if self.end >= 0:
-            self.end = offset + 1
+            self.end = offset + count
         self.last_copied = -1
         return ""
 

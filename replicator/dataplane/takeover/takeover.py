@@ -52,6 +52,11 @@ def read_lane_records(
         return opened.load(timeout_seconds=30.0, past_open_transactions=True)[spec.lane]
 
 
+CountCopies = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
+"""From source partitions with the ends of their targets to the source offsets of the last copies there; those
+that cannot be told by counting are left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class TargetLooks:
     """What was seen of the targets, by source partition; ``last_copies`` where a look was needed."""
@@ -66,8 +71,11 @@ def look_at_targets(
     checkpoints: Mapping[TopicPartition, Checkpoint],
     *,
     client_id: str,
+    count: CountCopies | None = None,
 ) -> TargetLooks:
     """Asks the target about all partitions at once, and reads the last copies of those that may lack some.
+
+    ``count`` finds the last copies by counting, where they carry no marks.
 
     Raises:
         ReplicatorError: the target cannot be reached, or a suspect log not be read to its end.
@@ -81,7 +89,12 @@ def look_at_targets(
         if (held := checkpoints.get(key)) is not None and needs_look(held.target, one)
     }
     if not _marked(spec):
-        return TargetLooks(seen, {key: LastCopy(None) for key in seen if targets[key] in suspects})
+        asked = {key: seen[key].end for key in seen if targets[key] in suspects}
+        counted = count(asked) if count is not None and asked else {}
+        return TargetLooks(
+            seen,
+            {key: LastCopy(counted.get(key), counted=key in counted) for key in asked},
+        )
     copies = find_last_copies(
         spec.target, suspects, {target: key for key, target in targets.items()},
         source_alias=spec.source.alias, client_id=client_id,
@@ -175,9 +188,10 @@ def _decide(
     # A copy that was made empty since then is known to lack everything.
     looked = checkpoint is not None and checkpoint.problem in {"", "TARGET_REGRESSED"}
     if looked and checkpoint is not None and state.key in targets.last_copies:
+        copy = targets.last_copies[state.key]
         lost = find_loss(
-            checkpoint, targets.seen[state.key], targets.last_copies[state.key].source_offset,
-            marked=_marked(spec), earliest=facts.earliest,
+            checkpoint, targets.seen[state.key], copy.source_offset,
+            marked=_marked(spec), earliest=facts.earliest, counted=copy.counted,
         )  # fmt: skip
         if lost is not None and lost.resume_at is None:
             accept_gap = state.work.accept_gap

@@ -62,10 +62,12 @@ class LastCopy:
 
     ``source_offset`` is None where there is none. ``undecided`` says that it is in a transaction without
     an outcome: one of the lane's own whose marker was lost. The lane's next commit there decides it.
+    ``counted``: it was told by counting, where copies carry no marks.
     """
 
     source_offset: int | None
     undecided: bool = False
+    counted: bool = False
 
 
 def find_last_copies(

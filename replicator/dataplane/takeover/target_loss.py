@@ -46,7 +46,13 @@ def recreated(claim: TargetClaim, seen: SeenTarget) -> bool:
 
 
 def find_loss(
-    checkpoint: Checkpoint, seen: SeenTarget, last_copy: int | None, *, marked: bool, earliest: int
+    checkpoint: Checkpoint,
+    seen: SeenTarget,
+    last_copy: int | None,
+    *,
+    marked: bool,
+    earliest: int,
+    counted: bool = False,
 ) -> TargetLossFound | None:
     """What is missing on the target, decided after a look; None when nothing is.
 
@@ -56,24 +62,35 @@ def find_loss(
         last_copy: source offset of the last copy in it, None when there is none.
         marked: whether copies carry their source offset.
         earliest: the oldest source offset that still exists.
+        counted: whether the last copy was told by counting, because copies carry no marks.
     """
     claim = checkpoint.target
     another = recreated(claim, seen)
+    if counted and not another:
+        return _behind(checkpoint, seen, last_copy, earliest=earliest)
     if not marked:
         if another and seen.start == seen.end:
-            last_copy = None
-        elif another or seen.end < claim.end:
+            return _behind(checkpoint, seen, None, earliest=earliest)
+        if another or seen.end < claim.end:
             return TargetLossFound(None, _what(claim, seen))
-        else:
-            return None
-    elif not another and claim.last_copied < 0:
+        return None
+    if not another and claim.last_copied < 0:
         # The last copies may carry no marks (whole batches, or a header that did not fit).
         return None if seen.end >= claim.end else TargetLossFound(None, _what(claim, seen))
-    elif last_copy is None and not another:
+    if last_copy is None and not another:
         if claim.end <= seen.end or seen.start == seen.end:
             return None  # retention or compaction took the copies, which it may
     elif last_copy is not None and not another and last_copy >= claim.last_copied:
         return None
+    return _behind(checkpoint, seen, last_copy, earliest=earliest)
+
+
+def _behind(
+    checkpoint: Checkpoint, seen: SeenTarget, last_copy: int | None, *, earliest: int
+) -> TargetLossFound | None:
+    """The loss of everything behind the last copy; None where the position is not beyond it."""
+    claim = checkpoint.target
+    another = recreated(claim, seen)
     if last_copy is not None:
         resume_at = last_copy + 1
     else:

@@ -28,6 +28,7 @@ from replicator.dataplane.whole_batches.batch_session import (
     BatchSession,
 )
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
+from replicator.dataplane.whole_batches.counted_copies import CountedCopies
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.formats.producer_registry import (
@@ -239,7 +240,14 @@ class BatchClients:
         on_failure: Callable[[PartitionState, ReplicatorError], None],
     ) -> dict[PartitionState, StartDecision]:
         """Asks the source about each partition; those it cannot answer for are left out, and reported."""
-        targets = look_at_targets(spec, states, stored, client_id=lane_client_id(spec))
+        index = self.session.unit.index
+        targets = look_at_targets(
+            spec, states, stored, client_id=lane_client_id(spec),
+            # Under at-least-once records may stand there twice.
+            count=CountedCopies(spec, states, stored, index)
+            if index is not None and self._transactional
+            else None,
+        )  # fmt: skip
         at_ms = round(self._context.clock.now() * 1000)
         try:
             return decide_starts(

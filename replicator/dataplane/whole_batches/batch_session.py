@@ -265,7 +265,7 @@ class BatchSession:
         without = self._returning
         if not (found.repack or without) and (len(found.data) <= most or found.count == 1):
             arrived.buffer.hold()
-            on_written = self.unit.note_for(state, found.base_offset)
+            on_written = self.unit.note_for(state, found.base_offset, found.count)
             self._writer.write(
                 key,
                 Outgoing(found.data, found.count, buffer=arrived.buffer, on_written=on_written),
@@ -275,7 +275,7 @@ class BatchSession:
         for packed in packed_anew(
             found, position=state.position, most_bytes=most, place=place, without=without
         ):
-            on_written = self.unit.note_for(state, packed.first_offset)
+            on_written = self.unit.note_for(state, packed.first_offset, packed.count)
             self._writer.write(key, Outgoing(packed.data, packed.count, on_written=on_written))
             count += packed.count
         return count

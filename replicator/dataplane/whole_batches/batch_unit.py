@@ -99,14 +99,14 @@ class BatchUnit:
         if self.deferred_since is None:
             self.deferred_since = self._clock.monotonic()
 
-    def note_for(self, state: PartitionState, source: int) -> Callable[[int], None]:
-        """Takes the target offset of a batch that starts at this source offset."""
+    def note_for(self, state: PartitionState, source: int, count: int) -> Callable[[int], None]:
+        """Takes the target offset of a batch of ``count`` records that starts at this source offset."""
         index, now = self.index, self._clock.monotonic()
         worth = index is not None and index.due(state.topic, state.partition, source, now)
 
         def written(target: int) -> None:
             if target >= 0:
-                self._regressed = self._regressed or state.target.took(target)
+                self._regressed = self._regressed or state.target.took(target, count)
                 if worth:
                     self._written.append((state, source, target))
 

@@ -6,18 +6,10 @@ logs lost nothing to compaction. If they are not (compacted, expired, quarantine
 concluded.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from replicator.batches.codec.stretch import Stretch
 from replicator.offsets.index.runs import Run, Window
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """``count`` records at offsets ``first ..`` without a gap."""
-
-    first: int
-    count: int
 
 
 def aligned(
@@ -45,16 +37,6 @@ def aligned(
             if records.count > count:
                 left.append(Stretch(records.first + count, records.count - count))
     return Window(start, end, tuple(runs))
-
-
-def clipped(stretches: Iterable[Stretch], start: int, end: int) -> list[Stretch]:
-    """The parts of them between two offsets, half open."""
-    found = []
-    for one in stretches:
-        first, last = max(one.first, start), min(one.first + one.count, end)
-        if first < last:
-            found.append(Stretch(first, last - first))
-    return found
 
 
 def _append(runs: list[Run], run: Run) -> None:

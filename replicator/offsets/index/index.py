@@ -49,21 +49,22 @@ class IndexEntry:
 class OffsetIndex:
     """The index of one source partition, as its lane keeps it; a few kilobytes at most.
 
-    It holds what it takes to write the next entry, not the entries: readers get those from the
-    topic. After a lane threw a session away it starts from the stored entries again.
+    Of the entries it holds the pairs: readers get the rest from the topic. After a lane threw a session
+    away it starts from the stored entries again.
     """
 
-    __slots__ = ("_last", "_last_at", "_number", "_partition", "_sources", "_topic")
+    __slots__ = ("_last", "_last_at", "_number", "_partition", "_sources", "_targets", "_topic")
 
     def __init__(self, topic: str, partition: int, entries: Iterable[IndexEntry] = ()) -> None:
         self._topic = topic
         self._partition = partition
         self._sources = array("q")
+        self._targets = array("q")
         self._number = 0
         self._last = _EMPTY
         self._last_at = float("-inf")
         for entry in sorted(entries, key=lambda one: one.number):
-            self._hold(entry.slot, entry.pair.source)
+            self._hold(entry.slot, entry.pair)
             self._number = max(self._number, entry.number)
             self._last = entry.pair.source
 
@@ -99,6 +100,13 @@ class OffsetIndex:
         """The source topic was made anew, or truncated: no entry holds any more."""
         return self._forget_from(0)
 
+    def newest_below(self, source: int, target: int) -> tuple[int, int] | None:
+        """The newest pair below both offsets, source and target; None where none is held."""
+        held = zip(self._sources, self._targets, strict=True)
+        return max(
+            (each for each in held if 0 <= each[0] < source and each[1] < target), default=None
+        )
+
     def _forget_from(self, source: int) -> list[Stored]:
         """Entries at or above a source offset that is being copied again are no longer the newest."""
         stored: list[Stored] = []
@@ -112,16 +120,17 @@ class OffsetIndex:
         return stored
 
     def _put(self, entry: IndexEntry) -> Stored:
-        self._hold(entry.slot, entry.pair.source)
+        self._hold(entry.slot, entry.pair)
         return encode_key(self._topic, self._partition, entry.slot), encode_value(entry)
 
     def _held(self, slot: int) -> bool:
         return slot < len(self._sources) and self._sources[slot] != _EMPTY
 
-    def _hold(self, slot: int, source: int) -> None:
+    def _hold(self, slot: int, pair: Pair) -> None:
         while len(self._sources) <= slot:
             self._sources.append(_EMPTY)
-        self._sources[slot] = source
+            self._targets.append(_EMPTY)
+        self._sources[slot], self._targets[slot] = pair.source, pair.target
 
 
 class LaneIndex:
@@ -147,6 +156,12 @@ class LaneIndex:
     def restart(self, topic: str, partition: int) -> list[Stored]:
         """See ``OffsetIndex.restart``."""
         return self._of(topic, partition).restart()
+
+    def newest_below(
+        self, topic: str, partition: int, source: int, target: int
+    ) -> tuple[int, int] | None:
+        """See ``OffsetIndex.newest_below``."""
+        return self._of(topic, partition).newest_below(source, target)
 
     def _of(self, topic: str, partition: int) -> OffsetIndex:
         index = self._indexes.get((topic, partition))

@@ -68,19 +68,19 @@ class CountedCopies:
         in_time: Callable[[], bool],
     ) -> Window | None:
         # Here, because the protocol's codec takes half a second to import.
-        from replicator.offsets.index.batch_bounds import stretches
+        from replicator.batches.registry.batch_bounds import stretches
 
         came, went = self._source_of(copied.source), self._source_of(copied.target)
         records = stretches(
             copied.source, (copied.topic, copied.partition), source,
-            counts=lambda number: came(number) != copied.target.alias,
+            counts=lambda batch: came(batch.producer_id) != copied.target.alias,
             client_id=self._client_id, in_time=in_time,
         )  # fmt: skip
         if records is None:
             return None
         copies = stretches(
             copied.target, (copied.target_topic, copied.partition), target,
-            counts=lambda number: went(number) == copied.source.alias,
+            counts=lambda batch: went(batch.producer_id) == copied.source.alias,
             client_id=self._client_id, in_time=in_time,
         )  # fmt: skip
         if copies is None:

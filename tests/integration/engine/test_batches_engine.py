@@ -1,6 +1,8 @@
 """Lanes that carry whole batches: what arrives is what was written, once, compression included."""
 
+import contextlib
 import os
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -8,6 +10,7 @@ from lane_lab import LaneLab
 
 from replicator.batches.copy.transactions import Transactions
 from replicator.batches.registry.producer_registry import ProducerRegistry, register
+from replicator.errors import FencedError
 from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import control_topic, lane_transactional_id
 from replicator.policy.values import Throttle
@@ -130,7 +133,8 @@ def test_a_lane_goes_on_where_another_engine_stopped(lab, delivery):
     for round_, engine in enumerate(("records", "batches", "batches", "records", "batches")):
         for partition in (0, 1):
             lab.numbered(topic, range(round_ * 400, round_ * 400 + 400), partition=partition)
-        lab.copied(topic, delivery=delivery, engine=engine, provenance="path")
+        provenance = "full" if engine == "records" else "path"
+        lab.copied(topic, delivery=delivery, engine=engine, provenance=provenance)
 
     after = lab.on_target(topic)
     for partition in (0, 1):
@@ -181,6 +185,20 @@ def test_the_older_of_two_owners_is_fenced_and_writes_nothing_more(lab):
     assert older.ended.fenced
     newer.stop()
     assert lab.values(topic) == numbers(4000)
+
+
+def test_a_producer_id_that_is_no_longer_the_lanes_is_a_fence(lab):
+    topic, west = lab.topic(), lab.plan(lab.target, "west")
+    with contextlib.closing(
+        Transactions(west, client_id="lab", transactional_id=lab.name, timeout_seconds=60.0)
+    ) as older:
+        older.take_over(20)
+        # As if another owner had used up the epochs, and was given another id.
+        older.identity = replace(older.identity, producer_id=older.identity.producer_id + 1)
+        with pytest.raises(FencedError):
+            older.join([(topic, 0)], 20)
+        with pytest.raises(FencedError):
+            older.end(20)
 
 
 def test_commits_cut_off_at_any_instant_lose_nothing_and_repeat_nothing(lab, proxied, unique):

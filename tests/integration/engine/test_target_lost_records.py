@@ -10,6 +10,8 @@ from lane_lab import LaneLab, numbers, recreate
 from replicator.dataplane.lane import periodic_checks
 from replicator.policy.values import StartFrom
 
+BATCHES = {"engine": "batches", "provenance": "path"}
+ENGINES = pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
 LOST = "target lost records, they are copied again"
 
 
@@ -130,19 +132,20 @@ def test_a_copy_without_positions_that_was_made_anew_and_empty_is_copied_from_th
 
 
 @pytest.mark.slow
-def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, unique):
+@ENGINES
+def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, unique, engine):
     (west,) = clusters("west")
     lab = LaneLab(east, west, name=unique)
     topic = lab.topic()
     lab.numbered(topic, range(300))
-    lab.copied(topic)
+    lab.copied(topic, **engine)
     data = west.brokers[0].data
     yesterday = data.parent / "yesterday"
     west.kill(0)
     shutil.copytree(data / f"{topic}-0", yesterday)
     west.restart(0)
     lab.numbered(topic, range(300, 600))
-    lab.copied(topic)
+    lab.copied(topic, **engine)
     west.kill(0)
     shutil.rmtree(data / f"{topic}-0")
     shutil.copytree(yesterday, data / f"{topic}-0")
@@ -153,7 +156,7 @@ def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, u
         producer.produce(topic, b"other", partition=0)
     producer.flush(30)
     lab.numbered(topic, range(600, 700))
-    lane = lab.lane(topic)
+    lane = lab.lane(topic, **engine)
     try:
         lab.caught_up(lane)
 
@@ -165,8 +168,9 @@ def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, u
 
 
 @pytest.mark.slow
+@ENGINES
 @pytest.mark.parametrize("running", [True, False])
-def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique, running):
+def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique, running, engine):
     (west,) = clusters("west", brokers=3)
     lab = LaneLab(east, west, name=unique)
     topic = f"t.{unique}"
@@ -181,7 +185,7 @@ def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique,
     west.admin().create_topics([new])[topic].result(30)
     lab.prepare()
     lab.numbered(topic, range(500))
-    lane = lab.lane(topic)
+    lane = lab.lane(topic, **engine)
     lab.caught_up(lane)
     try:
         west.kill(follower)
@@ -193,7 +197,7 @@ def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique,
         west.restart(follower)
         lab.numbered(topic, range(1000, 1100))
         if not running:
-            lane = lab.lane(topic)
+            lane = lab.lane(topic, **engine)
         lab.until(lambda: lab.values(topic) == numbers(range(1100)), "the whole copy", lane)
         assert len(losses(lane)) == 1
     finally:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from replicator.batches.codec.found_batches import FoundBatch, found_batches
+from replicator.batches.codec.stretch import Stretch, clipped
 from replicator.errors import SourceDataLostError
-from replicator.offsets.index.aligned import Stretch, clipped
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.records.record_batch import decode_batch
 from replicator.wire.requests.raw_log import RawLog
@@ -35,7 +35,7 @@ def stretches(
     place: tuple[str, int],
     bounds: tuple[int, int],
     *,
-    counts: Callable[[int], bool],
+    counts: Callable[[FoundBatch], bool],
     client_id: str,
     in_time: Callable[[], bool],
 ) -> StretchesOfLog | None:
@@ -45,7 +45,7 @@ def stretches(
         cluster: where.
         place: topic and partition.
         bounds: first and last offset, half open.
-        counts: whether records of a producer id are asked for.
+        counts: whether the records of a batch are asked for.
         client_id: how the brokers know us.
         in_time: asked before each fetch.
 
@@ -82,21 +82,21 @@ def stretches(
 
 
 def records_of(
-    batches: Iterable[FoundBatch], *, position: int, counts: Callable[[int], bool]
+    batches: Iterable[FoundBatch], *, position: int, counts: Callable[[FoundBatch], bool]
 ) -> tuple[StretchesOfLog, int]:
     """The records of some batches, and the offset behind the last one. Pure.
 
     Args:
         batches: in order, those that end at ``position`` or later.
         position: the first offset that is asked about.
-        counts: whether records of a producer id are asked for.
+        counts: whether the records of a batch are asked for.
     """
     found: list[Stretch] = []
     complete = True
     for batch in batches:
         complete = complete and batch.base_offset <= position
         position = batch.last_offset + 1
-        if not batch.skip and counts(batch.producer_id):
+        if not batch.skip and counts(batch):
             records = _records(batch)
             found += records
             span = batch.last_offset - batch.base_offset + 1

@@ -1,0 +1,130 @@
+"""The last copy in a target partition whose copies carry no marks, told by counting from the offset index.
+
+A lane writes every record that it reads, in order. So from a record whose copy is known the n-th copy is that
+of the n-th record, where neither log has holes and the flow wrote nothing record by record between.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+
+from replicator.batches.codec.found_batches import FoundBatch
+from replicator.batches.codec.stretch import Stretch
+from replicator.batches.registry.batch_bounds import stretches
+from replicator.batches.registry.producer_registry import ProducerRegistry
+from replicator.batches.registry.returning import may_hold_header
+from replicator.dataplane.progress.index_notes import Index
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.session_clients import lane_client_id
+from replicator.dataplane.transport.spec import LaneSpec
+from replicator.errors import ReplicatorError, StoredFormatError
+from replicator.formats.checkpoint import Checkpoint
+from replicator.identifiers import TopicPartition
+
+COUNT_SECONDS = 30.0
+"""For all partitions of a lane together; those that are left are not told."""
+
+
+class CountedCopies:
+    """Of one look at the targets of a lane; for its thread."""
+
+    def __init__(
+        self,
+        spec: LaneSpec,
+        states: Iterable[PartitionState],
+        stored: Mapping[TopicPartition, Checkpoint],
+        index: Index,
+    ) -> None:
+        self._spec = spec
+        self._targets = {state.key: state.target_topic for state in states}
+        self._stored = stored
+        self._index = index
+        self._client_id = lane_client_id(spec)
+        self._deadline = 0.0
+
+    def __call__(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Source offsets of the last copies below the given ends; what cannot be told is left out.
+
+        Raises:
+            ReplicatorError: a cluster does not answer now.
+        """
+        self._deadline = time.monotonic() + COUNT_SECONDS
+        spec, found = self._spec, {}
+        came = ProducerRegistry(spec.source, spec.topology, client_id=self._client_id)
+        went = ProducerRegistry(spec.target, spec.topology, client_id=self._client_id)
+        try:
+            for key, end in ends.items():
+                last = self._last_copy(key, end, came, went)
+                if last is not None:
+                    found[key] = last
+        finally:
+            came.close()
+            went.close()
+        return found
+
+    def _last_copy(
+        self, key: TopicPartition, end: int, came: ProducerRegistry, went: ProducerRegistry
+    ) -> int | None:
+        held = self._stored.get(key)
+        if held is None:
+            return None
+        try:
+            found = self._copied(key, held.offset, end, went)
+            if found is None:
+                return None
+            begin, copied = found
+            records = stretches(
+                self._spec.source, key, (begin, held.offset),
+                counts=lambda batch: came.source_of(batch.producer_id)
+                not in self._spec.settings.blocked,
+                client_id=self._client_id, in_time=self._in_time,
+            )  # fmt: skip
+        except ReplicatorError as error:
+            if error.retriable and not isinstance(error, StoredFormatError):
+                raise  # asked again: what is not known now must not stop the partition
+            return None
+        if records is None or not records.complete:
+            return None
+        wanted = sum(each.count for each in records.records)
+        if copied >= wanted:  # what stands between the last record and the position leaves no copy
+            return held.offset - 1 if copied == wanted else None
+        return nth(records.records, copied)
+
+    def _copied(
+        self, key: TopicPartition, position: int, end: int, went: ProducerRegistry
+    ) -> tuple[int, int] | None:
+        """From the newest record whose copy still stands where it stood: its offset, and the copies from it on."""
+        known = self._index.newest_below(*key, position, end)
+        while known is not None and self._in_time():
+            by_records = False
+
+            def ours(batch: FoundBatch) -> bool:
+                nonlocal by_records
+                if went.source_of(batch.producer_id) == self._spec.source.alias:
+                    return True
+                by_records = by_records or may_hold_header(batch)
+                return False
+
+            copies = stretches(
+                self._spec.target, (self._targets[key], key[1]), (known[1], end),
+                counts=ours, client_id=self._client_id, in_time=self._in_time,
+            )  # fmt: skip
+            if copies is None or not copies.complete or by_records:
+                return None
+            if copies.records and copies.records[0].first == known[1]:
+                return known[0], sum(each.count for each in copies.records)
+            known = self._index.newest_below(*key, *known)  # another record stands there now
+        return None
+
+    def _in_time(self) -> bool:
+        return time.monotonic() < self._deadline
+
+
+def nth(records: Iterable[Stretch], count: int) -> int | None:
+    """The offset of the n-th record, from 1; of the last one where there are fewer."""
+    last: int | None = None
+    for each in records:
+        taken = min(count, each.count)
+        if taken <= 0:
+            break
+        last, count = each.first + taken - 1, count - taken
+    return last
