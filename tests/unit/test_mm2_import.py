@@ -468,6 +468,7 @@ def test_a_file_that_gives_no_topology_is_wrong_input(text, words, tmp_path, cap
     assert words in capsys.readouterr().err
 
 
+URL = "sasl.oauthbearer.token.endpoint.url"
 KAFKA_OAUTH = """
 clusters = east, west
 east->west.enabled = true
@@ -541,4 +542,64 @@ def test_aws_iam_needs_no_secret():
         "protocol": "SASL_SSL", "mechanism": "AWS_MSK_IAM",
     }  # fmt: skip
     assert all(each.outcome != "not supported" for each in result.verdicts)
+    assert load_text(to_yaml(result.document)).errors == ()
+
+
+def test_aws_iam_under_kafkas_own_mechanism_is_aws_iam():
+    handler = "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler"
+    result = imported(
+        KAFKA_OAUTH + "west.sasl.jaas.config = OAuthBearerLoginModule required;\n"
+        f"west.sasl.login.callback.handler.class = {handler}\n"
+        f"west.sasl.client.callback.handler.class = {handler}\n"
+    )
+    security = result.document["spec"]["clusters"]["west"]["security"]
+    assert security == {"protocol": "SASL_SSL", "mechanism": "AWS_MSK_IAM"}
+    assert all(each.outcome != "not supported" for each in result.verdicts)
+
+
+def test_another_role_than_the_workers_own_is_never_left_out_in_silence():
+    result = imported(
+        KAFKA_OAUTH.replace("OAUTHBEARER", "AWS_MSK_IAM") + "west.sasl.jaas.config = "
+        'software.amazon.msk.auth.iam.IAMLoginModule required awsRoleArn="arn:aws:iam::1:role/r";\n'
+    )
+    (jaas,) = [each for each in result.verdicts if each.key == "west.sasl.jaas.config"]
+    assert jaas.outcome == "not supported"
+    assert "role_arn" in jaas.reason
+
+
+def test_a_token_in_a_file_is_read_from_there():
+    result = imported(
+        KAFKA_OAUTH + f"west.{URL} = file:///var/run/secrets/kafka/token\n"
+        "west.sasl.jaas.config = OAuthBearerLoginModule required;\n"
+    )
+    security = result.document["spec"]["clusters"]["west"]["security"]
+    assert security["oauth"] == {"tokenFile": "/var/run/secrets/kafka/token"}
+    assert load_text(to_yaml(result.document)).errors == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        (
+            (
+                'oauth.client.id="me" oauth.client.secret="s3cr3t" oauth.audience="a=b" '
+                'oauth.token.endpoint.uri="https://idp/token" oauth.ssl.truststore.password="s3cr3t"'
+            ),
+            ["oauth.audience", "oauth.ssl.truststore.password"],
+        ),
+        ('oauth.access.token="s3cr3t"', ["oauth.access.token"]),
+        ("oauth.client.assertion.location=/a/b", ["oauth.client.assertion.location"]),
+    ],
+)
+def test_options_of_a_login_module_that_go_nowhere_are_named(options, left):
+    result = imported(
+        KAFKA_OAUTH + f"west.sasl.jaas.config = OAuthBearerLoginModule required {options};\n"
+    )
+    found = {each.key: each for each in result.verdicts}
+    jaas, mechanism = found["west.sasl.jaas.config"], found["west.sasl.mechanism"]
+    assert ", ".join(left) in jaas.reason
+    told_whole = "tokenUrl" in jaas.to
+    assert jaas.outcome == ("mapped" if told_whole else "not supported")
+    assert ("correct security.oauth" in mechanism.reason) == (not told_whole)
+    assert "s3cr3t" not in json.dumps([each.as_json() for each in result.verdicts])
     assert load_text(to_yaml(result.document)).errors == ()
