@@ -23,6 +23,9 @@ Shape = Literal["active-passive", "active-active", "hub-and-spoke"]
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"]
 
+AWS_SIGNER = "aws_msk_iam_sasl_signer"
+"""The module of AWS that makes the tokens of AWS_MSK_IAM; an extra."""
+
 
 @dataclass(frozen=True, slots=True)
 class SecretRef:

@@ -1,16 +1,17 @@
 """Real secrets at work: whatever can be read from outside is read, and none of them stands there."""
 
-import itertools
+import base64
 import os
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from identity_provider import OidcServer
 from secret_places import FAST, WITH_BROKERS
 
@@ -21,6 +22,7 @@ FLOW = "east->west"
 PASSWORD, CLIENT_SECRET = "passw0rd-of-tests", "client-s3cret-of-tests"
 
 
+CODES: dict[tuple[str, ...], tuple[int, int]] = {}
 LATER = {
     "replicator check -o json",
     "replicator verify", "replicator switchover --dry-run", "replicator status that is refused",
@@ -32,18 +34,21 @@ def test_the_places_are_at_least_forty_and_each_is_named_once():
     assert len(FAST) + len(WITH_BROKERS) >= 40
 
 
-def command(topology: Path, *arguments: str) -> str:
-    """What a command of an operator prints, however it ends."""
-    return ran(*arguments, "-f", str(topology))[1]
+def command(topology: Path, *arguments: str, code: int = 0) -> str:
+    """What a command of an operator prints."""
+    return ran(*arguments, "-f", str(topology), code=code)
 
 
-def ran(*arguments: str) -> tuple[int, str]:
+def ran(*arguments: str, code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "replicator", *arguments, "--debug"],
         capture_output=True, text=True, errors="replace", timeout=240, check=False,
         stdin=subprocess.DEVNULL, env={**os.environ, "COLUMNS": "400"},
     )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
+    shown = done.stdout + done.stderr
+    print(f"{arguments} ended with {done.returncode}")  # noqa: T201
+    CODES[arguments] = (done.returncode, code)
+    return shown
 
 
 def answer(url: str) -> str:
@@ -56,16 +61,27 @@ def answer(url: str) -> str:
 
 
 def records(cluster: LocalCluster, topic: str) -> str:
-    """Everything in a topic, as text."""
+    """Everything in a topic up to now, keys and headers too, as text; it is written to all the time."""
     consumer = Consumer(
-        {**cluster.client_settings(), "group.id": "looks", "auto.offset.reset": "earliest"}
-    )
+        {
+            **cluster.client_settings(), "group.id": "looks", "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+    )  # fmt: skip
     try:
-        partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        found = iter(lambda: consumer.consume(1_000, 3.0), [])
-        parts = [m.value() or b"" for m in itertools.chain.from_iterable(found) if not m.error()]
-        return b"\n".join(parts).decode(errors="replace")
+        left = set(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
+        found: list[str] = []
+        deadline = time.monotonic() + 60
+        while left:
+            assert time.monotonic() < deadline, f"{topic}: the ends of {left} are not reached"
+            for each in consumer.consume(1_000, 1.0):
+                if each.error() is None:
+                    found += (str(each.key()), str(each.value()), str(each.headers()))
+                else:
+                    assert each.error().code() == KafkaError._PARTITION_EOF, each.error()
+                    left.discard(each.partition())
+        return "\n".join(found)
     finally:
         consumer.close()
 
@@ -92,9 +108,13 @@ def test_no_place_shows_a_secret_that_was_at_work(scene, tmp_path):
         provider.stop()
         for cluster in (east, west):
             cluster.stop()
+    print({k: v for k, v in CODES.items() if v[0] != v[1]})  # noqa: T201
+    for name, text in found.items():
+        print(f"{name}: {len(text)} {text[:160]!r}")  # noqa: T201
     assert set(found) == set(WITH_BROKERS)
     assert [name for name, text in found.items() if not text.strip()] == []
-    secrets = (PASSWORD, CLIENT_SECRET, "not-the-passw0rd", *provider.issued)
+    basic = base64.b64encode(f"replicator:{CLIENT_SECRET}".encode()).decode()
+    secrets = (PASSWORD, CLIENT_SECRET, basic, "not-the-passw0rd", *provider.issued)
     assert len(provider.issued) >= 2
     shown = [name for name, text in found.items() if any(each in text for each in secrets)]
     assert shown == []
@@ -113,7 +133,7 @@ def read_everything(scene, east: LocalCluster, west: LocalCluster, directory: Pa
             found[name] = answer(worker.url() + words[1])
         elif words[0] == "replicator" and name not in LATER:
             found[name] = command(topology, *words[1:])
-    found["replicator check -o json"] = ran("check", "--url", worker.url(), "-o", "json")[1]
+    found["replicator check -o json"] = ran("check", "--url", worker.url(), "-o", "json")
     found["replicator switchover --dry-run"] = command(
         topology, "switchover", "--link", "link-0", "--to", "west", "--dry-run"
     )
@@ -125,13 +145,12 @@ def read_everything(scene, east: LocalCluster, west: LocalCluster, directory: Pa
     found["records of the checkpoints topic"] = records(west, checkpoints_topic(scene.name, "east"))
     events = directory / "events"
     events.mkdir()
-    code, found["replicator verify"] = ran(  # the tasks of Spark log in with tokens too
+    found["replicator verify"] = ran(  # the tasks of Spark log in with tokens too
         "verify", "-f", str(topology), "--flow", FLOW, "--report", str(directory / "report"),
         "--master", "local[1]", "--conf", "spark.eventLog.enabled=true",
         "--conf", f"spark.eventLog.dir=file://{events}", "--conf", "spark.eventLog.compress=false",
         "-o", "json",
     )  # fmt: skip
-    assert code == 0, found["replicator verify"]
     found["report of verify"] = texts(directory / "report", lambda path: path.suffix != ".html")
     found["page of verify"] = texts(directory / "report", lambda path: path.suffix == ".html")
     found["event log of Spark"] = texts(events, lambda path: True)
@@ -139,7 +158,9 @@ def read_everything(scene, east: LocalCluster, west: LocalCluster, directory: Pa
     # A refused login is told in many words, by the brokers and by the client library.
     password = Path(west.topology_entry()["security"]["password"]["file"])
     password.write_text("not-the-passw0rd")
-    found["replicator status that is refused"] = command(topology, "status", "-o", "json")
+    refused = command(topology, "status", "-o", "json", code=3)
+    print("REFUSED", refused)  # noqa: T201
+    found["replicator status that is refused"] = refused
     password.write_text(PASSWORD)
     scene.settled()
     log = worker.log.read_text(errors="replace")

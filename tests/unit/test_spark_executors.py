@@ -1,16 +1,22 @@
 """What executors report is judged by name, and what ``--ship`` packs is what tasks import."""
 
+import base64
+import pickle
 import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import replicator
+from replicator.cli.spark.spark_options import spark_settings
 from replicator.errors import InputError
 from replicator.spark.base.java_errors import spark_job_error
 from replicator.spark.session.executors import problems, report
 from replicator.spark.session.shipping import NEEDED, SITE, closure, pack_site
+from replicator.topology.plan import AWS_SIGNER, ClusterPlan, SecurityPlan
 
 HERE = report(NEEDED, ())
 
@@ -86,6 +92,42 @@ def test_the_shipped_archive_holds_all_that_tasks_import(tmp_path, monkeypatch):
 def test_a_transform_that_is_not_here_cannot_be_shipped(tmp_path):
     with pytest.raises(InputError, match="no_such_masks"):
         pack_site(tmp_path, ["no_such_masks"])
+
+
+def cluster(mechanism):
+    return ClusterPlan(
+        "east", ("a:1",), SecurityPlan("SASL_SSL", mechanism, aws_region="eu-west-1")
+    )
+
+
+def test_where_tasks_sign_for_aws_its_signer_is_asked_for_and_shipped():
+    signed, other = cluster("AWS_MSK_IAM"), cluster("SCRAM-SHA-512")
+    assert spark_settings(None, None, None, clusters=(other, signed)).modules == (AWS_SIGNER,)
+    assert spark_settings(None, None, None, clusters=(other,)).modules == ()
+
+
+@pytest.mark.slow
+def test_with_what_is_shipped_a_task_signs_for_aws(tmp_path):
+    site = tmp_path / SITE
+    with zipfile.ZipFile(pack_site(tmp_path, [AWS_SIGNER])) as packed:
+        packed.extractall(site)
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "replicator").symlink_to(Path(replicator.__file__).parent)
+    code = f"""
+import sys; sys.path[:0] = [{str(site)!r}, {str(own)!r}]
+import pickle
+from replicator.logins.fetch_token import fetch_token
+print(fetch_token(pickle.loads({pickle.dumps(cluster("AWS_MSK_IAM"))!r})).value)
+"""
+    done = subprocess.run(
+        [sys._base_executable, "-I", "-S", "-c", code],
+        capture_output=True, text=True, check=False,
+        env={"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret-of-tests"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    padded = done.stdout.strip() + "=" * (-len(done.stdout.strip()) % 4)
+    assert b"eu-west-1" in base64.urlsafe_b64decode(padded)
 
 
 def test_spark_itself_is_never_shipped():

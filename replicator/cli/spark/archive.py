@@ -83,7 +83,8 @@ def archive(
 
     path = topology_path(file)
     plan = require_plan(path)
-    source = Source(_cluster(plan, cluster), str(path.resolve()), tuple(topic))
+    read = _cluster(plan, cluster)
+    source = Source(read, str(path.resolve()), tuple(topic))
     if form == "delta":
         require_delta(folder)
     require_topics(source)
@@ -92,7 +93,7 @@ def archive(
     from replicator.spark.session.session import spark_session
 
     closing = Closing(f"archive {cluster}", output)
-    settings = spark_settings(master, conf, properties_file, ship=ship)
+    settings = spark_settings(master, conf, properties_file, ship=ship, clusters=(read,))
     with (
         spark_session(settings, name=f"replicator archive {cluster}") as session,
         contextlib.ExitStack() as ending,
@@ -196,7 +197,7 @@ def restore(
         key_prefix=None if key_prefix is None else key_prefix.encode(),
     )
     target = _cluster(plan, cluster)
-    settings = spark_settings(master, conf, properties_file, ship=ship)
+    settings = spark_settings(master, conf, properties_file, ship=ship, clusters=(target,))
     held = known_archive(folder, spark_conf(settings))
     if held is not None:
         checked_selection(held, selection, rename)

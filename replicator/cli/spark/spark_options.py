@@ -1,5 +1,6 @@
 """Options of the commands that run on Spark, spelled and explained alike; nothing heavy is imported."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,7 @@ from replicator.errors import InputError
 
 if TYPE_CHECKING:
     from replicator.spark.session.settings import SparkSettings
-    from replicator.topology.plan import PairPlan, Plan
+    from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 MasterOption = Annotated[
     str | None,
@@ -57,10 +58,11 @@ def spark_settings(
     *,
     ship: bool = False,
     pair: "PairPlan | None" = None,
+    clusters: "Iterable[ClusterPlan]" = (),
 ) -> "SparkSettings":
     """What these options ask for; ``--debug`` is accepted anywhere on the command line.
 
-    ``pair`` is the one whose transforms run in tasks.
+    ``pair`` is the one whose transforms run in tasks; these log in to its clusters, or to ``clusters``.
 
     Raises:
         InputError: a ``--conf`` is no setting.
@@ -75,8 +77,19 @@ def spark_settings(
         properties_file=properties_file,
         debug="--debug" in sys.argv,
         ship=ship,
-        modules=() if pair is None else transform_modules(pair),
+        modules=(
+            *(() if pair is None else transform_modules(pair)),
+            *login_modules(clusters if pair is None else (pair.source, pair.target)),
+        ),
     )
+
+
+def login_modules(clusters: "Iterable[ClusterPlan]") -> tuple[str, ...]:
+    """The modules that tasks log in with and that only some topologies need: AWS's signer."""
+    from replicator.topology.plan import AWS_SIGNER
+
+    signed = any(each.security.mechanism == "AWS_MSK_IAM" for each in clusters)
+    return (AWS_SIGNER,) if signed else ()
 
 
 def transform_modules(pair: "PairPlan") -> tuple[str, ...]:

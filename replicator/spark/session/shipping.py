@@ -27,7 +27,9 @@ NEEDED = (
 _OWN = "replicator"
 _OF_SPARK = {"pyspark", "py4j"}
 """Every executor has them from its own Spark."""
-_LEFT_OUT_FOLDERS = {"__pycache__", "tests", "test", "include", "docs", "examples"}
+_LEFT_OUT_FOLDERS = {"__pycache__", "tests", "test", "include", "examples"}
+_DOCS = "docs"
+"""Left out as well, but for modules: botocore imports its own."""
 _LEFT_OUT_SUFFIXES = {
     ".pyc",
     ".pyx",
@@ -128,8 +130,11 @@ def _module_files(root: str) -> Iterator[tuple[str, Path]]:
 
 
 def _is_wanted(file: Path) -> bool:
-    return file.suffix not in _LEFT_OUT_SUFFIXES and not _LEFT_OUT_FOLDERS.intersection(
-        file.parts[:-1]
+    folders = file.parts[:-1]
+    return (
+        file.suffix not in _LEFT_OUT_SUFFIXES
+        and not _LEFT_OUT_FOLDERS.intersection(folders)
+        and (file.suffix == ".py" or _DOCS not in folders)
     )
 
 

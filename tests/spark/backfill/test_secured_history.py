@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from identity_provider import RENEWED_AT, OidcServer
 from seed_lab import SeedLab
 
 from replicator.testing import LocalCluster, SecuritySetup, start_all
@@ -123,3 +125,60 @@ def test_secured_clusters_are_copied_compared_and_archived_and_no_secret_is_seen
     assert lab.topic in control
     shown = [place for place, text in places.items() if PASSWORD in text or "PRIVATE KEY" in text]
     assert shown == []
+
+
+class OAuthCluster(LocalCluster):
+    """Ours log in as a client of their own, so that its tokens can be told from those of the test."""
+
+    def topology_entry(self, user: str | None = None) -> dict[str, object]:
+        return super().topology_entry(user or "replicator")
+
+
+@pytest.fixture
+def provider() -> Iterator[OidcServer]:
+    server = OidcServer({"tests": "s3cret-of-the-test", "replicator": PASSWORD}, life_seconds=30.0)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def with_tokens(unique, tmp_path, provider):
+    """Sessions of 20 s with tokens of 30 s: a task that runs for long logs in again and again."""
+    setup = SecuritySetup.oauth(
+        provider.provider(reauthenticate_seconds=20), users=provider.clients
+    )
+    pair = OAuthCluster("east", security=setup), OAuthCluster("west", security=setup)
+    start_all(pair)
+    yield SeedLab(*pair, unique, tmp_path)
+    for cluster in pair:
+        cluster.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("engine", ["records", "batches"])
+def test_a_copy_outlives_the_tokens_that_it_began_with(with_tokens: SeedLab, provider, engine):
+    lab, seconds = with_tokens, 75
+    lab.source.create_topic(lab.topic, partitions=2)
+    lab.produce(30 * seconds, partitions=2, **{"batch.num.messages": 10})
+    lab.applied(throttle={"recordsPerSecond": 30}, engine=engine)
+    manifest = lab.folder / "manifest.json"
+    provider.issued_at["replicator"].clear()
+    command = Command(
+        lab.folder, "bulk-sync", "bulk-sync", "-f", lab.file,
+        "--flow", FLOW, "--yes", "--manifest", manifest,
+    )  # fmt: skip
+    try:
+        assert command.ended(400) == 0, command.log.read_text()
+    finally:
+        command.end()
+    issued = provider.issued_at["replicator"]
+    assert issued[-1] - issued[0] > 2 * RENEWED_AT * provider.life_seconds
+    print(f"{len(issued)} tokens in {issued[-1] - issued[0]:.0f} s")  # noqa: T201
+    assert json.loads(manifest.read_text())["records"] == 30 * seconds
+    assert lab.values(lab.target) == lab.values(lab.source)
+    written = {str(path): path for path in lab.folder.rglob("*") if path.is_file()}
+    places = {name: path.read_bytes().decode(errors="replace") for name, path in written.items()}
+    places |= command.seen
+    secrets = (*provider.clients.values(), *provider.issued)
+    assert [name for name, text in places.items() if any(each in text for each in secrets)] == []
