@@ -321,15 +321,30 @@ def test_tokens_that_cannot_be_renewed_are_a_problem_before_they_end(scene, prov
 
 @pytest.mark.slow
 @pytest.mark.timeout(RUN_SECONDS + 300)
-def test_passwords_are_changed_under_load(scene):
+@pytest.mark.parametrize(
+    ("engine", "share", "session_seconds"), [("records", 0.8, 0), ("batches", 0.3, 10)]
+)
+def test_passwords_are_changed_under_load(scene, engine, share, session_seconds):
+    """With whole batches also under brokers that let a connection live for a short session only."""
     users = {"admin": "admin-s3cret-of-tests", "replicator": SECRET}
-    east, west = started(
-        SecuritySetup.sasl("SCRAM-SHA-256", users=users),
-        SecuritySetup.sasl("SCRAM-SHA-512", tls=True, users=users),
-    )
+    east, west = started_ones(
+        *(
+            LocalCluster(
+                name, security=SecuritySetup.sasl(mechanism, tls=tls, users=users),
+                config={
+                    f"listener.name.client.{mechanism.lower()}.connections.max.reauth.ms": str(
+                        session_seconds * 1000
+                    )
+                },
+            )
+            for name, mechanism, tls in (
+                ("east", "SCRAM-SHA-256", False), ("west", "SCRAM-SHA-512", True),
+            )
+        )
+    )  # fmt: skip
     try:
-        load = Load(scene, east, west, rate=RATE)
-        for turn in range(round(RUN_SECONDS * 0.8 / 15)):
+        load = Load(scene, east, west, rate=RATE, engine=engine)
+        for turn in range(max(3, round(RUN_SECONDS * share / 15))):
             for cluster in (east, west):
                 cluster.rotate_password("admin", f"s3cret-number-{turn}")
             load.last(15.0)

@@ -45,7 +45,7 @@ def test_an_edit_is_followed_or_rolls_the_pods_never_both():
     for mode in ("watch", "restart"):
         rendered = render({**ci_values("minimal"), "reload": mode})
         (run,) = (each for each in program_arguments(rendered) if each[1][0] == "run")
-        assert parse(run[1], run[0])["watch"] == (mode == "watch")
+        assert parse(run[1], run[0])["no_watch"] == (mode == "restart")
 
 
 @pytest.mark.parametrize("name", ["all-on", "spark"])

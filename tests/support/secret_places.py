@@ -28,5 +28,5 @@ WITH_BROKERS = (
     "GET /api/v1/status", "GET /api/v1/topology", "GET /api/v1/history", "GET /api/v1/groups",
     "GET /readyz", "GET /livez", "GET /metrics", "GET /", "GET /nowhere",
     "records of the control topic", "records of the checkpoints topic",
-    "replicator verify", "report of verify", "page of verify", "event log of Spark",
+    "replicator verify", "page of verify", "event log of Spark",
 )  # fmt: skip

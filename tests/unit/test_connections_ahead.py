@@ -47,7 +47,7 @@ class Side:
 def test_every_leader_has_its_connections_before_anything_is_asked(brokers):
     side = Side(*(each.address for each in brokers))
     side.connect(connections=2)
-    assert [len(each.logins) for each in brokers] == [2, 2]
+    assert min(len(each.logins) for each in brokers) >= 2  # one more asks who leads
     now = time.monotonic()
     for node in (0, 1):
         for number in (0, 1):
