@@ -45,7 +45,11 @@ build() {
   go build -trimpath -ldflags "-s -w $3" -o "$folder/$1" "$2"
 }
 build etcd go.etcd.io/etcd/server/v3 ""
-build helm helm.sh/helm/v3/cmd/helm ""
+# As Helm's own Makefile does: a Helm that does not know them takes clusters for Kubernetes 1.20.
+minor="$(cut -d. -f2 <<<"$KUBERNETES")"
+build helm helm.sh/helm/v3/cmd/helm "-X helm.sh/helm/v3/internal/version.version=v$HELM \
+  -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=$minor \
+  -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=$minor"
 build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver \
-  "-X $version.gitVersion=v$KUBERNETES -X $version.gitMajor=${KUBERNETES%%.*} -X $version.gitMinor=$(cut -d. -f2 <<<"$KUBERNETES")"
+  "-X $version.gitVersion=v$KUBERNETES -X $version.gitMajor=${KUBERNETES%%.*} -X $version.gitMinor=$minor"
 echo "Done: KUBE_TOOLS=$folder"

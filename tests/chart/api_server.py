@@ -58,12 +58,14 @@ class ApiServer:
     def environment(self, user: str) -> dict[str, str]:
         """What a user's kubectl and Helm run with."""
         config = self._folder / f"{user}.kubeconfig"
-        config.write_text(yaml.safe_dump({
+        text = yaml.safe_dump({
             "apiVersion": "v1", "kind": "Config", "current-context": "here",
             "clusters": [{"name": "here", "cluster": {"server": self._address, "insecure-skip-tls-verify": True}}],
             "users": [{"name": user, "user": {"token": TOKENS[user]}}],
             "contexts": [{"name": "here", "context": {"cluster": "here", "user": user}}],
-        }))  # fmt: skip
+        })  # fmt: skip
+        if not config.exists():  # another program may be reading it
+            config.write_text(text)
         return {
             **os.environ, "KUBECONFIG": str(config), "HELM_CACHE_HOME": str(self._folder / "helm"),
             "HELM_CONFIG_HOME": str(self._folder / "helm"), "HELM_DATA_HOME": str(self._folder / "helm"),
@@ -122,6 +124,72 @@ class ApiServer:
         assert code is not None
         return Done(code, log.read_text())
 
+    def run(self, *words: str, folder: Path, user: str = "admin", playing: str = "") -> Done:
+        """Runs a command line of Helm or kubectl in a folder.
+
+        ``playing`` is a namespace in which Jobs and Pods succeed and sets get ready meanwhile, as the controllers
+        and nodes that are not here would have it.
+        """
+        log = self._folder / "command.log"
+        with log.open("wb") as sink:
+            child = subprocess.Popen(
+                [self._programs[words[0]], *words[1:]], cwd=folder, stdout=sink, stderr=sink,
+                env=self.environment(user),
+            )  # fmt: skip
+
+        def ended() -> bool:
+            if child.poll() is None and playing:
+                self._play(playing)
+            return child.poll() is not None
+
+        try:
+            wait_until(
+                ended, timeout_seconds=HOOK_SECONDS, interval_seconds=0.5,
+                describe=lambda: f"{words} to end\n{log.read_text()}",
+            )  # fmt: skip
+        finally:
+            child.kill()
+        return Done(child.wait(20), log.read_text())
+
+    def _play(self, namespace: str) -> None:
+        for name, job in self.get("jobs", namespace).items():
+            if not job["status"].get("conditions"):
+                self.end_job(name, namespace)
+        for name, found in self.get("statefulsets", namespace).items():
+            replicas, generation = found["spec"]["replicas"], found["metadata"]["generation"]
+            if found["status"].get("observedGeneration") != generation:
+                self._set_status("statefulset", name, namespace, {
+                    "observedGeneration": generation, "replicas": replicas, "readyReplicas": replicas,
+                    "updatedReplicas": replicas, "currentReplicas": replicas, "availableReplicas": replicas,
+                    "currentRevision": "1", "updateRevision": "1",
+                })  # fmt: skip
+        for name, pod in self.get("pods", namespace).items():
+            if pod["status"].get("phase") == "Pending":
+                self._set_status("pod", name, namespace, {"phase": "Succeeded"})
+
+    def _set_status(self, kind: str, name: str, namespace: str, status: Mapping[str, Any]) -> None:
+        self.kubectl(
+            "patch", kind, name, "-n", namespace, "--subresource=status", "--type=merge",
+            "-p", json.dumps({"status": status}),
+        )  # fmt: skip
+
+    def define(self, group: str, version: str, kind: str) -> None:
+        """A kind of somebody's operator, which takes anything."""
+        plural = f"{kind.lower()}s" if not kind.endswith("y") else f"{kind[:-1].lower()}ies"
+        anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}  # fmt: skip
+        self.kubectl("apply", "-f", "-", text=yaml.safe_dump({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {
+                "group": group, "scope": "Namespaced",
+                "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+                "versions": [{"name": version, "served": True, "storage": True, "schema": anything}],
+            },
+        }))  # fmt: skip
+        self.kubectl(
+            "wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s"
+        )
+
     def end_job(self, name: str, namespace: str, *, passes: bool = True) -> None:
         """Writes the status that the Job controller would."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -131,10 +199,7 @@ class ApiServer:
         ]  # fmt: skip
         status = {"startTime": now, "conditions": conditions, "ready": 0, "terminating": 0}
         status |= {"succeeded": 1, "completionTime": now} if passes else {"failed": 1}
-        self.kubectl(
-            "patch", "job", name, "-n", namespace, "--subresource=status", "--type=merge",
-            "-p", json.dumps({"status": status}),
-        )  # fmt: skip
+        self._set_status("job", name, namespace, status)
 
     def _end_hook(
         self, child: ChildProcess, hook: str, namespace: str, before: str | None, *, passes: bool, log: Path

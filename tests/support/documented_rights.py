@@ -2,13 +2,34 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TOPOLOGY, TOPICS = "shop", "orders."
 """The names that the pages use."""
+
+OTHERS = "Rights of other users"
+"""The heading of the table about everybody but the workers."""
+
+IMPLIED = {
+    "READ": "DESCRIBE", "WRITE": "DESCRIBE", "ALTER": "DESCRIBE", "DELETE": "DESCRIBE",
+    "ALTER_CONFIGS": "DESCRIBE_CONFIGS",
+}  # fmt: skip
+"""What Kafka takes from an operation. It stays where the operation is taken away, so that nothing but the
+operation itself is missing."""
+
+
+class Granting(Protocol):
+    """A cluster that grants rights; ``LocalCluster`` is one."""
+
+    name: str
+
+    def allow(
+        self, user: str, operations: Iterable[str], *, resource: str, name: str, prefixed: bool
+    ) -> None: ...
 
 
 @dataclass(frozen=True, order=True)
@@ -53,6 +74,79 @@ def table_of(page: str, heading: str) -> frozenset[Right]:
         for side, resource, name, operations in rows
         for operation in operations.split(", ")
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Need:
+    """One operation that somebody other than a worker needs, on one cluster or on both."""
+
+    who: str
+    rights: frozenset[Right]
+
+    def __str__(self) -> str:
+        return f"{self.who}: {' and '.join(map(str, sorted(self.rights)))}"
+
+
+def needs_of(who: str) -> list[Need]:
+    """What the table of ``security.md`` grants to one of the others, operation by operation."""
+    section = (DOCS / "security.md").read_text().partition(f"\n## {OTHERS}\n")[2]
+    rows = re.findall(
+        r"^\| ([\w -]+) \| (source|target|both) \| ([\w-]+) `([^`]+)` \| ([\w, ]+) \|",
+        section.partition("\n## ")[0], re.MULTILINE,
+    )  # fmt: skip
+    sides = {"source": ["east"], "target": ["west"], "both": ["east", "west"]}
+    return [
+        Need(who, frozenset(
+            Right(
+                cluster, resource, name if name == "*" else name.removesuffix("*"),
+                name != "*" and name.endswith("*"), _as_acls(operation),
+            )
+            for cluster in sides[side]
+        ))
+        for found, side, resource, name, operations in rows if found == who
+        for operation in operations.split(", ")
+    ]  # fmt: skip
+
+
+def rights_of(needs: Iterable[Need]) -> set[Right]:
+    """All rights of some needs."""
+    return {right for need in needs for right in need.rights}
+
+
+def left_without(rights: Iterable[Right], missing: Iterable[Right]) -> set[Right]:
+    """The rights that stay where some are taken away alone, with what Kafka takes from those."""
+    gone = set(missing)
+    left = {right for right in rights if not any(covers(right, each) for each in gone)}
+    for each in gone:
+        if each.operation in IMPLIED:
+            left.add(
+                Right(
+                    each.cluster, each.resource, each.name, each.prefixed, IMPLIED[each.operation]
+                )
+            )
+    return left
+
+
+def covers(right: Right, missing: Right) -> bool:
+    """Whether a right grants what the other one does."""
+    same = (right.cluster, right.resource) == (missing.cluster, missing.resource)
+    return same and right.operation == missing.operation and right.name in {missing.name, "*"}
+
+
+def grant(
+    clusters: Mapping[str, Granting],
+    user: str,
+    rights: Iterable[Right],
+    *,
+    topology: str,
+    topics: str,
+) -> None:
+    """Grants rights to a user, for another topology and for topics with another prefix."""
+    for right in (each.under(topology, topics) for each in rights):
+        clusters[right.cluster].allow(
+            user, [right.operation], resource=right.resource, name=right.name,
+            prefixed=right.prefixed,
+        )  # fmt: skip
 
 
 def _granted(words: list[str]) -> Iterator[Right]:

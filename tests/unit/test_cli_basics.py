@@ -310,3 +310,18 @@ def test_an_ordinary_worker_name_is_taken(name):
         metrics_detail=False,
     )  # fmt: skip
     assert options.worker_id == name
+
+
+def test_clusters_whose_history_cannot_be_read_have_no_empty_one(tmp_path, capsys):
+    path = tmp_path / "silent.yaml"
+    path.write_text(
+        BROKEN.replace("[east]", "['127.0.0.1:1']")
+        .replace("[west:9092]", "['127.0.0.1:2']")
+        .replace("esat", "east")
+    )
+    assert run_command(["history", "-f", str(path), "-o", "json"]) == 1
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["entries"] == []
+    assert [each["subject"] for each in found["problems"]] == ["cluster:east", "cluster:west"]
+    assert "UNREACHABLE cluster:east" in said.err

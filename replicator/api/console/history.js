@@ -18,13 +18,14 @@ export class HistoryList {
     const entries = [...answer.entries].sort((a, b) => b.at - a.at);
     setText(this.card.querySelector(".count"), String(entries.length));
     // Once a minute anew, for the words that say how long ago it was.
-    const key = JSON.stringify([entries, Math.floor(Date.now() / 60000)]);
+    const key = JSON.stringify([entries, answer.problems, Math.floor(Date.now() / 60000)]);
     if (key === this.key) return;
     this.key = key;
     const focused = document.activeElement?.closest?.("[data-entry]")?.dataset.entry;
     const rows = entries.slice(0, MOST).map((entry) => this.row(entry));
     const rest = entries.length - rows.length;
     this.body.replaceChildren(
+      ...(answer.problems ?? []).map((problem) => element("p", { class: "note", text: `▲ ${problem.subject}: ${problem.detail}` })),
       rows.length ? element("ol", { class: "history" }, ...rows) : element("p", { class: "quiet" },
         "No role was changed and no drill was run yet. Rehearse one, away from everything real: ",
         element("code", { text: "replicator drill run FILE --sandbox" })),

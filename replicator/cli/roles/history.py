@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from replicator.cli.options import FileOption, Output, OutputOption
-from replicator.cli.output import render
+from replicator.cli.output import show_listing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,13 +27,14 @@ def history(
 ) -> None:
     """Show every role change and every drill on a real link, oldest first.
 
-    Reads the control topics directly: no worker needs to run.
+    Reads the control topics directly: no worker needs to run. A cluster that
+    cannot be read is named, with exit code 1.
     """
     from replicator.failover.run.history import history
     from replicator.topology.file.load import require_plan, topology_path
 
     result = history(require_plan(topology_path(file)), link)
-    render(result, output, text=_text(result["entries"]))
+    show_listing(result, "entries", output, text=_text)
 
 
 def _text(entries: Any) -> "RenderableType":  # noqa: ANN401 - plain JSON

@@ -1,10 +1,8 @@
 """Drills on record: a digest is written into the link's control topics, and read from all of them."""
 
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 
 from replicator.control.store.drill_records import DrillRecord
-from replicator.control.store.read import read_control
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.identifiers import control_topic
@@ -33,40 +31,17 @@ def write_drill(plan: Plan, record: DrillRecord) -> dict[str, str]:
     return failed
 
 
-def read_drills(
-    plan: Plan, link: str | None = None, *, followed: Mapping[str, ControlState] | None = None
-) -> list[DrillRecord]:
-    """Every drill on record, of one link if asked, oldest first; clusters that are silent are left out.
-
-    Control topics in ``followed`` (by cluster) are not read again.
-    """
-    known = followed or {}
-    clusters = list(_clusters(plan, link))
-    if not clusters:
-        return []
-    with ThreadPoolExecutor(len(clusters), thread_name_prefix="drills") as pool:
-        states = pool.map(
-            lambda cluster: known.get(cluster.alias) or _read(plan, cluster), clusters
-        )
+def drills_in(states: Iterable[ControlState], link: str | None = None) -> list[DrillRecord]:
+    """Every drill in control topics that were read, of one link if asked, oldest first."""
     found = {
         record.id: record
         for state in states
-        if state is not None
         for record in state.drills()
         if link in {None, record.link}
     }
     return sorted(found.values(), key=lambda record: (record.at_ms, record.id))
 
 
-def _read(plan: Plan, cluster: ClusterPlan) -> ControlState | None:
-    try:
-        return read_control(
-            plan.topology, cluster, client_id=CLIENT_ID, timeout_seconds=CLUSTER_SECONDS
-        )
-    except ReplicatorError:
-        return None  # silent, or it never had a control topic
-
-
-def _clusters(plan: Plan, link: str | None) -> Iterable[ClusterPlan]:
-    aliases = {alias for each in plan.links if link in {None, each.name} for alias in each.clusters}
+def _clusters(plan: Plan, link: str) -> Iterable[ClusterPlan]:
+    aliases = {alias for each in plan.links if each.name == link for alias in each.clusters}
     return (cluster for cluster in plan.clusters if cluster.alias in aliases)

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from replicator.control.roles.read import read_roles
-from replicator.control.store.drills import read_drills
+from replicator.control.store.drills import drills_in
 from replicator.control.store.role_records import TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.failover.clusters.link_clusters import CLIENT_ID, find_link
 from replicator.failover.rules.report import TransitionReport
 from replicator.failover.steps.journal import why_ended
 from replicator.identifiers import JsonObject
+from replicator.problem import problem_json, problem_of
 from replicator.topology.plan import Plan
 
 
@@ -19,26 +20,29 @@ def history(
 ) -> JsonObject:
     """The object of ``history -o json``: entries of all kinds, oldest first; ``at`` in milliseconds.
 
-    Works with no worker running; a cluster that does not answer is left out. Control topics in
-    ``followed`` (by cluster) are not read again.
+    Works with no worker running. A cluster that cannot be read is left out and named under ``problems``.
+    Control topics in ``followed`` (by cluster) are not read again.
 
     Raises:
         InputError: the topology has no such link.
     """
-    known = followed or {}
-    drills = read_drills(plan, link, followed=known)
-    entries = [*_transitions(plan, link, known), *(drill.entry() for drill in drills)]
-    return {"entries": sorted(entries, key=lambda entry: int(str(entry["at"])))}
-
-
-def _transitions(
-    plan: Plan, link: str | None, followed: Mapping[str, ControlState]
-) -> list[JsonObject]:
-    """The reports of transitions, one by one; an open one has the outcome ``open`` and its steps so far."""
     links = plan.links if link is None else (find_link(plan, link),)
     read = read_roles(plan, client_id=CLIENT_ID, links=links, followed=followed)
+    drills = drills_in(read.states.values(), link)
+    entries = [*_transitions(read.states, link), *(drill.entry() for drill in drills)]
+    return {
+        "entries": sorted(entries, key=lambda entry: int(str(entry["at"]))),
+        "problems": [
+            problem_json(problem_of(error, subject=f"cluster:{alias}"))
+            for alias, error in sorted(read.silent.items())
+        ],
+    }
+
+
+def _transitions(states: Mapping[str, ControlState], link: str | None) -> list[JsonObject]:
+    """The reports of transitions, one by one; an open one has the outcome ``open`` and its steps so far."""
     found: dict[str, JsonObject] = {}
-    for state in read.states.values():
+    for state in states.values():
         for one in state.transitions(link):
             steps: list[object] = [
                 {

@@ -6,7 +6,7 @@ import sys
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from documented_rights import TOPICS, Right, commands_of
+from documented_rights import TOPICS, commands_of, covers, grant, left_without
 from lane_lab import LaneLab
 
 from replicator.testing import LocalCluster, SecuritySetup, commit_positions, start_all
@@ -16,13 +16,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 RIGHTS = sorted(commands_of("deploying.md"))
 FLOW = "east->west"
 USERS = ("all-rights", "no-groups", *(f"without-{number:02d}" for number in range(len(RIGHTS))))
-IMPLIED = {
-    "READ": "DESCRIBE", "WRITE": "DESCRIBE", "ALTER": "DESCRIBE", "ALTER_CONFIGS": "DESCRIBE_CONFIGS",
-}  # fmt: skip
-"""What Kafka takes from an operation. It stays where the operation is taken away, so that nothing but the
-operation itself is missing."""
-
-
 OF_THE_THING = {"GROUP_REFUSED", "CONFIG_DRIFT"}
 """A position or a setting that is refused is a problem of the group or the topic, with the refusal as its reason."""
 
@@ -40,12 +33,8 @@ class Flow:
             worker.cluster(cluster, user=user)
 
     def grant(self, rights):
-        for right in (each.under(self.worker.name, self.prefix) for each in rights):
-            cluster = {"east": self.east, "west": self.west}[right.cluster]
-            cluster.allow(
-                self.user, [right.operation], resource=right.resource, name=right.name,
-                prefixed=right.prefixed,
-            )  # fmt: skip
+        clusters = {"east": self.east, "west": self.west}
+        grant(clusters, self.user, rights, topology=self.worker.name, topics=self.prefix)
 
     def start(self, **policy):
         """Everything is due at once: a topic to create, and one to grow and to change."""
@@ -154,11 +143,8 @@ def test_a_flow_with_everything_it_does_works_under_the_documented_rights_alone(
 def test_each_documented_right_is_needed_and_a_missing_one_is_named(flow, number):
     missing = RIGHTS[number]
     flow = flow(f"without-{number:02d}")
-    left = {right for right in RIGHTS if not _covers(right, missing)}
-    if missing.operation in IMPLIED:
-        left.add(_with(missing, IMPLIED[missing.operation]))
-    flow.grant(left)
-    groups = missing.name == "*" or not any(right.name == "*" for right in RIGHTS if _covers(right, missing))  # fmt: skip
+    flow.grant(left_without(RIGHTS, [missing]))
+    groups = missing.name == "*" or not any(right.name == "*" for right in RIGHTS if covers(right, missing))  # fmt: skip
     flow.start(**({} if groups else {"sync": {"groups": {"enabled": False}}}))
     theirs = missing.under(flow.worker.name, flow.prefix)
     named = "group" if theirs.name == "*" else theirs.name
@@ -176,16 +162,6 @@ def test_without_positions_of_groups_no_right_on_other_groups_is_needed(flow):
     flow.start(sync={"groups": {"enabled": False}})
     flow.settled(range(20), groups=False)
     flow.worker.drain()
-
-
-def _covers(right: Right, missing: Right) -> bool:
-    """Whether a right grants what the other one does."""
-    same = (right.cluster, right.resource) == (missing.cluster, missing.resource)
-    return same and right.operation == missing.operation and right.name in {missing.name, "*"}
-
-
-def _with(right: Right, operation: str) -> Right:
-    return Right(right.cluster, right.resource, right.name, right.prefixed, operation)
 
 
 def _problems(worker):
