@@ -35,7 +35,8 @@ def task_errors() -> Iterator[None]:
             "exit": error.exit_code,
             "retriable": error.retriable,
         }
-        raise TaskError(f"{_MARK}{json.dumps(encoded)} END") from error
+        # The sentence first: it is what a notebook shows.
+        raise TaskError(f"{error.paragraph()} {_MARK}{json.dumps(encoded)} END") from error
 
 
 @contextlib.contextmanager
@@ -53,6 +54,11 @@ def spark_failures() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError, TaskError) as error:
         raise as_replicator_error(str(error)) from error
+
+
+def said_by_a_task(text: str) -> ReplicatorError | None:
+    """The error that one of our tasks or readers raised; None where it is Spark's own. Pure."""
+    return as_replicator_error(text) if _FOUND.search(text) else None
 
 
 def as_replicator_error(text: str) -> ReplicatorError:

@@ -18,7 +18,7 @@ from replicator.topology.plan import PairPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CLIENT_ID = "replicator-seed"
 _RESULT = "result string"
@@ -60,19 +60,7 @@ def copy_latest(
     if not wanted:
         return ()
     by_place = {(order.work.topic, order.work.partition): order for order in wanted}
-    places: dict[str, list[int]] = {}
-    for topic, partition in by_place:
-        places.setdefault(topic, []).append(partition)
-    source = (
-        session.read.format("replicator-kafka")
-        .option("cluster", str(wanted[0].source.alias))
-        .option("topology", str(topology_file))
-        .option("assign", json.dumps(places))
-        .option("startingOffsets", _offsets(by_place, "start"))
-        .option("endingOffsets", _offsets(by_place, "end"))
-        .option("failOnDataLoss", "false")
-        .load()
-    )
+    source = records_of(session, wanted, topology_file=topology_file)
     lonely = columns.when(columns.col("key").isNull(), columns.col("offset"))
     last = source.groupBy("topic", "partition", "key", lonely.alias("lonely")).agg(
         columns.max("offset").alias("offset")
@@ -98,6 +86,27 @@ def copy_latest(
         .collect()
     )
     return tuple(_result(row.result) for row in rows)
+
+
+def records_of(
+    session: "SparkSession", wanted: Sequence[CopyOrder], *, topology_file: Path
+) -> "DataFrame":
+    """What the ranges hold, read by as many tasks as run at once: which record is a key's last needs no order."""
+    by_place = {(order.work.topic, order.work.partition): order for order in wanted}
+    places: dict[str, list[int]] = {}
+    for topic, partition in by_place:
+        places.setdefault(topic, []).append(partition)
+    return (
+        session.read.format("replicator-kafka")
+        .option("cluster", str(wanted[0].source.alias))
+        .option("topology", str(topology_file))
+        .option("assign", json.dumps(places))
+        .option("startingOffsets", _offsets(by_place, "start"))
+        .option("endingOffsets", _offsets(by_place, "end"))
+        .option("minPartitions", session.sparkContext.defaultParallelism)
+        .option("failOnDataLoss", "false")
+        .load()
+    )
 
 
 def _offsets(by_place: dict[tuple[str, int], CopyOrder], end: str) -> str:

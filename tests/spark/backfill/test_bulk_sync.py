@@ -8,6 +8,7 @@ from seed_lab import SeedLab
 from replicator.clock import SystemClock
 from replicator.spark.copy.bulk_plan import survey
 from replicator.spark.copy.bulk_sync import run_bulk
+from replicator.spark.copy.latest_values import records_of
 from replicator.spark.copy.tasks import SparkTasks
 from replicator.testing import wait_until
 from replicator.topology.file.load import require_plan
@@ -108,6 +109,15 @@ def test_only_the_last_record_of_each_key_of_a_compacted_topic_is_copied(spark, 
     assert superseded == {(lab.topic, 0): 995, (lab.topic, 1): 995, (plain, 0): 0}
     lab.produce(10, partitions=2, first=2_000, keys=10)
     assert sum(one.records for one in lab.survey().ranges) == 10
+
+
+def test_last_values_of_one_partition_are_looked_for_by_several_tasks(spark, lab: SeedLab):
+    lab.source.create_topic(lab.topic, partitions=1, config={"cleanup.policy": "compact"})
+    lab.produce(1_000, keys=10)
+    lab.applied()
+    records = records_of(spark, lab.taken(keeps_latest=True), topology_file=lab.file)
+    assert records.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism == 2
+    assert records.count() == 1_000
 
 
 @pytest.mark.slow
