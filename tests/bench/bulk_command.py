@@ -2,7 +2,7 @@
 
 ``python tests/bench/bulk_command.py [--records N] [--size BYTES] [--rounds R] [--cores N]``
 
-All take turns in one run, with both engines, each into topics of its own. CPU is that of the command and all it
+Once in processes of this machine, and once on Spark with a local master of as many cores. All take turns in one run, with both engines, each into topics of its own. CPU is that of the command and all it
 starts (Python, Java, Python workers), or of the worker and its lane processes, until the last record is committed; the
 brokers' is left out. ``copy`` is what the manifest calls ``seconds``: from the moment at which the lanes are asked for
 the partitions; what comes before it is the start. Printed as a markdown table.
@@ -31,6 +31,7 @@ from replicator.topology.file.load import require_plan
 from replicator.topology.plan import Plan
 
 TOPIC = "history"
+PROCESSES, SPARK = "bulk-sync in processes", "bulk-sync on Spark"
 OTHER, WITH_CONF = "bulk-sync of the other checkout", "bulk-sync with --conf"
 LOOK_SECONDS = 0.2
 GIVE_UP_SECONDS = 300.0
@@ -69,12 +70,12 @@ def applied(
     return file, plan
 
 
-def by_spark(file: Path, cores: int, options: list[str], checkout: Path | None = None) -> Run:
+def by_command(file: Path, options: list[str], checkout: Path | None = None) -> Run:
     """The command, from its start to its end; that of another ``checkout`` where one is given."""
     manifest = file.with_suffix(".manifest")
     command = [
         sys.executable, "-m", "replicator", "bulk-sync", "-f", str(file), "--flow", "east->west",
-        "--yes", "--master", f"local[{cores}]", "--manifest", str(manifest), *options,
+        "--yes", "--manifest", str(manifest), *options,
     ]  # fmt: skip
     began = time.monotonic()
     environment = dict(os.environ)
@@ -132,6 +133,7 @@ def main() -> None:
     given = parser.parse_args()
     machine = facts(command=command_line(), full=True)
     extra = [part for each in given.conf for part in ("--conf", each)]
+    master = ["--master", f"local[{given.cores}]"]
     runs: dict[str, list[Run]] = {}
     clusters = LocalCluster("east", jvm="throughput"), LocalCluster("west", jvm="throughput")
     start_all(clusters)
@@ -142,16 +144,17 @@ def main() -> None:
             for _ in range(given.rounds):
                 for engine in ("records", "batches"):
                     others = [OTHER] * (given.other is not None) + [WITH_CONF] * bool(extra)
-                    for who in ("a worker", "bulk-sync", *others):
+                    for who in ("a worker", PROCESSES, SPARK, *others):
                         number += 1
                         file, plan = applied(clusters, Path(name), number, engine)
                         run = (
                             by_worker(file, plan, given.records)
                             if who == "a worker"
-                            else by_spark(
+                            else by_command(
                                 file,
-                                given.cores,
-                                extra if who == WITH_CONF else [],
+                                []
+                                if who == PROCESSES
+                                else master + (extra if who == WITH_CONF else []),
                                 given.other if who == OTHER else None,
                             )
                         )
