@@ -18,6 +18,10 @@ DIFFERENCES = 4
 FAILED = 1
 MAX_LINES = 50
 MAX_GROUPS = 10
+SPARK_START_SECONDS = 10.0
+"""On a machine that is free; see docs/benchmarks.md."""
+SPARK_FACTOR = 4
+"""Cores of executors for each of the workers', as an example."""
 
 
 def register(app: typer.Typer) -> None:
@@ -144,7 +148,18 @@ def _seed(seed: Sequence[Mapping[str, Any]]) -> "RenderableType":
     seconds = max(float(item["seconds"]) for item in seed)
     return Text(
         f"History to copy: {records:,} records of {len(seed)} topics, about {size_text(size)}, "
-        f"at least {duration_text(seconds)}"
+        f"at least {duration_text(seconds)}. {spark_text(seconds)}"
+    )
+
+
+def spark_text(seconds: float) -> str:
+    """When Spark pays, for history that one modest worker copies in so many seconds; by measurement."""
+    if seconds < 2 * SPARK_START_SECONDS:
+        return "Spark would not pay: its start takes longer than it saves."
+    faster = seconds / SPARK_FACTOR + SPARK_START_SECONDS
+    return (
+        f"On Spark, with {SPARK_FACTOR} times the workers' cores and no throttle: {duration_text(faster)}; "
+        "on the same cores it never pays."
     )
 
 
