@@ -1,5 +1,7 @@
 """Ranges copied in processes of this machine: each exactly once, whatever becomes of a process."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -138,3 +140,25 @@ def test_spark_is_used_where_a_master_or_a_setting_is_named(monkeypatch, tmp_pat
 
 def test_cores_are_those_of_the_process_and_its_container():
     assert usable_cores() >= 1
+
+
+WITHOUT_EXTRA = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"pyspark", "py4j", "pyarrow", "pandas", "numpy"}:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Missing())
+import replicator.cli.spark.bulk_sync
+import replicator.spark.copy.bulk_sync
+import replicator.spark.copy.target_logs
+import replicator.spark.copy.task_process
+import replicator.spark.copy.tasks
+"""
+
+
+def test_bulk_sync_in_processes_needs_no_package_of_the_extra():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_EXTRA], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
