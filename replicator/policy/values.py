@@ -111,6 +111,8 @@ class LinkPolicy:
     lanes: int | None = None
     """None is `auto`: the number of source partitions, 8 at most, fixed at first apply."""
     provenance: Provenance = "full"
+    single_provenance: Provenance = "full"
+    """The same for records that are written one by one, beside the lanes: whole batches do not bind those."""
     throttle: Throttle = Throttle()
     priority: Priority = "normal"
     topic_priorities: tuple[tuple[str, Priority], ...] = ()

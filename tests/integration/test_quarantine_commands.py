@@ -30,9 +30,14 @@ def run(capsys):
     return command
 
 
+BOTH_ENGINES = pytest.mark.parametrize("file", ["records", "batches"], indirect=True)
+
+
 @pytest.fixture
-def file(tmp_path, east, west, unique, run):
-    link = active_passive([f"{unique}.*"], name="orders")
+def file(request, tmp_path, unique, run):
+    east, west = (request.getfixturevalue(name) for name in ("east", "west"))
+    engine = getattr(request, "param", "auto")
+    link = active_passive([f"{unique}.*"], name="orders", engine=engine)
     path = write_topology(tmp_path / "topology.yaml", unique, (east, west), [link])
     # What is replayed keeps its time of long ago; the copy's topic gets the same setting.
     east.create_topic(f"{unique}.a", config={"retention.ms": "-1"})
@@ -81,6 +86,7 @@ def copied(west, topic):
         consumer.close()
 
 
+@BOTH_ENGINES
 def test_a_replayed_record_is_whole_and_names_its_origin(run, file, west, unique):
     first = keep(west, unique, 7, headers=[("trace", b"\x00\xff"), ("empty", None)])
     second = keep(west, unique, 8, value=None)

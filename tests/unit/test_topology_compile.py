@@ -136,6 +136,22 @@ def test_what_the_file_leaves_out_has_its_documented_default():
     assert (policy.on_record_error, policy.on_truncation) == ("quarantine", "stop")
 
 
+@pytest.mark.parametrize(
+    ("more", "lanes", "single"),
+    [
+        ("", "full", "full"),
+        ("provenance: path", "path", "path"),
+        ("engine: batches", "path", "full"),
+        ("engine: batches, provenance: path", "path", "path"),
+    ],
+)
+def test_records_that_are_written_one_by_one_say_their_place_unless_the_file_forbids_it(
+    more, lanes, single
+):
+    policy = one(more)
+    assert (policy.provenance, policy.single_provenance) == (lanes, single)
+
+
 def test_every_policy_field_arrives():
     policy = one(
         "naming: {template: '{topic}_{source}'}, startFrom: {timestamp: 2026-01-01T00:00:00+01:00},"

@@ -75,7 +75,7 @@ def replay(
     done: list[JsonObject] = []
     for entry in entries:
         policy = policies.get(entry.link)
-        provenance: Provenance = "full" if policy is None else policy.provenance
+        provenance: Provenance = "full" if policy is None else policy.single_provenance
         try:
             record = replayed_record(_original(pair, entry), entry, pair, provenance)
             offset = produce_record(pair.target, entry.target_topic, entry.partition, record)

@@ -89,7 +89,7 @@ def inject_export(
     )
     writer = TailWriter(
         target, topology=plan.topology, link=name, transition=transition, source=source,
-        provenance=flow.policy.provenance,
+        provenance=flow.policy.single_provenance,
     )  # fmt: skip
     try:
         with _clusters(plan, link) as clusters:  # read once no other injector can write any more

@@ -154,7 +154,7 @@ class FailbackSteps:
         injector = TailWriter(
             clusters.old, topology=clusters.topology, link=clusters.link.name,
             transition=run.journal.header.id, source=clusters.new.alias,
-            provenance=clusters.flow(clusters.new).policy.provenance,
+            provenance=clusters.flow(clusters.new).policy.single_provenance,
         )  # fmt: skip
         try:
             run.journal.check_ours()

@@ -53,6 +53,7 @@ def link_policy(spec: PolicySpec, *, default_naming: NamingKind) -> LinkPolicy:
         "commit_interval_seconds": spec.commit_interval,
         "lanes": None if spec.lanes == AUTO_LANES else spec.lanes,
         "provenance": spec.provenance,
+        "single_provenance": spec.provenance,
         "priority": spec.priority,
         "sync_acls": sync.acls,
         "discovery_interval_seconds": spec.discovery_interval,
