@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from replicator.batches.codec.found_batches import FoundBatch
 from replicator.batches.codec.stretch import Stretch
 from replicator.dataplane.takeover.target_loss import SeenTarget, find_loss, moved_back, needs_look
-from replicator.dataplane.whole_batches.counted_copies import nth
+from replicator.dataplane.transport.spec import LaneSettings
+from replicator.dataplane.whole_batches.counted_copies import is_copied, nth
 from replicator.formats.checkpoint import Checkpoint, TargetClaim
+from replicator.policy.values import StartFrom
 
 CLAIM = TargetClaim("T", 100, 3, 79)
 HELD = Checkpoint("orders", 0, 80, start=5, position_epoch=1, record_end=80, target=CLAIM)
@@ -107,6 +110,19 @@ def test_copies_that_were_counted_go_on_behind_the_last_of_them():
 @pytest.mark.parametrize(("count", "offset"), [(0, None), (1, 5), (3, 7), (4, 10), (9, 11)])
 def test_the_nth_record_of_a_stretch(count, offset):
     assert nth([Stretch(5, 3), Stretch(10, 2)], count) == offset
+
+
+@pytest.mark.parametrize(("returns", "copied"), [(True, [False, True]), (False, [True, True])])
+def test_what_came_from_the_target_counts_where_the_flow_copies_it_too(returns, copied):
+    settings = LaneSettings(
+        delivery="exactly-once", commit_interval_seconds=0.2, provenance="path", blocked=("west",),
+        start_from=StartFrom(), on_record_error="quarantine", on_truncation="stop", returns=returns,
+    )  # fmt: skip
+    counts = is_copied(settings, {7: "west", 8: None}.get)
+    data = memoryview(b"")
+    assert [
+        counts(FoundBatch(data, 0, 0, 0, 1, 0, 0, producer_id=each)) for each in (7, 8)
+    ] == copied
 
 
 def test_copies_without_marks_are_not_taken_for_lost_ones():

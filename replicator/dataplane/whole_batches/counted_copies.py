@@ -5,17 +5,17 @@ of the n-th record, where neither log has holes and the flow wrote nothing recor
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from replicator.batches.codec.found_batches import FoundBatch
 from replicator.batches.codec.stretch import Stretch
 from replicator.batches.registry.batch_bounds import stretches
-from replicator.batches.registry.producer_registry import ProducerRegistry
+from replicator.batches.registry.producer_registry import ProducerRegistry, SourceOf
 from replicator.batches.registry.returning import may_hold_header
 from replicator.dataplane.progress.index_notes import Index
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.session_clients import lane_client_id
-from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
@@ -74,8 +74,7 @@ class CountedCopies:
             begin, copied = found
             records = stretches(
                 self._spec.source, key, (begin, held.offset),
-                counts=lambda batch: came.source_of(batch.producer_id)
-                not in self._spec.settings.blocked,
+                counts=is_copied(self._spec.settings, came.source_of),
                 client_id=self._client_id, in_time=self._in_time,
             )  # fmt: skip
         except ReplicatorError as error:
@@ -117,6 +116,13 @@ class CountedCopies:
 
     def _in_time(self) -> bool:
         return time.monotonic() < self._deadline
+
+
+def is_copied(settings: LaneSettings, source_of: SourceOf) -> Callable[[FoundBatch], bool]:
+    """Whether a flow copies a batch of its source: all, where nobody looks for what came back."""
+    if not settings.returns:
+        return lambda _: True
+    return lambda batch: source_of(batch.producer_id) not in settings.blocked
 
 
 def nth(records: Iterable[Stretch], count: int) -> int | None:
