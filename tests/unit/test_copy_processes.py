@@ -10,23 +10,26 @@ from session_lab import SETTINGS
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import RefusedError
 from replicator.spark.copy.local_tasks import LocalTasks, TaskProcessDiedError, usable_cores
-from replicator.spark.copy.task import CopyOrder
+from replicator.spark.copy.task import CopyOrder, CopyResult
+from replicator.spark.copy.task_messages import (
+    TaskFailure,
+    decode_answer,
+    decode_order,
+    encode,
+)
 from replicator.spark.session.settings import SparkSettings, asks_for_spark
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
 
 STAND_IN = """
-import os, pathlib, pickle, sys, time
+import os, pathlib, sys, time
 from replicator.errors import RefusedError
 from replicator.spark.base.failures import TaskError, task_errors
 from replicator.spark.copy.task import CopyResult
-from replicator.spark.copy.task_process import TaskFailure
+from replicator.spark.copy.task_messages import TaskFailure, decode_order, encode
 runs = pathlib.Path({runs!r})
-while True:
-    try:
-        order = pickle.load(sys.stdin.buffer)
-    except EOFError:
-        sys.exit()
+for line in sys.stdin.buffer:
+    order = decode_order(line)
     work = order.work
     with runs.open("a") as file:
         print(work.topic, work.partition, os.getpid(), file=file)
@@ -42,7 +45,7 @@ while True:
                 raise RefusedError("no longer ours", subject="refused/0", remedy="See 'status'.")
         except TaskError as error:
             answer = TaskFailure(str(error))
-    pickle.dump(answer, sys.stdout.buffer)
+    sys.stdout.buffer.write(encode(answer))
     sys.stdout.buffer.flush()
 """
 
@@ -70,6 +73,18 @@ def order(topic, partition=0):
         topology="t", link="l", source=cluster, target=cluster, settings=SETTINGS,
         work=PartitionWork(topic, partition, topic, "id"), lane=0, run="job.1", start=0, end=10,
     )  # fmt: skip
+
+
+def test_orders_and_answers_are_the_same_on_the_other_side():
+    sent = order("t", 3)
+    assert decode_order(encode(sent)) == sent
+    for answer in (
+        CopyResult("t", 3, 0, 2**60, 7, 8, "crc32c:1", 0, 0.1, "GAP", "é", ("1-2",)),
+        TaskFailure("refused"),
+    ):
+        assert decode_answer(encode(answer)) == answer
+    with pytest.raises(ValueError, match="JSON"):
+        decode_answer(encode(TaskFailure("cut"))[:5])
 
 
 def test_all_ranges_are_copied_by_as_many_processes_as_asked(tasks):

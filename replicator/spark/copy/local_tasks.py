@@ -5,7 +5,6 @@ A process that dies is replaced, and its range goes on at its checkpoint, as a t
 
 import contextlib
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from typing import IO, ClassVar
 from replicator.errors import InputError, RefusedError, ReplicatorError
 from replicator.spark.base.failures import as_replicator_error
 from replicator.spark.copy.task import CopyOrder, CopyResult
-from replicator.spark.copy.task_process import TaskFailure
+from replicator.spark.copy.task_messages import TaskFailure, decode_answer, encode
 from replicator.spark.session.settings import TASK_FAILURES
 
 ENTRY = "replicator.spark.copy.task_process"
@@ -164,15 +163,14 @@ class _Process:
         if orders is None or answers is None:
             raise RuntimeError("the process has no pipes")
         try:
-            pickle.dump(order, orders)
+            orders.write(encode(order))
             orders.flush()
-            answer = pickle.load(answers)  # noqa: S301  written by a process of ours
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+            answer = decode_answer(answers.readline())
+        except (OSError, ValueError) as error:  # a line that is not whole is a ValueError too
             raise self._died(order) from error
         if isinstance(answer, TaskFailure):
             raise as_replicator_error(answer.text)
-        result: CopyResult = answer
-        return result
+        return answer
 
     def terminate(self) -> None:
         """Asks it to end."""

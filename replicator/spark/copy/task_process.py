@@ -1,29 +1,21 @@
 """A process of this machine that copies ranges one after the other: what a Python worker of Spark is elsewhere.
 
-``python -m replicator.spark.copy.task_process``. Pickled orders come in on standard input and pickled answers go out
-on standard output. It ends at once when its input ends, because its driver is gone then.
+``python -m replicator.spark.copy.task_process``. Orders come in on standard input and answers go out on standard
+output. It ends at once when its input ends, because its driver is gone then.
 """
 
 import os
-import pickle
 import queue
 import signal
 import sys
 import threading
-from dataclasses import dataclass
 
 from replicator.redaction import redact_tracebacks
 from replicator.spark.base.failures import TaskError
 from replicator.spark.copy.task import CopyOrder, CopyResult, copied
+from replicator.spark.copy.task_messages import TaskFailure, decode_order, encode
 
 DRIVER_GONE = 1
-
-
-@dataclass(frozen=True, slots=True)
-class TaskFailure:
-    """Why a range was not copied, as ``as_replicator_error`` reads it."""
-
-    text: str
 
 
 def main() -> None:
@@ -36,17 +28,19 @@ def main() -> None:
     orders: queue.SimpleQueue[CopyOrder] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(orders,), name="orders", daemon=True).start()
     while True:
-        pickle.dump(_answer(orders.get()), answers)
+        answers.write(encode(_answer(orders.get())))
         answers.flush()
 
 
 def _read(orders: "queue.SimpleQueue[CopyOrder]") -> None:
     """Ends the process with its input, also in the middle of a range: its transaction is aborted then."""
-    while True:
-        try:
-            orders.put(pickle.load(sys.stdin.buffer))  # noqa: S301  written by the driver that started us
-        except (EOFError, OSError, pickle.UnpicklingError):
-            os._exit(DRIVER_GONE)
+    try:
+        for line in sys.stdin.buffer:
+            orders.put(decode_order(line))
+    except ValueError as error:
+        sys.stderr.write(f"not an order: {error}\n")
+    finally:  # the driver is gone, or was cut off in the middle of a line
+        os._exit(DRIVER_GONE)
 
 
 def _answer(order: CopyOrder) -> CopyResult | TaskFailure:
