@@ -148,6 +148,12 @@ class RecordRefusedError(ReplicatorError):
     code = "QUARANTINED"
 
 
+class RecordTooLargeError(RecordRefusedError):
+    """A record has no room in a queue that is empty; ``place`` is its source topic, partition and offset."""
+
+    place: tuple[str, int, int] | None = None
+
+
 class NotMovingError(ReplicatorError):
     """A partition stands still though records wait, and nobody says why."""
 

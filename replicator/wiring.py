@@ -33,6 +33,7 @@ from replicator.identifiers import FlowId, worker_client_id
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.observability.snapshot import LinkMetrics
+from replicator.policy.memory_shares import MemoryShare, records_bytes, shown_bytes
 from replicator.problem import Problem, problem_of
 from replicator.thread_deaths import ThreadDeaths
 from replicator.topology.file.load import require_plan
@@ -63,6 +64,10 @@ class WorkerOptions:
     metrics_detail: bool = False
     watch: bool = True
     """Whether edits of the file are followed; else it is read once."""
+    memory_bytes: int | None = None
+    """What the worker may use in all; None without a limit."""
+    expansion: int = 0
+    """How many times larger records may be than their batches; 0 where the line decides."""
 
 
 class Worker:
@@ -99,9 +104,11 @@ class Worker:
             http="",
             instance_id=options.worker_id,
         )
+        self._records_bytes = records_bytes(options.memory_bytes, processes=processes)
         self.pool = LanePool(
-            children, processes=processes, on_event=self._on_event, on_stats=self._on_stats
-        )
+            children, processes=processes, on_event=self._on_event, on_stats=self._on_stats,
+            memory=MemoryShare(self._records_bytes, options.expansion),
+        )  # fmt: skip
         self.logins = LoginWatch(self._file_plan)
         self._watch = TopologyWatch(options.topology_file, on_change=self.reload)
         self._adopting = threading.Lock()
@@ -130,6 +137,12 @@ class Worker:
         Waits a moment for roles; a cluster that does not answer by then counts as without a record of roles.
         """
         self.deaths.install()
+        limit = self.options.memory_bytes
+        log.info(
+            "memory for records",
+            bytes=self._records_bytes,
+            limit="none" if limit is None else shown_bytes(limit),
+        )
         self._identity = replace(self._identity, http=http)
         self._roles.begin(ROLES_SECONDS)
         self._started = True

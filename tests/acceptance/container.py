@@ -64,3 +64,14 @@ def contained(command: list[str], *, scratch: Path) -> tuple[list[str], dict[str
         "PYTHONPATH": str(ROOT),
     }  # fmt: skip
     return ["unshare", "--mount", "sh", "-c", _ENTER, "sh", *command], environment
+
+
+def proportional_bytes(pid: int) -> int:
+    """Memory of a process as a container is charged for it: shared pages are split."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # it ended meanwhile
+    return next(
+        int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from acceptance_worker import GRACE_SECONDS, WorkerProcess
-from container import USER_ID, why_not
+from container import USER_ID, proportional_bytes, why_not
 
 from replicator.testing import RecordStyle, wait_until
 
@@ -70,14 +70,3 @@ def test_memory_stays_under_the_charts_default_limit_at_full_speed(east, west, s
     request.node.user_properties.append(("highest_mib", round(highest / MIB)))
     assert 100 * MIB < highest < limit
     scene.settled(timeout_seconds=240.0)
-
-
-def proportional_bytes(pid: int) -> int:
-    """Memory of a process as a container is charged for it: shared pages are split."""
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0  # it ended meanwhile
-    return next(
-        int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")
-    )

@@ -27,6 +27,29 @@ def link_problems(scene):
     return {(one["code"], one["subject"]) for one in typed(scene, "status")["links"][0]["problems"]}
 
 
+def built_anew(scene, west, built):
+    """Steps 3 to 5: the new cluster takes the place of the old one, and becomes the active one."""
+    # Step 3: it gets a new alias, and the link is replaced by one with a new name.
+    scene.clusters(west, built)
+    scene.drop_links()
+    scene.link("active-passive", active="west", passive="east-b", flows=())
+    scene.expect("west->east-b", relay=True)
+    # Step 4: plan, and workers with that file.
+    planned = typed(scene, "plan")
+    assert planned, planned
+    scene.worker()
+    scene.copying("west->east-b")
+    scene.settled()
+    # Step 5: with lag 0 a planned switchover, while nobody writes.
+    report = typed(scene, "switchover", "--link", NEXT, "--manual-fence", "--yes")
+    assert (report["outcome"], report["loss"]["records"]) == ("done", 0)
+    scene.expect("east-b->west")
+    scene.writer(built, rate=300)
+    scene.written(300)
+    scene.copying("east-b->west")
+    scene.settled()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_cluster_that_returned_shorter_is_built_anew_and_takes_its_role_back(
@@ -73,25 +96,7 @@ def test_a_cluster_that_returned_shorter_is_built_anew_and_takes_its_role_back(
     # Step 2: a new, empty cluster with an id of its own.
     east.stop()
     with LocalCluster("east-b") as built:
-        # Step 3: it gets a new alias, and the link is replaced by one with a new name.
-        scene.clusters(west, built)
-        scene.drop_links()
-        scene.link("active-passive", active="west", passive="east-b", flows=())
-        scene.expect("west->east-b", relay=True)
-        # Step 4: plan, and workers with that file.
-        planned = typed(scene, "plan")
-        assert planned, planned
-        scene.worker()
-        scene.copying("west->east-b")
-        scene.settled()
-        # Step 5: with lag 0 a planned switchover, while nobody writes.
-        report = typed(scene, "switchover", "--link", NEXT, "--manual-fence", "--yes")
-        assert (report["outcome"], report["loss"]["records"]) == ("done", 0)
-        scene.expect("east-b->west")
-        scene.writer(built, rate=300)
-        scene.written(300)
-        scene.copying("east-b->west")
-        scene.settled()
+        built_anew(scene, west, built)
 
         # The link is whole: its active cluster is lost, comes back, and gets its role again.
         built.kill()
@@ -108,3 +113,50 @@ def test_a_cluster_that_returned_shorter_is_built_anew_and_takes_its_role_back(
         scene.writer(built, rate=300)
         scene.copying("east-b->west")
         scene.settled()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_cluster_that_is_gone_for_good_is_replaced_by_another(clusters, scene):
+    east, west = clusters("east", "west")
+    scene.active_passive(east, west)
+    worker = scene.worker()
+    scene.writer(east, rate=500)
+    scene.written(1_000)
+    scene.copying(FLOW)
+    scene.stop_writing()
+    wait_until(lambda: scene.lag() == 0, timeout_seconds=60.0, describe="nothing left to copy")
+
+    def cleanup(*words):
+        return Command(scene, "ann", "cleanup", "--link", LINK, *words).ended()
+
+    worker.end()
+    code, said = cleanup("--lost", "east", "--yes")
+    assert code == 3, said
+    assert "'east' is not lost: it answers" in said
+    east.kill()
+    code, said = cleanup("--lost", "north", "--yes")
+    assert code == 2, said
+    wait_until(
+        lambda: "'east' is the active cluster" in cleanup("--lost", "east", "--yes")[1],
+        timeout_seconds=90.0, interval_seconds=2.0, describe="to be told to fail over first",
+    )  # fmt: skip
+    assert Operator(scene).run("failover", to="west", accept_loss=True).outcome == "done"
+    scene.writer(west, rate=300)
+    scene.written(300)
+
+    code, said = cleanup("--yes")
+    assert code != 0, said  # without the word nobody is left out
+    planned = typed(scene, "cleanup", "--link", LINK, "--lost", "east", "--dry-run")
+    assert (planned["lost"], planned["done"]) == ("east", False)
+    assert {each["cluster"] for each in planned["remove"]} == {"west"}
+    assert (
+        planned["remove"]
+        == typed(scene, "cleanup", "--link", LINK, "--lost", "east", "--dry-run")["remove"]
+    ), "a dry run changes nothing"
+    code, said = cleanup("--lost", "east", "--yes")
+    assert code == 0, said
+    assert typed(scene, "cleanup", "--link", LINK, "--lost", "east", "--yes")["remove"] == []
+    east.stop()
+    with LocalCluster("east-b") as built:
+        built_anew(scene, west, built)

@@ -15,6 +15,7 @@ from replicator.control.store.role_records import FenceRecord, RoleRecord, Trans
 from replicator.control.store.state import EMPTY
 from replicator.failover.rules.leftovers import (
     ClusterFacts,
+    active_on_record,
     at_work,
     fences_of,
     leftovers,
@@ -176,3 +177,30 @@ def test_a_fence_is_lifted_first_on_the_cluster_it_is_about():
     first = leftovers(ALONE, ALONE.link("dr"), found)[0]
     assert (first.cluster, first.kind) == ("east", "fence")
     assert [holder for holder, _ in fences_of(ALONE.link("dr"), found)] == ["west"]
+
+
+LOST_FENCE = FenceRecord(link="dr", cluster="east", method="acl", state="held", at_ms=0, by="me")
+WITHOUT_EAST = {"west": ClusterFacts(state(*RECORDS, LOST_FENCE), NAMES)}
+
+
+class TestALostCluster:
+    def test_what_it_cannot_be_asked_about_does_not_hold_up_the_others(self):
+        link = ALONE.link("dr")
+        assert at_work(ALONE, link, WITHOUT_EAST, now_ms=NOW) == []
+        found = leftovers(ALONE, link, WITHOUT_EAST)
+        assert {each.cluster for each in found if not each.stays} == {"west"}
+
+    def test_its_fence_is_told_and_left(self):
+        (fence,) = [
+            each
+            for each in leftovers(ALONE, ALONE.link("dr"), WITHOUT_EAST)
+            if each.kind == "fence"
+        ]
+        assert (fence.cluster, bool(fence.stays)) == ("east", True)
+
+    def test_the_newest_role_says_who_is_active_else_the_file(self):
+        link = ALONE.link("dr")
+        newer = RoleRecord(link="dr", epoch=2, active="west", state="promoted", since=0, by="me")
+        assert active_on_record(link, WITHOUT_EAST) == "east"
+        assert active_on_record(link, {"west": ClusterFacts(state(newer))}) == "west"
+        assert active_on_record(link, {"west": ClusterFacts(None)}) == link.active

@@ -24,6 +24,13 @@ def cleanup(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be removed; change nothing.")
     ] = False,
+    lost: Annotated[
+        str,
+        typer.Option(
+            metavar="CLUSTER",
+            help="This cluster is gone for good: clean up the others without asking it.",
+        ),
+    ] = "",
     yes: YesOption = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
@@ -34,13 +41,16 @@ def cleanup(
     serves it. Copies and quarantined records stay, and so does what other links
     use. Positions are gone afterwards: a link that starts again begins at its
     startFrom, and what it copied before would be copied a second time.
+
+    A cluster that does not answer stops it, unless --lost names that cluster: for
+    one that was destroyed. It must never come back under its alias.
     """
     from replicator.clock import SystemClock
     from replicator.failover.run.cleanup import clean_up, plan_cleanup
     from replicator.topology.file.load import require_plan, topology_path
 
     plan = require_plan(topology_path(file))
-    found = plan_cleanup(plan, link, clock=SystemClock())
+    found = plan_cleanup(plan, link, clock=SystemClock(), lost=lost)
     if dry_run:
         render(found.as_json(done=False), output, text=_text(found))
         return
@@ -48,7 +58,9 @@ def cleanup(
         render(found.as_json(done=False), output, text=_text(found))
     count = len(found.removable)
     if count and not confirm(
-        f"Remove {count} things, with every position of link {link}?", yes=yes
+        f"Remove {count} things, with every position of link {link}"
+        + (f", and never use '{lost}' again?" if lost else "?"),
+        yes=yes,
     ):
         say("Nothing was removed.")
         return

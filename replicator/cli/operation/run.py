@@ -105,6 +105,26 @@ def run(
     http_tls_key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Private key of that certificate (PEM).")
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            envvar="REPLICATOR_MEMORY",
+            help="Memory that the worker may use in all, as 2GiB; default: the container's limit.",
+            show_default=False,
+        ),
+    ] = None,
+    expansion: Annotated[
+        int,
+        typer.Option(
+            metavar="TIMES",
+            min=0,
+            max=10_000,
+            envvar="REPLICATOR_EXPANSION",
+            help="How many times larger records may be than their compressed batches; "
+            "0: 100 near by, 10 on long lines.",
+        ),
+    ] = 0,
     grace: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=1, max=3600, help="Seconds to drain after SIGTERM."),
@@ -154,7 +174,7 @@ def run(
     options = checked_options(
         file=file, clusters=tuple(cluster or ()), flows=tuple(flow or ()),
         worker_id=worker_id, grace_seconds=grace, metrics_detail=metrics_detail,
-        watch=not no_watch,
+        watch=not no_watch, memory=memory, expansion=expansion,
     )  # fmt: skip
     from replicator.api.address import bind, parse_http_address
     from replicator.api.token import TokenFile

@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+from replicator.dataplane.process.memory_limit import memory_limit
 from replicator.errors import InputError
 from replicator.topology.file.load import require_plan, topology_path
+from replicator.topology.units import parse_size
 from replicator.wiring import WorkerOptions
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")
@@ -20,6 +22,8 @@ def checked_options(
     grace_seconds: float,
     metrics_detail: bool,
     watch: bool = True,
+    memory: str | None = None,
+    expansion: int = 0,
 ) -> WorkerOptions:
     """The options of a worker.
 
@@ -32,6 +36,7 @@ def checked_options(
             subject="--worker-id",
             remedy="Give 1 to 200 letters, digits, dots, dashes, underscores or colons.",
         )
+    memory_bytes = memory_limit() if memory is None else _size(memory)
     path = topology_path(file)
     plan = require_plan(path)
     aliases = sorted(cluster.alias for cluster in plan.clusters)
@@ -54,4 +59,17 @@ def checked_options(
         grace_seconds=grace_seconds,
         metrics_detail=metrics_detail,
         watch=watch,
+        memory_bytes=memory_bytes,
+        expansion=expansion,
     )
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise InputError(
+            f"{text[:100]!r} is not a size",
+            subject="--memory",
+            remedy="Write it as 512MiB or 2GiB.",
+        ) from None

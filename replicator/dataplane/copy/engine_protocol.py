@@ -70,10 +70,13 @@ class LogRewritten:
 
 @dataclass(frozen=True, slots=True)
 class QueueFull:
-    """The producer has no room; the engine tries the same record again afterwards."""
+    """The producer has no room; the engine tries the same record again afterwards.
 
+    ``place``: its source topic, partition and offset.
+    """
 
-QUEUE_FULL = QueueFull()
+    place: tuple[str, int, int]
+
 
 CopyStep = Run | Refusal | SourceEvent | EpochWentBack | LogRewritten | QueueFull
 

@@ -14,9 +14,12 @@ from replicator.dataplane.progress.commit import AcknowledgedCommitter, Committe
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.run_reports import RunReports
-from replicator.errors import SpentProducerError, UnknownOutcomeError
+from replicator.errors import RecordTooLargeError, SpentProducerError, UnknownOutcomeError
 from replicator.kafka.clients.client import KafkaException, Producer
 from replicator.kafka.logs.producer_calls import produce_when_room
+
+_EMPTY_WAITS = 3
+"""A record that has no room so often while the queue is empty has none at all."""
 
 
 class ProgressUnit:
@@ -54,6 +57,7 @@ class ProgressUnit:
         self._counters = counters
         self._clock = clock
         self._give_up = give_up
+        self._empty_waits = 0
         self._uncommitted: set[PartitionState] = set()
         self._deferred: set[PartitionState] = set()
 
@@ -74,6 +78,7 @@ class ProgressUnit:
 
     def copied(self, run: Run) -> None:
         """Takes in a run whose records were produced."""
+        self._empty_waits = 0
         outcome = self._counters.outcome
         outcome.read += run.read
         if run.copied:
@@ -117,9 +122,13 @@ class ProgressUnit:
         """The producer's queue is full: serve deliveries for a moment, or raise.
 
         Raises:
+            RecordTooLargeError: the queue is empty, and the record has no room all the same.
             RecordRefusedError, KafkaException: a record failed.
             UnknownOutcomeError: the lane has to stop.
         """
+        self._empty_waits = 0 if len(self.producer) else self._empty_waits + 1
+        if self._empty_waits > _EMPTY_WAITS:
+            raise RecordTooLargeError("a record is larger than what may wait for the target")
         self.producer.poll(0.05)
         self.deliveries.check()
         if self._give_up():

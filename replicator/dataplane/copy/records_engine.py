@@ -13,10 +13,10 @@ now) and header names that are not UTF-8 (cannot be read).
 from collections.abc import Iterable, Iterator, Sequence
 
 from replicator.dataplane.copy.engine_protocol import (
-    QUEUE_FULL,
     CopyStep,
     EpochWentBack,
     LogRewritten,
+    QueueFull,
     Refusal,
     Run,
     SourceEvent,
@@ -87,7 +87,7 @@ class RecordsEngine:
                 yield record
             elif record is not None:
                 while not self._produced(record, message, run):
-                    yield QUEUE_FULL
+                    yield QueueFull((message.topic(), message.partition(), message.offset()))
         yield from run.close()
 
     def _copy_plain(

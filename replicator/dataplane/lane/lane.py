@@ -37,6 +37,7 @@ from replicator.dataplane.transport.spec import LaneSpec, handed_over
 from replicator.errors import (
     FencedError,
     RecordRefusedError,
+    RecordTooLargeError,
     ReplicatorError,
     SpentProducerError,
     UnknownOutcomeError,
@@ -46,6 +47,7 @@ from replicator.identifiers import TopicPartition, progress_group
 from replicator.kafka.clients.client import KafkaException
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.logins.cluster_login import login_of
+from replicator.policy.memory_shares import LaneMemory, shown_bytes
 
 RETRY = Backoff(0.2, 5.0)
 DRAIN_SECONDS = 8.0
@@ -102,6 +104,7 @@ class Lane(threading.Thread):
             self._open, name=self.name, turn=turn or Turn(), clock=clock,
             on_failure=self._none_ahead,
         )  # fmt: skip
+        self._told_memory: LaneMemory | None = None
         self._counters = LaneCounters()
         self._writes = StuckWrites(
             target=spec.target, client_id=lane_client_id(spec), clock=clock,
@@ -249,6 +252,7 @@ class Lane(threading.Thread):
         self._partitions.follow(spec)
         self._report.set("running", "copying")
         self._change.session_reads()
+        self._tell_memory(clients)
         self._checks.session_begins()
         session = clients.session
         while not self._stopping:
@@ -274,6 +278,25 @@ class Lane(threading.Thread):
                 clients.stop_reading([state for state in self._states() if state.is_read])
             self._change.retire(clients)
             self._clients = None
+
+    def _tell_memory(self, clients: SessionClients) -> None:
+        """What the lane may hold, where that is bounded and not what was said last."""
+        memory = clients.memory
+        if memory is None or not memory.held_bytes or memory == self._told_memory:
+            return
+        self._told_memory = memory
+        fields = {
+            "share": shown_bytes(self._spec.memory.size_bytes),
+            "holds_at_most": shown_bytes(memory.held_bytes),
+            "answer_of_a_broker": shown_bytes(memory.answer_bytes),
+            "records_per_stored_byte": str(memory.expansion),
+        }
+        if memory.kept:
+            self._report.log("info", "memory of the lane", **fields)
+        else:
+            self._report.log("warning", "the lane cannot keep to its part of the worker's memory",
+                             remedy="Give the worker more memory (--memory), or fewer lanes.",
+                             **fields)  # fmt: skip
 
     def _others_are_ready(self) -> bool:
         """Whether the next session's clients are at hand; a bounded copy opens them after it closed its own."""
@@ -315,6 +338,8 @@ class Lane(threading.Thread):
                   error=error.message)  # fmt: skip
         self._counters.aborts += 1
         self._retry_range.extend(self._states())
+        if isinstance(error, RecordTooLargeError) and error.place is not None:
+            self._retry_range.reach(error.place)
 
     def _is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
         if isinstance(error, KafkaException):

@@ -31,6 +31,13 @@ class RetryRange:
             self._until = {state.key: state.position for state in states}
             self._unknown = True
 
+    def reach(self, place: tuple[str, int, int]) -> None:
+        """Takes in a record that could not be produced: topic, partition and offset."""
+        if self._unknown:
+            self.clear()
+        key = (place[0], place[1])
+        self._until[key] = max(place[2] + 1, self._until.get(key, 0))
+
     def is_past(self, states: Collection[PartitionState]) -> bool:
         """Whether every partition that can be copied is behind its part of the range."""
         if self._unknown:

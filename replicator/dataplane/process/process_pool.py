@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from replicator.backoff import Backoff
 from replicator.dataplane.process.spawn import LaneChild, start_child
@@ -24,6 +25,7 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.transport.stats_changes import with_change
 from replicator.formats.lane_stats import LaneStats
 from replicator.logins.cluster_login import login_of
+from replicator.policy.memory_shares import MemoryShare, lane_share
 
 LaneKey = tuple[str, int]
 """Pair as people write it, and lane number."""
@@ -56,9 +58,17 @@ class LanePool:
         processes: int,
         on_event: Callable[[LaneStopped | LostRange | LogLine], None],
         on_stats: Callable[[], None] = lambda: None,
+        memory: MemoryShare = MemoryShare(),  # noqa: B008  frozen, so one instance is safe
     ) -> None:
-        """``processes``: how many there may be; those beyond the children start once lanes need them."""
+        """``processes``: how many there may be; those beyond the children start once lanes need them.
+
+        ``memory`` is what all lanes together may hold.
+        """
         self._most = processes
+        self._memory = memory
+        self._awaited = 0
+        self._share = memory
+        self._specs: dict[LaneKey, LaneSpec] = {}
         self._early_exits = 0
         self._judged_at = time.monotonic()
         self._on_event = on_event
@@ -88,16 +98,29 @@ class LanePool:
                     process = self._spawn()
                 process.lanes[key] = None
                 self._process_of[key] = process
+            self._specs[key] = spec
             for cluster in (spec.source, spec.target):
                 # A process that starts now would read from the files what brokers refuse.
                 if (kept := login_of(cluster).kept()) is not None:
                     process.send(KeepLogin(cluster, kept))
-            process.send(StartLane(spec))
+            if not self._divide_memory():
+                process.send(StartLane(replace(spec, memory=self._share)))
+
+    def _divide_memory(self) -> bool:
+        """Every lane's part; where it got smaller, every lane is told, and whether that was done."""
+        size = lane_share(self._memory.size_bytes, max(self._awaited, len(self._specs)))
+        smaller = size < self._share.size_bytes
+        self._share = replace(self._memory, size_bytes=size)
+        if smaller:
+            for key, process in self._process_of.items():
+                process.send(StartLane(replace(self._specs[key], memory=self._share)))
+        return smaller
 
     def expect(self, lanes: int) -> None:
         """So many lanes more are about to start: their processes start now."""
         with self._lock:
-            wanted = min(self._most, len(self._process_of) + lanes)
+            self._awaited = len(self._process_of) + lanes
+            wanted = min(self._most, self._awaited)
             while len(self._processes) < wanted and not self._closed.is_set():
                 self._spawn()
 
@@ -190,6 +213,8 @@ class LanePool:
             process.lanes.pop(key, None)
             if self._process_of.get(key) is process:
                 del self._process_of[key]
+                self._specs.pop(key, None)
+                self._awaited = max(0, self._awaited - 1)
 
     def _spawn(self) -> "_Process":
         process = _Process(start_child(), self._on_message, self._on_exit)

@@ -12,6 +12,7 @@ from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.policy.memory_shares import LaneMemory
 
 
 class SessionUnit(Protocol):
@@ -69,6 +70,7 @@ class SessionClients(Protocol):
     """The connections of one session; see ``LaneClients`` and ``BatchClients``."""
 
     record_by_record: bool
+    memory: LaneMemory | None
     opened_with: OpenedWith
 
     @property

@@ -6,6 +6,8 @@ over again from the stored checkpoints. So there is one way to recover, and it i
 start.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import cast
 
 from replicator.dataplane.copy.engine_protocol import (
@@ -31,6 +33,7 @@ from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaException
+from replicator.errors import RecordTooLargeError
 
 BATCH_RECORDS = 750
 """Records taken from the client at once; larger batches are colder in the cache (measured: 0.40 µs a
@@ -44,6 +47,16 @@ stops reading until all is acknowledged, and writes its checkpoints then."""
 UNACKNOWLEDGED_WAIT_SECONDS = 0.002
 STORING_WAIT_SECONDS = 0.02
 """How long it sleeps in the client at most while acknowledgements, or its checkpoints', are to come."""
+
+
+@contextlib.contextmanager
+def _at(place: tuple[str, int, int]) -> Iterator[None]:
+    """Says which record it was that has no room in the producer's queue."""
+    try:
+        yield
+    except RecordTooLargeError as error:
+        error.place = place
+        raise
 
 
 class Session:
@@ -161,15 +174,18 @@ class Session:
             case LogRewritten(state):
                 state.diverged = True
                 self.events.require_check(state)
-            case QueueFull():
-                self.unit.wait_for_room()
+            case QueueFull(place):
+                with _at(place):
+                    self.unit.wait_for_room()
 
     def _refuse(self, refusal: Refusal) -> None:
         """Writes the record to the quarantine topic, or stops its partition before it."""
-        unit = self.unit
-        if self._context.quarantine.handle(
-            refusal, unit.sink, unit.reports.first_writes, on_failed=unit.deliveries.report
-        ):
+        unit, message = self.unit, refusal.message
+        with _at((message.topic(), message.partition(), message.offset())):
+            kept = self._context.quarantine.handle(
+                refusal, unit.sink, unit.reports.first_writes, on_failed=unit.deliveries.report
+            )
+        if kept:
             unit.quarantined(refusal)
         else:
             self._ended.add(refusal.state)

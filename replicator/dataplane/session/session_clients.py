@@ -29,6 +29,7 @@ from replicator.kafka.clients.client import (
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
+from replicator.policy.memory_shares import LaneMemory
 
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it reports the failure and starts over."""
@@ -54,9 +55,11 @@ class LaneClients:
         clock: Clock,
         record_by_record: bool,
         opened_with: OpenedWith,
+        memory: LaneMemory | None = None,
         returned: ReturnedRecords | None = None,
     ) -> None:
         self._returned = returned
+        self.memory = memory
         self.spec = spec
         self.opened_with = opened_with
         self.consumer = consumer
@@ -68,8 +71,11 @@ class LaneClients:
         self._checkpoints: LogTail | None = None
 
     def serves(self, spec: LaneSpec) -> bool:
-        """Whether other work fits this session: its batches fit into the smallest target topic."""
-        return batch_bytes(spec) >= batch_bytes(self.spec)
+        """Whether other work fits this session.
+
+        Its batches must fit into the smallest target topic, and what it holds into the lane's memory.
+        """
+        return batch_bytes(spec) >= batch_bytes(self.spec) and not holds_too_much(self.spec, spec)
 
     def connect_ahead(self) -> None:
         """Opens the connections of both clients, and reads the checkpoints up to now.
@@ -218,6 +224,11 @@ class LaneClients:
 def batch_bytes(spec: LaneSpec) -> int:
     """The largest batch that no target topic of the lane refuses for its size."""
     return min([BATCH_BYTES, *(work.max_message_bytes for work in spec.work)])
+
+
+def holds_too_much(old: LaneSpec, new: LaneSpec) -> bool:
+    """Whether clients that were opened for the old spec may hold more than the new one allows."""
+    return 0 < new.memory.size_bytes < (old.memory.size_bytes or new.memory.size_bytes + 1)
 
 
 def lane_client_id(spec: LaneSpec) -> str:

@@ -41,6 +41,8 @@ from replicator.kafka.clients.settings import consumer_config, producer_config
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.policy.line_settings import line_settings
 from replicator.wire.probes.line import round_trip_seconds
+from replicator.policy.memory_shares import LaneMemory, lane_memory
+from replicator.wire.broker_count import broker_count
 
 COMMITTED_LINGER = 0.02
 """Seconds a batch may wait to fill inside a transaction: the commit sends it off anyway, and larger
@@ -49,11 +51,14 @@ batches save a quarter of the CPU on both sides."""
 DIRECT_LINGER = 0.001
 """Without transactions nothing else sends a batch off, so this is latency."""
 
-QUEUE_BYTES = 48 * 1024 * 1024
 QUEUE_RECORDS = 100_000
 FETCH_AHEAD_RECORDS = 20_000
 FETCH_BYTES = 2 * 1024 * 1024
-"""What a lane may hold on each side: as fast as larger queues, at half the memory (measured)."""
+"""What a lane may hold on each side: as fast as larger queues, at half the memory (measured). How many
+bytes its queues may hold follows from its part of the worker's memory, ``policy/memory_shares.py``."""
+
+ONE_BY_ONE_BYTES = 1_000_000_000
+"""Room for any record: of those that are copied one by one, few are under way."""
 
 FETCHES_BYTES = 8 * 1024 * 1024
 """What it may ask of one partition at once on a long line."""
@@ -109,12 +114,19 @@ def open_clients(
     Raises:
         ReplicatorError: for settings or secrets that cannot be used.
     """
+    source_seconds = round_trip_seconds(spec.source)
     line = line_settings(
-        source_seconds=round_trip_seconds(spec.source),
+        source_seconds=source_seconds,
         target_seconds=round_trip_seconds(spec.target),
         fetch_bytes=FETCHES_BYTES,
         partition_bytes=FETCH_BYTES,
         commit_interval_seconds=spec.settings.commit_interval_seconds,
+    )
+    memory = lane_memory(
+        spec.memory,
+        brokers=broker_count(spec.source, client_id=lane_client_id(spec)),
+        line_seconds=source_seconds,
+        partition_bytes=line.partition_bytes,
     )
     parts = SessionParts.of(spec, context, record_by_record=record_by_record)
     opened_with = OpenedWith(spec.source, spec.target)
@@ -124,6 +136,7 @@ def open_clients(
         on_topic_id=parts.events.on_topic_id,
         fetch_wait_seconds=BOUNDED_FETCH_WAIT_SECONDS if bounded_copy else FETCH_WAIT_SECONDS,
         partition_fetch_bytes=line.partition_bytes,
+        memory=memory,
     )
     own_id = lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
     producer = _open_producer(
@@ -131,6 +144,7 @@ def open_clients(
         context,
         parts,
         transactional_id=bounded_copy.writer if bounded_copy else own_id,
+        queue_bytes=ONE_BY_ONE_BYTES if record_by_record else memory.unsent_bytes,
     )
     returned = (
         ReturnedRecords(spec, client_id=lane_client_id(spec)) if spec.settings.returns else None
@@ -155,6 +169,7 @@ def open_clients(
         clock=context.clock,
         record_by_record=record_by_record,
         opened_with=opened_with,
+        memory=memory,
         returned=returned,
     )
 
@@ -191,6 +206,7 @@ def _open_consumer(
     on_topic_id: Callable[[str, str], None],
     fetch_wait_seconds: float,
     partition_fetch_bytes: int,
+    memory: LaneMemory,
 ) -> Consumer:
     settings = {
         **consumer_config(
@@ -198,8 +214,9 @@ def _open_consumer(
             follower_reads=True,
             client_id=lane_client_id(spec),
             group_id=progress_group(spec.topology, spec.target.alias),
-            partition_fetch_bytes=partition_fetch_bytes,
-            queue_bytes=QUEUE_BYTES,
+            fetch_bytes=memory.answer_bytes,
+            partition_fetch_bytes=min(partition_fetch_bytes, memory.answer_bytes),
+            queue_bytes=memory.queue_bytes,
             fetch_wait_seconds=fetch_wait_seconds,
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
@@ -215,6 +232,7 @@ def _open_producer(
     parts: SessionParts,
     *,
     transactional_id: str,
+    queue_bytes: int,
 ) -> Producer:
     transactional = _transactional(spec)
     record_by_record = parts.record_by_record
@@ -225,7 +243,7 @@ def _open_producer(
                 client_id=lane_client_id(spec),
                 transactional_id=transactional_id if transactional else None,
                 linger_seconds=COMMITTED_LINGER if transactional else DIRECT_LINGER,
-                queue_bytes=QUEUE_BYTES,
+                queue_bytes=queue_bytes,
                 requests_in_flight=5,
             ),
             "queue.buffering.max.messages": QUEUE_RECORDS,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.identifiers import FlowId, flow_id
+from replicator.policy.memory_shares import MemoryShare
 from replicator.policy.provenance import Arrivals
 from replicator.policy.values import (
     Delivery,
@@ -83,6 +84,8 @@ class LaneSpec:
     """This lane's share of the flow's budget; updated in place."""
     role_version: tuple[int, int] = (0, 0)
     """Epoch and revision of the role it copies under."""
+    memory: MemoryShare = MemoryShare()  # noqa: RUF009  frozen, so one instance is safe
+    """Its part of the worker's memory; the pool of lane processes fills it in."""
 
     @property
     def pair(self) -> FlowId:

@@ -1,6 +1,7 @@
 """What one session of a lane with the batches engine works with: opened, wired together, closed as one."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from replicator.batches.copy.source_reader import SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
@@ -12,7 +13,11 @@ from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.lane_context import LaneContext
-from replicator.dataplane.session.session_clients import CONNECTED_SECONDS, lane_client_id
+from replicator.dataplane.session.session_clients import (
+    CONNECTED_SECONDS,
+    holds_too_much,
+    lane_client_id,
+)
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import (
@@ -24,6 +29,7 @@ from replicator.dataplane.takeover.takeover import (
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.whole_batches.batch_session import (
     FETCH_BYTES,
+    OUTSTANDING_BYTES,
     PARTITION_BYTES,
     BatchSession,
 )
@@ -42,6 +48,8 @@ from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
 from replicator.policy.line_settings import line_settings
 from replicator.wire.probes.line import round_trip_seconds
+from replicator.policy.memory_shares import LaneMemory, batches_memory
+from replicator.wire.broker_count import broker_count
 
 _ATTEMPT_SECONDS = 5.0
 _JOIN_SECONDS = 10.0
@@ -55,6 +63,7 @@ class BatchClients:
     """Connections to the source and the target, and the session between them."""
 
     record_by_record = False
+    memory: LaneMemory | None = None
 
     def __init__(
         self, spec: LaneSpec, context: LaneContext, bounded_copy: BoundedCopy | None = None
@@ -89,6 +98,16 @@ class BatchClients:
         )
         self._connections = line.connections
         self._checkpoints: LogTail | None = None
+        fetch_bytes, outstanding_bytes = batches_memory(
+            spec.memory,
+            brokers=broker_count(spec.source, client_id=client_id),
+            connections=line.connections,
+            fetch_bytes=line.fetch_bytes,
+            outstanding_bytes=OUTSTANDING_BYTES,
+        )
+        line = replace(
+            line, fetch_bytes=fetch_bytes, partition_bytes=min(line.partition_bytes, fetch_bytes)
+        )
         self._reader = SourceReader(
             spec.source,
             self._loop,
@@ -141,11 +160,12 @@ class BatchClients:
             else None,
             count=None if bounded_copy is None else bounded_copy.count_batch,
             line=line,
+            outstanding_bytes=outstanding_bytes,
         )
 
-    def serves(self, _spec: LaneSpec) -> bool:
-        """Whether other work fits this session: any does, a batch that is too large is split."""
-        return True
+    def serves(self, spec: LaneSpec) -> bool:
+        """Whether other work fits this session: any does, as far as memory goes; too large batches are split."""
+        return not holds_too_much(self.spec, spec)
 
     def connect_ahead(self) -> None:
         """Connects to the coordinator and to the partitions' leaders, and reads the checkpoints up to now.

@@ -59,6 +59,7 @@ class BatchSession:
         context: LaneContext,
         settings: LaneSettings,
         line: LineSettings,
+        outstanding_bytes: int = OUTSTANDING_BYTES,
         guard: ReturnGuard | None = None,
         count: Callable[[PartitionState, FoundBatch, int], None] | None = None,
     ) -> None:
@@ -76,6 +77,7 @@ class BatchSession:
         self._clock = context.clock
         self._throttle = context.throttle
         self._line = line
+        self._outstanding_bytes = outstanding_bytes
         self._commit_interval = line.commit_interval_seconds
         self._transactional = settings.delivery == "exactly-once"
         self._guard = guard
@@ -121,7 +123,7 @@ class BatchSession:
         self._commit_when_due(now, busy=bool(arrived))
 
     def _ask_for_more(self, now: float) -> None:
-        if self._writer.outstanding_bytes < OUTSTANDING_BYTES:
+        if self._writer.outstanding_bytes < self._outstanding_bytes:
             most = self._throttle.batch_bytes(self._line.fetch_bytes)
             partition = min(most, self._line.partition_bytes)
             self._reader.pump(now, fetch_bytes=most, partition_bytes=partition)

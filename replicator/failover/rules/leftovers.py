@@ -70,7 +70,9 @@ def at_work(
     found: list[str] = []
     for flow in link_pairs(link):
         pair = flow_id(flow.source, flow.target)
-        there = facts[flow.target]
+        there = facts.get(flow.target)
+        if there is None:
+            continue  # lost: nobody can be asked
         shared = pair in pairs_of_others(plan, link)
         workers = fresh_workers(there.control, flow.source, now_ms=now_ms) if there.control else ()
         layout = there.control.layout(flow.source) if there.control else None
@@ -103,7 +105,15 @@ def open_change(link: LinkPlan, facts: Mapping[str, ClusterFacts]) -> str:
 def leftovers(plan: Plan, link: LinkPlan, facts: Mapping[str, ClusterFacts]) -> list[Leftover]:
     """Everything that the link left, in the order in which it is removed."""
     found = [
-        Leftover(fence.cluster, "fence", link.name, f"keeps writers off, by {fence.method}")
+        Leftover(
+            fence.cluster,
+            "fence",
+            link.name,
+            f"keeps writers off, by {fence.method}",
+            ""
+            if fence.cluster in facts
+            else "the cluster is lost; take the fence down by hand if it returns",
+        )
         for _, fence in fences_of(link, facts)
     ]
     found += [
@@ -122,6 +132,18 @@ def obsolete_records(plan: Plan, link: LinkPlan, alias: str, control: ControlSta
         for record in control.records().values()
         if not isinstance(record, Binding | SightingRecord) and _is_of(record, link, alias, others)
     ]
+
+
+def active_on_record(link: LinkPlan, facts: Mapping[str, ClusterFacts]) -> str:
+    """Who is active, by the newest role that is on record, else by the file; empty where nobody is."""
+    roles = [
+        record.role()
+        for each in facts.values()
+        if each.control is not None and (record := each.control.role(link.name)) is not None
+    ]
+    if roles:
+        return str(max(roles, key=lambda role: role.rank).active)
+    return str(link.active or "")
 
 
 def topics_of(plan: Plan, link: LinkPlan, source: str, control: ControlState) -> frozenset[str]:

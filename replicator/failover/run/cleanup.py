@@ -1,7 +1,8 @@
 """Removes what a link left on its clusters, after everybody stopped working on it.
 
 Everything is read first, from every cluster of the link: where one does not answer, or is another one than
-the alias meant, nothing is removed at all. Doing it twice equals doing it once.
+the alias meant, nothing is removed at all. Doing it twice equals doing it once. Where a cluster is gone for
+good, an operator names it as lost, and what the link left on the others goes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,13 +11,21 @@ from dataclasses import dataclass
 from replicator.clock import Clock
 from replicator.control.store.read import read_control
 from replicator.control.store.state import ControlState
-from replicator.errors import AliasConflictError, InputError, NotFoundError, RefusedError
+from replicator.errors import (
+    AliasConflictError,
+    ClusterError,
+    InputError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
 from replicator.failover.clusters.fencing import remove_fence
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.rules.leftovers import (
     KINDS,
     ClusterFacts,
     Leftover,
+    active_on_record,
     at_work,
     fences_of,
     leftovers,
@@ -56,6 +65,7 @@ class CleanupPlan:
     link: LinkPlan
     facts: Mapping[str, ClusterFacts]
     found: tuple[Leftover, ...]
+    lost: str = ""
 
     @property
     def removable(self) -> tuple[Leftover, ...]:
@@ -63,10 +73,11 @@ class CleanupPlan:
         return tuple(each for each in self.found if not each.stays)
 
     def as_json(self, *, done: bool) -> JsonObject:
-        """``{"link", "done", "remove": [...], "stay": [...]}``."""
+        """``{"link", "done", "lost", "remove": [...], "stay": [...]}``."""
         return {
             "link": self.link.name,
             "done": done,
+            "lost": self.lost or None,
             "remove": [_json(each) for each in self.removable],
             "stay": [
                 *({**_json(each), "reason": each.stays} for each in self.found if each.stays),
@@ -78,17 +89,24 @@ class CleanupPlan:
         }
 
 
-def plan_cleanup(plan: Plan, link_name: str, *, clock: Clock) -> CleanupPlan:
-    """Looks at every cluster of the link; changes nothing.
+def plan_cleanup(plan: Plan, link_name: str, *, clock: Clock, lost: str = "") -> CleanupPlan:
+    """Looks at every cluster of the link, except the one that is ``lost``; changes nothing.
 
     Raises:
-        InputError: the topology has no such link.
-        RefusedError: workers serve the link, or a change of its roles has not ended.
+        InputError: the topology has no such link, or the link no such cluster.
+        RefusedError: workers serve the link, a change of its roles has not ended, or the lost cluster
+            answers or is the active one.
         AliasConflictError: a cluster is another one than the alias meant.
         ClusterError: a cluster does not answer.
     """
     link = _link(plan, link_name)
-    facts = {str(alias): _look(plan, link, plan.cluster(alias)) for alias in link.clusters}
+    if lost:
+        _refuse_living(plan, link, lost)
+    facts = {
+        str(alias): _look(plan, link, plan.cluster(alias))
+        for alias in link.clusters
+        if alias != lost
+    }
     busy = at_work(plan, link, facts, now_ms=int(clock.now() * 1000))
     if busy:
         raise RefusedError(
@@ -103,7 +121,13 @@ def plan_cleanup(plan: Plan, link_name: str, *, clock: Clock) -> CleanupPlan:
             subject=f"link:{link.name}",
             remedy="Run it again to its end, or roll it back; 'replicator history' shows it.",
         )
-    return CleanupPlan(link, facts, tuple(leftovers(plan, link, facts)))
+    if lost and active_on_record(link, facts) == lost:
+        raise RefusedError(
+            f"'{lost}' is the active cluster of link {link.name}",
+            subject=f"link:{link.name}",
+            remedy=f"Run 'replicator failover --link {link.name}' first, then this again.",
+        )
+    return CleanupPlan(link, facts, tuple(leftovers(plan, link, facts)), lost)
 
 
 def clean_up(plan: Plan, cleanup: CleanupPlan, *, progress: Callable[[str], None]) -> None:
@@ -182,6 +206,31 @@ def _forget_positions(
 def _write(plan: Plan, cluster: ClusterPlan, entries: Iterable[tuple[bytes, bytes | None]]) -> None:
     with LogWriter(cluster, control_topic(plan.topology), client_id=CLIENT_ID) as writer:
         writer.write(entries)
+
+
+def _refuse_living(plan: Plan, link: LinkPlan, lost: str) -> None:
+    """Only a cluster that cannot be reached is lost: one that refuses us is there."""
+    if lost not in link.clusters:
+        raise InputError(
+            f"link {link.name} has no cluster '{lost}'",
+            subject="--lost",
+            remedy=f"It has: {', '.join(map(str, link.clusters))}.",
+        )
+    cluster = next(plan.cluster(alias) for alias in link.clusters if alias == lost)
+    try:
+        with ClusterAdmin(cluster, client_id=CLIENT_ID) as admin:
+            admin.cluster_id()
+    except UnreachableError:
+        return
+    except ClusterError as error:
+        said = f"and says: {error.message}"
+    else:
+        said = "and can be cleaned up"
+    raise RefusedError(
+        f"'{lost}' is not lost: it answers, {said}",
+        subject=f"cluster:{lost}",
+        remedy="Run cleanup without --lost, so that nothing is left there either.",
+    )
 
 
 def _look(plan: Plan, link: LinkPlan, cluster: ClusterPlan) -> ClusterFacts:

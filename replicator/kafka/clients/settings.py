@@ -28,6 +28,9 @@ try_with(log_in)  # whoever makes clients has new logins tried first
 LOGIN = "replicator.login"
 """Stands among the settings until the client is made: what it logs in with, and whether that changed."""
 
+LARGEST_ANSWER_BYTES = 100_000_000
+"""The client library's own default."""
+
 LOGGER = logging.getLogger("replicator.kafka")
 LOGGER.addHandler(logging.NullHandler())  # without one, the library's chatter would reach stderr
 
@@ -103,7 +106,10 @@ def consumer_config(
         "fetch.wait.max.ms": _milliseconds(fetch_wait_seconds),
         "fetch.max.bytes": fetch_bytes,
         "max.partition.fetch.bytes": partition_fetch_bytes,
-        "receive.message.max.bytes": fetch_bytes + partition_fetch_bytes + 1024,
+        # Whatever is asked for, the first batch of an answer comes whole.
+        "receive.message.max.bytes": max(
+            LARGEST_ANSWER_BYTES, fetch_bytes + partition_fetch_bytes + 1024
+        ),
         "queued.max.messages.kbytes": max(1, queue_bytes // 1024),
         "queued.min.messages": 50_000,
         # The default of one second stalls a consumer that has filled its queue.
