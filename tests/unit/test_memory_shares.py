@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.cli.worker_options import checked_options
+from replicator.cli.operation.worker_options import checked_options
 from replicator.dataplane.process.memory_limit import memory_limit
 from replicator.dataplane.session.session_clients import holds_too_much
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import InputError
+from replicator.kafka.clients.client import open_consumer
+from replicator.kafka.clients.settings import consumer_config
 from replicator.policy.memory_shares import (
     MIB,
     MemoryShare,
@@ -134,3 +136,13 @@ def test_a_size_that_is_none_is_refused_with_the_option(tmp_path):
             metrics_detail=False, memory="lots",
         )  # fmt: skip
     assert refused.value.subject == "--memory"
+
+
+@pytest.mark.parametrize("share", [1, 8, 64, 512, 65_536])
+def test_the_client_library_takes_whatever_comes_out(share):
+    found = memory(share)
+    settings = consumer_config(
+        ClusterPlan("east", ("localhost:1",)), client_id="test", fetch_bytes=found.answer_bytes,
+        partition_fetch_bytes=min(2 * MIB, found.answer_bytes), queue_bytes=found.queue_bytes,
+    )  # fmt: skip
+    open_consumer(settings).close()

@@ -6,7 +6,7 @@ from pathlib import Path
 from replicator.dataplane.process.memory_limit import memory_limit
 from replicator.errors import InputError
 from replicator.topology.file.load import require_plan, topology_path
-from replicator.topology.units import parse_size
+from replicator.topology.spec.units import parse_size
 from replicator.wiring import WorkerOptions
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")

@@ -32,8 +32,8 @@ from replicator.dataplane.progress.progress_group import ProgressGroup
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
-from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaException
 from replicator.errors import RecordTooLargeError
+from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaException
 
 BATCH_RECORDS = 750
 """Records taken from the client at once; larger batches are colder in the cache (measured: 0.40 µs a

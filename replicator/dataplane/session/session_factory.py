@@ -40,9 +40,9 @@ from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import consumer_config, producer_config
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.policy.line_settings import line_settings
-from replicator.wire.probes.line import round_trip_seconds
 from replicator.policy.memory_shares import LaneMemory, lane_memory
-from replicator.wire.broker_count import broker_count
+from replicator.wire.probes.broker_count import broker_count
+from replicator.wire.probes.line import round_trip_seconds
 
 COMMITTED_LINGER = 0.02
 """Seconds a batch may wait to fill inside a transaction: the commit sends it off anyway, and larger

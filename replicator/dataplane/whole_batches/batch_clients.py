@@ -47,9 +47,9 @@ from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
 from replicator.policy.line_settings import line_settings
-from replicator.wire.probes.line import round_trip_seconds
 from replicator.policy.memory_shares import LaneMemory, batches_memory
-from replicator.wire.broker_count import broker_count
+from replicator.wire.probes.broker_count import broker_count
+from replicator.wire.probes.line import round_trip_seconds
 
 _ATTEMPT_SECONDS = 5.0
 _JOIN_SECONDS = 10.0

@@ -105,6 +105,8 @@ def consumer_config(
     tuned: Config = {
         "fetch.wait.max.ms": _milliseconds(fetch_wait_seconds),
         "fetch.max.bytes": fetch_bytes,
+        # Of no use to a consumer, but the client library wants it no larger than a fetch.
+        "message.max.bytes": min(1_000_000, fetch_bytes),
         "max.partition.fetch.bytes": partition_fetch_bytes,
         # Whatever is asked for, the first batch of an answer comes whole.
         "receive.message.max.bytes": max(

@@ -26,6 +26,7 @@ from replicator.identifiers import (
     quarantine_topic,
 )
 from replicator.kafka.clients.wire_json import decode_value
+from replicator.policy.memory_shares import MemoryShare
 from replicator.policy.values import StartFrom, Throttle
 from replicator.testing import LocalCluster, wait_until
 from replicator.testing.faults.fault_proxy import FaultProxy
@@ -160,6 +161,7 @@ class LaneLab:
         work: Iterable[PartitionWork] | None = None,
         throttle: Throttle | None = None,
         lane: int = 0,
+        memory: MemoryShare | None = None,
         **settings: Any,
     ) -> RunningLane:
         """Starts a lane on all partitions of the topics, with changed settings."""
@@ -178,6 +180,7 @@ class LaneLab:
                 settings=replace(SETTINGS, **settings),
                 work=tuple(work),
                 throttle=throttle or Throttle(),
+                memory=memory or MemoryShare(),
             )
         )
         self.lanes.append(running)

@@ -5,8 +5,8 @@ import time
 
 from replicator.errors import ReplicatorError
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.leader import any_broker
-from replicator.wire.protocol import MetadataRequest
+from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.protocol import MetadataRequest
 
 _METADATA_VERSION = 9
 _ASK_SECONDS = 1.0
