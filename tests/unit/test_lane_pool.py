@@ -6,8 +6,14 @@ import pytest
 
 from replicator.dataplane.process.process_pool import LanePool
 from replicator.dataplane.process.spawn import start_child
-from replicator.dataplane.transport.messages import LogLine
+from replicator.dataplane.transport.messages import LogLine, decode_command
+from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
+from replicator.policy.memory_shares import MemoryShare
+from replicator.policy.values import StartFrom
 from replicator.testing import wait_until
+from replicator.topology.plan import ClusterPlan
+
+SETTINGS = LaneSettings("exactly-once", 0.2, "full", ("west",), StartFrom(), "quarantine", "stop")
 
 STAYS = "import socket, sys\nsocket.socket(fileno=int(sys.argv[1])).recv(1)\n"
 """Ends, as a lane process does, with the socket to its worker."""
@@ -115,3 +121,47 @@ def test_after_a_sleep_of_the_worker_itself_no_process_is_blamed(pools, monkeypa
     pool.replace_silent()
     assert said == []
     assert first.exit_code is None
+
+
+def noting(place):
+    """A program that keeps what its worker sends it."""
+    return (
+        "import socket, sys\n"
+        f"with open({str(place)!r}, 'ab', buffering=0) as kept:\n"
+        "    connection = socket.socket(fileno=int(sys.argv[1]))\n"
+        "    while said := connection.recv(65536):\n"
+        "        kept.write(said)\n"
+    )
+
+
+def test_lanes_divide_the_memory_and_are_told_when_their_part_gets_smaller(pools, tmp_path):
+    sent = tmp_path / "sent"
+    pool, _, _ = pools(noting(sent))
+    pool._memory = pool._share = MemoryShare(800, 7)
+
+    def start(number):
+        pool.start(
+            LaneSpec(
+                "shop", "link", ClusterPlan("east", ("e:1",)), ClusterPlan("west", ("w:1",)),
+                number, 1, SETTINGS, (),
+            )
+        )  # fmt: skip
+
+    def shares():
+        lines = sent.read_bytes().splitlines() if sent.exists() else []
+        specs = [decode_command(line).spec for line in lines]
+        return [(spec.lane, spec.memory.size_bytes, spec.memory.expansion) for spec in specs]
+
+    def told(*wanted):
+        found = [(lane, size, 7) for lane, size in wanted]
+        wait_until(lambda: shares() == found, timeout_seconds=30, describe=lambda: f"{shares()}")
+
+    start(0)
+    told((0, 800))
+    start(1)
+    told((0, 800), (0, 400), (1, 400))
+    pool.expect(6)  # eight in all: the next one gets no more than its part of that
+    start(2)
+    told((0, 800), (0, 400), (1, 400), (0, 100), (1, 100), (2, 100))
+    start(3)
+    told((0, 800), (0, 400), (1, 400), (0, 100), (1, 100), (2, 100), (3, 100))
