@@ -202,13 +202,24 @@ class GroupSync:
             if one.outcome.action == "commit" and one.outcome.offset is not None
         }
         answers: Mapping[TopicPartition, ReplicatorError | None] = {}
+        moved: set[TopicPartition] = set()
         if positions:
             target = self._translator.admin(self._pair.target)
             async with self._throttle:
-                answers = await self._call(target.commit_offsets, work.group, positions)
+                # With many groups the first look is seconds old, and the group may have run here since.
+                now = await self._call(target.committed_offsets, work.group, list(positions))
+                moved = {place for place in positions if now.get(place) != work.target.get(place)}
+                for place in moved:
+                    del positions[place]
+                if positions:
+                    answers = await self._call(target.commit_offsets, work.group, positions)
         done: list[PartitionOutcome] = []
         for one in found:
             place = (one.target_topic, one.partition)
+            if place in moved:
+                waits = GroupOutcomeDraft("keep", one.outcome.offset, reason="it moved meanwhile")
+                done.append(replace(one, outcome=waits))
+                continue
             refused = answers.get(place)
             if refused is not None:
                 outcome = GroupOutcomeDraft("refuse", one.outcome.offset, reason=refused.message)
