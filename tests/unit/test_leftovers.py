@@ -201,6 +201,12 @@ class TestALostCluster:
     def test_the_newest_role_says_who_is_active_else_the_file(self):
         link = ALONE.link("dr")
         newer = RoleRecord(link="dr", epoch=2, active="west", state="promoted", since=0, by="me")
-        assert active_on_record(link, WITHOUT_EAST) == "east"
-        assert active_on_record(link, {"west": ClusterFacts(state(newer))}) == "west"
-        assert active_on_record(link, {"west": ClusterFacts(None)}) == link.active
+        assert active_on_record(ALONE, link, WITHOUT_EAST) == "east"
+        assert active_on_record(ALONE, link, {"west": ClusterFacts(state(newer))}) == "west"
+        copied = {"west": ClusterFacts(state(topic("dr", "orders")))}
+        assert active_on_record(ALONE, link, copied) == link.active == "east"
+
+    def test_where_nothing_is_on_record_any_more_nobody_is_active(self):
+        for control in (None, state(RECORDS[0])):
+            facts = {"west": ClusterFacts(control)}
+            assert active_on_record(ALONE, ALONE.link("dr"), facts) == ""

@@ -134,16 +134,18 @@ def obsolete_records(plan: Plan, link: LinkPlan, alias: str, control: ControlSta
     ]
 
 
-def active_on_record(link: LinkPlan, facts: Mapping[str, ClusterFacts]) -> str:
-    """Who is active, by the newest role that is on record, else by the file; empty where nobody is."""
+def active_on_record(plan: Plan, link: LinkPlan, facts: Mapping[str, ClusterFacts]) -> str:
+    """Who is active by the newest role on record; by the file where the link has others; empty without any."""
+    controls = {alias: each.control for alias, each in facts.items() if each.control is not None}
     roles = [
         record.role()
-        for each in facts.values()
-        if each.control is not None and (record := each.control.role(link.name)) is not None
+        for control in controls.values()
+        if (record := control.role(link.name)) is not None
     ]
     if roles:
         return str(max(roles, key=lambda role: role.rank).active)
-    return str(link.active or "")
+    known = any(obsolete_records(plan, link, alias, each) for alias, each in controls.items())
+    return str(link.active or "") if known else ""
 
 
 def topics_of(plan: Plan, link: LinkPlan, source: str, control: ControlState) -> frozenset[str]:

@@ -121,7 +121,7 @@ def plan_cleanup(plan: Plan, link_name: str, *, clock: Clock, lost: str = "") ->
             subject=f"link:{link.name}",
             remedy="Run it again to its end, or roll it back; 'replicator history' shows it.",
         )
-    if lost and active_on_record(link, facts) == lost:
+    if lost and active_on_record(plan, link, facts) == lost:
         raise RefusedError(
             f"'{lost}' is the active cluster of link {link.name}",
             subject=f"link:{link.name}",
