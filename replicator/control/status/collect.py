@@ -175,7 +175,7 @@ def _read(
                 key: error
                 for key, error in answers.items()
                 if isinstance(error, ReplicatorError) and not isinstance(error, NotFoundError)
-            }
+            } | _hidden(source, copied)
             ends = source.admin.known_offsets(keys, "latest")
             waiting = _oldest_waiting(pair.source, checkpoints, starts, ends)
             held = _open_transactions(pair.source, highs, ends)
@@ -195,6 +195,20 @@ def _read(
         members=members,
         source_problem=source_problem,
     )
+
+
+def _hidden(
+    source: _Side, copied: set[tuple[str, str, int]]
+) -> dict[TopicPartition, ReplicatorError]:
+    """Why partitions are not listed though they are on record: a listing leaves out what our user may not see."""
+    absent = {topic for topic, _, _ in copied} - source.topics.keys()
+    answers = source.admin.describe_each_topic(sorted(absent)) if absent else {}
+    return {
+        (topic, number): answer
+        for topic, _, number in copied
+        if isinstance(answer := answers.get(topic), ReplicatorError)
+        and not isinstance(answer, NotFoundError)
+    }
 
 
 def _copied(control: ControlState, pair: PairPlan) -> set[tuple[str, str, int]]:
