@@ -21,6 +21,9 @@ COMMIT_ROUND_TRIPS = 20
 """A commit stands still for three to four round trips, so this many cost a fifth of the time at most."""
 
 LONGEST_COMMIT_SECONDS = 10.0
+JOINED_RECORDS, FAR_JOINED_RECORDS = 20, 2_000
+"""Batches up to so many records are joined where they wait. A target far away takes five batches of a partition in a round trip."""
+
 ASSUMED_BYTES_PER_SECOND = 60_000_000
 """What a line may carry; the rate itself is not measured while copying."""
 
@@ -34,12 +37,14 @@ class LineSettings:
         fetch_bytes: of one connection's fetch.
         partition_bytes: of one partition in a fetch.
         commit_interval_seconds: how long a busy lane goes on before it commits.
+        joined_records: up to how many records a batch is joined with others that wait for it.
     """
 
     connections: int
     fetch_bytes: int
     partition_bytes: int
     commit_interval_seconds: float
+    joined_records: int = JOINED_RECORDS
 
 
 def line_settings(
@@ -55,14 +60,14 @@ def line_settings(
     Each connection of a long line fetches by itself, so there are only so many that all of them together
     hold MOST_BYTES.
     """
-    interval = commit_interval_seconds
+    interval, joined = commit_interval_seconds, JOINED_RECORDS
     if target_seconds > NEAR_SECONDS:
         scaled = min(COMMIT_ROUND_TRIPS * target_seconds, LONGEST_COMMIT_SECONDS)
-        interval = max(interval, scaled)
+        interval, joined = max(interval, scaled), FAR_JOINED_RECORDS
     if source_seconds <= NEAR_SECONDS:
-        return LineSettings(1, fetch_bytes, partition_bytes, interval)
+        return LineSettings(1, fetch_bytes, partition_bytes, interval, joined)
     under_way = round(source_seconds * ASSUMED_BYTES_PER_SECOND)
     partition = max(partition_bytes, min(under_way, fetch_bytes))
     wanted = math.ceil(source_seconds / SECONDS_PER_CONNECTION)
     connections = max(1, min(MOST_CONNECTIONS, wanted, MOST_BYTES // partition))
-    return LineSettings(connections, partition, partition, interval)
+    return LineSettings(connections, partition, partition, interval, joined)

@@ -30,7 +30,7 @@ def measure(
     longest_seconds: float,
     say: Say,
 ) -> list[latency.Result]:
-    """Medians of the rounds that fitted; at least one."""
+    """Medians of the rounds that fitted; the first pace at least."""
     found: defaultdict[tuple[str, str], list[latency.Result]] = defaultdict(list)
     settle = {
         each.name: _OURS_SECONDS if cases.is_ours(each) else _THEIRS_SECONDS[quick]
@@ -52,6 +52,8 @@ def measure(
             break
         shift = turn % len(contenders)
         for pace in _PACES:
+            if found and not share.left:
+                break
             floor = latency.measure_source(source, pace, seconds=seconds, say=say)
             found[pace.label, floor.name].append(floor)
             for contender in (*contenders[shift:], *contenders[:shift]):

@@ -149,7 +149,7 @@ class Bench:
     def idle(self, share: Share) -> None:
         """Topics that nobody writes to."""
         # A whole minute: half of one would count twice what is done once in each.
-        seconds = 20.0 if self.quick else 60.0
+        seconds = 15.0 if self.quick else 60.0
         ours = (cases.BATCHES_AUTO_LANES,) if self.quick else (cases.BATCHES_AUTO_LANES, cases.RECORDS_AUTO_LANES)  # fmt: skip
         results = idle.measure(
             source=self.source,
@@ -157,7 +157,7 @@ class Bench:
             contenders=(*ours, cases.MM2_DEFAULT),
             rounds=1 if self.quick else 2,
             # Both look around more while their topics are new.
-            settle_seconds=8 if self.quick else 60,
+            settle_seconds=5 if self.quick else 60,
             measure_seconds=seconds,
             share=share,
             say=_say,

@@ -22,7 +22,7 @@ def test_the_lines_to_a_near_and_a_far_cluster_are_told_apart(tmp_path):
         # A broker's own buffers of 100 KB would bound a connection to 1 MB/s at 100 ms.
         kernels = {"socket.receive.buffer.bytes": "-1", "socket.send.buffer.bytes": "-1"}
         east = LocalCluster("east", place=line.place, config=kernels)
-        west = LocalCluster("west")
+        west = LocalCluster("west")  # Kafka's own buffers, but near
         start_all([east, west])
         with east, west:
             file = write_topology(
@@ -40,6 +40,9 @@ def test_the_lines_to_a_near_and_a_far_cluster_are_told_apart(tmp_path):
             assert near["roundTripMs"] < 20
             assert 2_000_000 < far["bytesPerSecond"] < 4_200_000 < near["bytesPerSecond"]
             assert far["loss"] < 0.02
+            assert far["socketBuffers"] == {"sendBytes": -1, "receiveBytes": -1}
+            assert near["socketBuffers"] == {"sendBytes": 102400, "receiveBytes": 102400}
+            assert far["advice"] == near["advice"] == []
             assert told["flows"][0]["advice"] == "stay"
             assert [
                 name for name in east.admin().list_topics(timeout=10).topics if "check" in name

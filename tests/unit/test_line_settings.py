@@ -26,6 +26,7 @@ def test_nothing_changes_inside_one_site(seconds):
     near = settings(seconds, seconds)
     assert (near.connections, near.fetch_bytes, near.partition_bytes) == (1, 8 * MIB, 2 * MIB)
     assert near.commit_interval_seconds == 0.2
+    assert near.joined_records == 20
 
 
 def test_a_long_line_gets_connections_and_larger_shares_within_bounds():
@@ -45,6 +46,11 @@ def test_commits_become_rarer_with_the_round_trip_to_the_target_and_never_more_o
     assert settings(target=0.1, interval=30.0).commit_interval_seconds == 30.0
     assert settings(target=5.0).commit_interval_seconds == 10.0
     assert settings(target=0.1).connections == 1
+
+
+def test_larger_batches_are_joined_where_a_target_far_away_takes_five_in_a_round_trip():
+    assert settings(target=0.1).joined_records == 2000
+    assert settings(source=0.1).joined_records == 20
 
 
 def test_loss_is_a_share_of_what_was_sent():

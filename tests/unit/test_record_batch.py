@@ -1,6 +1,7 @@
 """Record batches against bytes that others have written, and the edges of the format."""
 
 import importlib
+import random
 import struct
 
 import cramjam
@@ -9,7 +10,7 @@ import pytest
 
 from replicator.errors import StoredFormatError
 from replicator.wire.connection import protocol
-from replicator.wire.records.codecs import decompress
+from replicator.wire.records.codecs import compress, decompress
 from replicator.wire.records.record_batch import (
     HEADER,
     RawRecord,
@@ -56,6 +57,14 @@ def test_we_read_what_another_implementation_writes(codec):
 
     assert [record.offset for record in records] == list(range(100))
     assert records[3] == RawRecord(3, 1003, "CreateTime", b"key", b"value" * 20, ((b"h", b"1"),))
+
+
+@pytest.mark.parametrize("data", [b"", b"a" * 70_000, random.Random(1).randbytes(200_000)])
+def test_lz4_frames_have_independent_blocks_because_brokers_refuse_others(data):
+    packed = compress("lz4", data)
+    assert packed[:4] == bytes.fromhex("04224d18")
+    assert packed[4] & 0x20, "the flag of block independence"
+    assert decompress("lz4", packed) == data
 
 
 def test_snappy_is_read_in_both_of_its_forms():

@@ -27,6 +27,11 @@ _PRODUCER = struct.Struct(">qhi")
 _CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 17, 21, 43
 
 
+def codec_of(batch: memoryview) -> int:
+    """The number of its codec."""
+    return batch[_ATTRIBUTES_AT + 1] & CODEC_MASK
+
+
 def checksum_holds(batch: memoryview) -> bool:
     """Whether the batch is what its writer wrote."""
     said: int = _CRC.unpack_from(batch, _CRC_AT)[0]

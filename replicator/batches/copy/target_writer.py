@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from replicator.batches.codec.header import claim, next_sequence
 from replicator.batches.codec.produce_codec import (
     ADDS_PARTITIONS,
     API_KEY,
@@ -19,8 +18,13 @@ from replicator.batches.codec.produce_codec import (
     decode_produce,
     encode_produce,
 )
+from replicator.batches.copy.outgoing import (
+    REQUESTS_IN_FLIGHT,
+    Key,
+    Outgoing,
+    PartitionOut,
+)
 from replicator.batches.copy.transactions import FENCED, REPLACED, ProducerIdentity
-from replicator.batches.network.buffers import Buffer
 from replicator.batches.network.channel import Channel, Frame
 from replicator.batches.network.io_loop import IoLoop
 from replicator.errors import (
@@ -33,7 +37,6 @@ from replicator.errors import (
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.errors import code_error
 
-REQUESTS_IN_FLIGHT = 5
 REQUEST_BYTES = 4 * 1024 * 1024
 ANSWER_SECONDS = 30.0
 """How long an acknowledgement may take; then the connection is taken for gone."""
@@ -42,7 +45,6 @@ KNOWN_SECONDS = 600.0
 """How long after an acknowledgement a broker is trusted to remember the producer; its default is a day."""
 
 _TIMEOUT_MS = 20_000
-_RETRY_SECONDS = 0.05
 _REPORTED_SECONDS = 5.0
 
 DUPLICATE, OUT_OF_ORDER = 46, 45
@@ -52,84 +54,12 @@ RETRIED = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56})
 REFUSED = frozenset({10, 18, 32, 42, 43, 76, 87})
 """The target will never take something in this batch."""
 
-Key = tuple[str, int]
-
-
-class Outgoing:
-    """One batch on its way. ``on_written`` gets its base offset on the target (-1: not told)."""
-
-    __slots__ = ("buffer", "count", "data", "on_written", "sequence")
-
-    def __init__(
-        self,
-        data: memoryview,
-        count: int,
-        *,
-        buffer: Buffer | None = None,
-        on_written: Callable[[int], None] | None = None,
-    ) -> None:
-        self.data = data
-        self.count = count
-        self.buffer = buffer
-        self.on_written = on_written
-        self.sequence = -1
-
-
-class _Partition:
-    __slots__ = (
-        "failed", "failed_since", "in_flight", "key", "known_until", "pending", "retry_at", "sequence",
-        "unacknowledged",
-    )  # fmt: skip
-
-    def __init__(self, key: Key) -> None:
-        self.key = key
-        self.pending: deque[Outgoing] = deque()
-        self.unacknowledged: deque[Outgoing] = deque()
-        self.in_flight = 0
-        self.sequence = 0
-        self.known_until = 0.0
-        self.failed = False
-        self.failed_since = 0.0
-        self.retry_at = 0.0
-
-    def next(self, now: float) -> Outgoing | None:
-        """What may be sent now, if anything."""
-        if self.failed:
-            if self.in_flight or now < self.retry_at:
-                return None
-            if self.unacknowledged:
-                return self.unacknowledged[0]
-            self.failed = False
-        most = REQUESTS_IN_FLIGHT if now < self.known_until else 1
-        return self.pending[0] if self.pending and self.in_flight < most else None
-
-    def sent(self, batch: Outgoing, identity: ProducerIdentity, *, transactional: bool) -> None:
-        self.in_flight += 1
-        if self.failed:
-            return
-        self.pending.popleft()
-        self.unacknowledged.append(batch)
-        batch.sequence = self.sequence
-        self.sequence = next_sequence(self.sequence, batch.count)
-        claim(
-            batch.data,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.epoch,
-            base_sequence=batch.sequence,
-            transactional=transactional,
-        )
-
-    def not_taken(self, now: float) -> None:
-        if not self.failed:
-            self.failed, self.failed_since = True, now
-        self.retry_at = now + _RETRY_SECONDS
-
 
 @dataclass(slots=True)
 class _Request:
     correlation: int
     deadline: float
-    batches: dict[Key, tuple[_Partition, Outgoing]]
+    batches: dict[Key, tuple[PartitionOut, Outgoing]]
 
 
 class TargetWriter:
@@ -161,8 +91,8 @@ class TargetWriter:
         self._identity = ProducerIdentity(-1, -1)
         self._newest = NEWEST
         self._joined: set[Key] = set()
-        self._partitions: dict[Key, _Partition] = {}
-        self._active: dict[Key, _Partition] = {}
+        self._partitions: dict[Key, PartitionOut] = {}
+        self._active: dict[Key, PartitionOut] = {}
         self._requests: dict[int, deque[_Request]] = {}
         self._correlation = 0
 
@@ -183,7 +113,7 @@ class TargetWriter:
         """Queues a batch; its buffer is held until the batch is acknowledged."""
         partition = self._partitions.get(key)
         if partition is None:
-            partition = self._partitions[key] = _Partition(key)
+            partition = self._partitions[key] = PartitionOut(key)
         partition.pending.append(batch)
         self._active[key] = partition
         self.outstanding_bytes += len(batch.data)
@@ -194,7 +124,7 @@ class TargetWriter:
         Raises:
             ReplicatorError: the transaction cannot go on.
         """
-        by_node: dict[int, list[_Partition]] = {}
+        by_node: dict[int, list[PartitionOut]] = {}
         for key, partition in self._active.items():
             if partition.next(now) is None:
                 continue
@@ -207,7 +137,7 @@ class TargetWriter:
                 continue
             requests = self._requests.setdefault(node, deque())
             while len(requests) < REQUESTS_IN_FLIGHT:
-                chosen = _chosen(partitions, now)
+                chosen = self._chosen(partitions, now)
                 if not chosen:
                     break
                 self._send(node, channel, chosen, now)
@@ -269,11 +199,30 @@ class TargetWriter:
         self._partitions.clear()
         self.outstanding_bytes = 0
 
+    def _chosen(
+        self, partitions: Iterable[PartitionOut], now: float
+    ) -> list[tuple[PartitionOut, Outgoing]]:
+        """One batch per partition, as many as fit into a request."""
+        chosen: list[tuple[PartitionOut, Outgoing]] = []
+        size = 0
+        for partition in partitions:
+            batch = partition.next(now)
+            if batch is None:
+                continue
+            if batch.joins and len(partition.pending) > 1 and batch.sequence < 0:
+                self.outstanding_bytes += partition.join_first()
+                batch = partition.pending[0]
+            size += len(batch.data)
+            if chosen and size > REQUEST_BYTES:
+                break
+            chosen.append((partition, batch))
+        return chosen
+
     def _send(
         self,
         node: int,
         channel: Channel,
-        chosen: list[tuple[_Partition, Outgoing]],
+        chosen: list[tuple[PartitionOut, Outgoing]],
         now: float,
     ) -> None:
         transactional = self._transactional_id is not None
@@ -304,7 +253,9 @@ class TargetWriter:
         self._requests[node].append(request)
         self.brokers.send(node, channel, pieces)
 
-    def _answered(self, partition: _Partition, batch: Outgoing, part: Produced, now: float) -> None:
+    def _answered(
+        self, partition: PartitionOut, batch: Outgoing, part: Produced, now: float
+    ) -> None:
         error = part.error
         if not error or error == DUPLICATE:
             partition.known_until = now + KNOWN_SECONDS
@@ -321,7 +272,7 @@ class TargetWriter:
             return
         raise self._error(partition.key, part)
 
-    def _written(self, partition: _Partition, batch: Outgoing, base_offset: int) -> None:
+    def _written(self, partition: PartitionOut, batch: Outgoing, base_offset: int) -> None:
         partition.unacknowledged.remove(batch)
         self.problem = None
         self.outstanding_bytes -= len(batch.data)
@@ -348,18 +299,3 @@ class TargetWriter:
             return code_error(part.error, subject=subject, doing=doing, detail=part.message)
         mapped = code_error(part.error, subject=subject, doing=doing, detail=part.message)
         return TransientBrokerError(mapped.message, subject=subject, remedy=mapped.remedy)
-
-
-def _chosen(partitions: Iterable[_Partition], now: float) -> list[tuple[_Partition, Outgoing]]:
-    """One batch per partition, as many as fit into a request."""
-    chosen: list[tuple[_Partition, Outgoing]] = []
-    size = 0
-    for partition in partitions:
-        batch = partition.next(now)
-        if batch is None:
-            continue
-        size += len(batch.data)
-        if chosen and size > REQUEST_BYTES:
-            break
-        chosen.append((partition, batch))
-    return chosen

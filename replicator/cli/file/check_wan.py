@@ -9,8 +9,14 @@ from replicator.cli.output import render, say
 
 if TYPE_CHECKING:
     from replicator.errors import ReplicatorError
-    from replicator.topology.plan import Plan
+    from replicator.policy.line_buffers import BrokerBuffers
+    from replicator.topology.plan import ClusterPlan, Plan
     from replicator.wire.probes.line_probe import LineMeasured
+
+_UNREADABLE = (
+    "the socket buffers of its brokers could not be read (DescribeConfigs on the cluster): Kafka's default of 102400 bytes "
+    "bounds every connection to one buffer per round trip, -1 leaves them to the kernel"
+)
 
 
 def check_lines(file: Path | None, output: Output) -> bool:
@@ -25,22 +31,47 @@ def check_lines(file: Path | None, output: Output) -> bool:
 
     plan = require_plan(topology_path(file))
     measured: dict[str, LineMeasured | ReplicatorError] = {}
+    buffers: dict[str, BrokerBuffers | None] = {}
     for cluster in plan.clusters:
         say(f"measuring the line to {cluster.alias}")
         try:
             measured[cluster.alias] = measure_line(cluster)
         except ReplicatorError as error:
             measured[cluster.alias] = error
-    result = lines_result(plan, measured, bbr=offers_bbr())
+        else:
+            buffers[cluster.alias] = _buffers(cluster)
+    result = lines_result(plan, measured, buffers, bbr=offers_bbr())
     render(result, output, text=lines_text(result))
     return bool(result["ok"])
 
 
-def lines_result(
-    plan: "Plan", measured: "Mapping[str, LineMeasured | ReplicatorError]", *, bbr: bool
-) -> dict[str, Any]:
-    """The result as data: clusters, and advice by flow where both of its clusters answered."""
+def _buffers(cluster: "ClusterPlan") -> "BrokerBuffers | None":
+    """Those of one broker; None where we may not read its settings."""
     from replicator.errors import ReplicatorError
+    from replicator.kafka.admin.admin import ClusterAdmin
+    from replicator.policy.line_buffers import buffers_of
+
+    try:
+        with ClusterAdmin(cluster, client_id="replicator-check") as admin:
+            return buffers_of(admin.broker_settings(admin.describe_cluster().brokers[0].id))
+    except ReplicatorError:
+        return None
+
+
+def lines_result(
+    plan: "Plan",
+    measured: "Mapping[str, LineMeasured | ReplicatorError]",
+    buffers: "Mapping[str, BrokerBuffers | None]",
+    *,
+    bbr: bool,
+) -> dict[str, Any]:
+    """The result as data: clusters with advice, and advice by flow where both of its clusters answered.
+
+    ``buffers`` are those of brokers, by cluster; None or missing where they could not be read.
+    """
+    from replicator.errors import ReplicatorError
+    from replicator.policy.line_buffers import buffers_advice
+    from replicator.policy.line_settings import NEAR_SECONDS
     from replicator.policy.worker_place import Line, place_of_worker
 
     clusters: list[dict[str, Any]] = []
@@ -50,6 +81,10 @@ def lines_result(
             clusters.append({"cluster": alias, "problem": found.paragraph()})
             continue
         lines[alias] = Line(found.round_trip_seconds, found.loss)
+        known = buffers.get(alias)
+        advice = [] if known is None else buffers_advice(known, found.round_trip_seconds)
+        if known is None and found.round_trip_seconds > NEAR_SECONDS:
+            advice = [_UNREADABLE]
         clusters.append(
             {
                 "cluster": alias,
@@ -57,6 +92,10 @@ def lines_result(
                 "roundTripMs": round(found.round_trip_seconds * 1000, 2),
                 "loss": round(found.loss, 5),
                 "bytesPerSecond": round(found.bytes_per_second),
+                "socketBuffers": None
+                if known is None
+                else {"sendBytes": known.send_bytes, "receiveBytes": known.receive_bytes},
+                "advice": advice,
                 "problem": None,
             }
         )
@@ -71,13 +110,16 @@ def lines_result(
 
 def lines_text(result: Mapping[str, Any]) -> str:
     """The same for people."""
-    lines = [
-        f"{each['cluster']}  {each['problem']}"
-        if each["problem"]
-        else f"{each['cluster']}  {each['address']}  round trip {each['roundTripMs']:g} ms  "
-        f"loss {each['loss']:.2%} of what we send  {each['bytesPerSecond'] / 1e6:.1f} MB/s to it"
-        for each in result["clusters"]
-    ]
+    lines = []
+    for each in result["clusters"]:
+        if each["problem"]:
+            lines.append(f"{each['cluster']}  {each['problem']}")
+            continue
+        lines.append(
+            f"{each['cluster']}  {each['address']}  round trip {each['roundTripMs']:g} ms  "
+            f"loss {each['loss']:.2%} of what we send  {each['bytesPerSecond'] / 1e6:.1f} MB/s to it"
+        )
+        lines += [f"{each['cluster']}  {sentence}." for sentence in each["advice"]]
     words = {"stay": "stay here", "near-target": "stand near the target",
              "near-source": "stand near the source"}  # fmt: skip
     lines += [

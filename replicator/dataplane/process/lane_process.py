@@ -173,9 +173,9 @@ def run_lane_process(descriptor: int, *, may_start: MayStart, open_index: OpenIn
     """Serves the worker at the other end of the inherited socket; never returns."""
     # The hot path makes short-lived objects only: looking at the imported world again and again
     # costs 2 to 4 % of a busy lane.
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
+    gc.enable()
     with contextlib.suppress(OSError):  # a worker killed before it read everything resets
         connection = socket.socket(fileno=descriptor)
         LaneProcess(connection, may_start=may_start, open_index=open_index).serve()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 
 from replicator.batches.codec.found_batches import DamagedBatchError, FoundBatch, found_batches
 from replicator.batches.codec.repack import packed_anew
+from replicator.batches.copy.outgoing import Outgoing
 from replicator.batches.copy.source_reader import (
     FAILING_SECONDS,
     GONE,
@@ -16,7 +17,7 @@ from replicator.batches.copy.source_reader import (
     Arrived,
     SourceReader,
 )
-from replicator.batches.copy.target_writer import Outgoing, TargetWriter
+from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import topic_id_text
 from replicator.batches.registry.returning import ReturnGuard
@@ -36,6 +37,9 @@ FETCH_BYTES = 8 * 1024 * 1024
 PARTITION_BYTES = 2 * 1024 * 1024
 OUTSTANDING_BYTES = 24 * 1024 * 1024
 """What a lane may hold between the source's answer and the target's: then it asks for no more."""
+
+JOINED_BYTES = 512 * 1024
+"""Batches of few records that wait one behind the other are written as one, up to so many bytes."""
 
 
 class BatchSession:
@@ -268,9 +272,17 @@ class BatchSession:
         if not (found.repack or without) and (len(found.data) <= most or found.count == 1):
             arrived.buffer.hold()
             on_written = self.unit.note_for(state, found.base_offset, found.count)
+            few = found.count <= self._line.joined_records and self._count is None
+            joins = min(most, JOINED_BYTES) if few else 0
             self._writer.write(
                 key,
-                Outgoing(found.data, found.count, buffer=arrived.buffer, on_written=on_written),
+                Outgoing(
+                    found.data,
+                    found.count,
+                    buffer=arrived.buffer,
+                    on_written=on_written,
+                    joins=joins,
+                ),
             )
             return found.count
         count = 0

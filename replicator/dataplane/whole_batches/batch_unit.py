@@ -7,7 +7,8 @@ acknowledgements.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from replicator.batches.copy.target_writer import Outgoing, TargetWriter
+from replicator.batches.copy.outgoing import Outgoing
+from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.copy.transactions import ProducerIdentity, Transactions
 from replicator.clock import Clock
 from replicator.dataplane.copy.engine_protocol import Run
@@ -129,15 +130,21 @@ class BatchUnit:
         if not stored and self.opened_at is None:
             return
         started = self._clock.monotonic()
-        self._settle()
+        if not self._transactional:
+            self._settle()
         at_ms = round(self._clock.now() * 1000)
-        records = [_stored(state, at_ms) for state in stored] + self._take_notes(at_ms)
-        for batch in _batches(records, at_ms):
-            self._writer.write(self._checkpoints, batch)
+        # Under exactly-once they go beside the last records: their transaction says whether either counts.
+        self._write_own(
+            [_stored(state, at_ms) for state in stored] + self._take_notes(at_ms), at_ms
+        )
         for topic, record in self._added:
             for batch in _batches([record], at_ms):
                 self._writer.write((topic, 0), batch)
         self._settle()
+        late = self._take_notes(at_ms)
+        if late:
+            self._write_own(late, at_ms)
+            self._settle()
         if self._regressed:
             raise TargetRegressedError(
                 self._regressed, remedy="The lane looks for what is missing and copies it again."
@@ -183,6 +190,10 @@ class BatchUnit:
                 "a partition of the target takes nothing",
                 remedy="Check that it has a leader and enough replicas in sync.",
             )
+
+    def _write_own(self, records: Sequence[Stored], at_ms: int) -> None:
+        for batch in _batches(records, at_ms):
+            self._writer.write(self._checkpoints, batch)
 
     def _settle(self) -> None:
         """Waits until everything is acknowledged."""

@@ -19,6 +19,9 @@ CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = struct.Struct(">8sii")
 _XERIAL_BLOCK_BYTES = 32 * 1024
+_LZ4_HEADER = bytes.fromhex("04224d18604082")  # version 1, independent blocks, no checksums
+_LZ4_BLOCK_BYTES = 64 * 1024
+_LZ4_SIZE, _LZ4_PLAIN = struct.Struct("<I"), 0x8000_0000
 _SNAPPY_MOST_EXPANSION = 64
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
@@ -33,7 +36,7 @@ def compress(codec: Codec, data: bytes) -> bytes:
     if codec == "snappy":
         return _xerial_pack(data)
     if codec == "lz4":
-        return bytes(cramjam.lz4.compress(data))
+        return _lz4_pack(data)
     return bytes(cramjam.zstd.compress(data))
 
 
@@ -61,6 +64,20 @@ def decompress(codec: Codec, data: bytes) -> bytes:
         OverflowError,
     ) as error:
         raise StoredFormatError(f"damaged {codec} data in a record batch: {error}") from error
+
+
+def _lz4_pack(data: bytes) -> bytes:
+    """A frame of independent blocks of 64 KB: brokers refuse blocks that depend on the one before (error -1)."""
+    parts = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        block = data[start : start + _LZ4_BLOCK_BYTES]
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        if len(packed) < len(block):
+            parts += (_LZ4_SIZE.pack(len(packed)), packed)
+        else:
+            parts += (_LZ4_SIZE.pack(len(block) | _LZ4_PLAIN), block)
+    parts.append(_LZ4_SIZE.pack(0))
+    return b"".join(parts)
 
 
 def _xerial_pack(data: bytes) -> bytes:
