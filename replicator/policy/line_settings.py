@@ -17,6 +17,10 @@ MOST_CONNECTIONS = 16
 MOST_BYTES = 64 * 1024 * 1024
 """What all connections to one broker of the source may have asked for together."""
 
+FIRST_FETCH_BYTES, LEAST_FETCH_BYTES = 1024 * 1024, 256 * 1024
+FETCH_SECONDS = 1.0
+"""How long a fetch should take at most: a partition that brings nothing for 6 s is taken for one that stands still."""
+
 COMMIT_ROUND_TRIPS = 20
 """A commit stands still for three to four round trips, so this many cost a fifth of the time at most."""
 
@@ -37,6 +41,7 @@ class LineSettings:
         fetch_bytes: of one connection's fetch.
         partition_bytes: of one partition in a fetch.
         commit_interval_seconds: how long a busy lane goes on before it commits.
+        first_fetch_bytes: of a connection's fetches until it is known what it carries.
         joined_records: up to how many records a batch is joined with others that wait for it.
     """
 
@@ -44,6 +49,7 @@ class LineSettings:
     fetch_bytes: int
     partition_bytes: int
     commit_interval_seconds: float
+    first_fetch_bytes: int
     joined_records: int = JOINED_RECORDS
 
 
@@ -65,9 +71,14 @@ def line_settings(
         scaled = min(COMMIT_ROUND_TRIPS * target_seconds, LONGEST_COMMIT_SECONDS)
         interval, joined = max(interval, scaled), FAR_JOINED_RECORDS
     if source_seconds <= NEAR_SECONDS:
-        return LineSettings(1, fetch_bytes, partition_bytes, interval, joined)
+        return LineSettings(1, fetch_bytes, partition_bytes, interval, fetch_bytes, joined)
     under_way = round(source_seconds * ASSUMED_BYTES_PER_SECOND)
     partition = max(partition_bytes, min(under_way, fetch_bytes))
     wanted = math.ceil(source_seconds / SECONDS_PER_CONNECTION)
     connections = max(1, min(MOST_CONNECTIONS, wanted, MOST_BYTES // partition))
-    return LineSettings(connections, partition, partition, interval, joined)
+    return LineSettings(connections, partition, partition, interval, FIRST_FETCH_BYTES, joined)
+
+
+def fetch_bytes_at(size: int, seconds: float) -> int:
+    """How much a connection's next fetch should ask for, after one that brought ``size`` bytes in so long."""
+    return max(LEAST_FETCH_BYTES, round(size / max(seconds, 1e-3) * FETCH_SECONDS))

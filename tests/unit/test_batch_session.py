@@ -6,6 +6,7 @@ import pytest
 import session_lab
 
 from replicator.batches.codec.found_batches import DamagedBatchError
+from replicator.batches.copy.outgoing import Outgoing
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.dataplane.whole_batches.batch_clients import BatchClients
@@ -51,3 +52,12 @@ def test_a_partition_that_stands_still_is_read_no_longer_until_it_is_tried_again
 def test_a_damaged_batch_is_the_same_problem_in_both_engines():
     error = DamagedBatchError("wrong checksum", place="orders/3", offset=3)
     assert error.code == "SOURCE_DAMAGED"
+
+
+def test_a_session_waits_for_acknowledgements_before_a_commit_that_is_due(lab, clients):
+    session, now = clients.session, lab.clock.monotonic()
+    session.unit.begin()
+    later = now + 0.1
+    assert session._patience(later) == 0, "everything is acknowledged: the commit is due"
+    clients._writer.write(("orders", 0), Outgoing(memoryview(bytearray(70)), 1))
+    assert session._patience(later) > 0.05, "else it would turn around without rest"

@@ -1,12 +1,21 @@
 """Partitions are shared out among a broker's connections, and stay where they are."""
 
+import contextlib
+import selectors
+import socket
+import struct
 from collections import Counter
+
+import pytest
 
 from replicator.batches.copy.source_reader import SourceReader
 from replicator.batches.network.brokers import broker_of, connection_to
+from replicator.batches.network.buffers import BufferPool
+from replicator.batches.network.channel import Channel
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import LeadersSeen
 from replicator.clock import SystemClock
+from replicator.policy.line_settings import LEAST_FETCH_BYTES, fetch_bytes_at
 from replicator.topology.plan import ClusterPlan
 
 
@@ -57,3 +66,76 @@ def test_a_replica_near_by_is_read_over_as_many_connections_and_given_up_with_it
     assert shared_out(made) == {9: [0], connection_to(9, 1): [1]}
     made.on_lost(connection_to(9, 1))
     assert shared_out(made) == {9: [0], connection_to(7, 1): [1]}
+
+
+class Far:
+    """The broker's end of the reader's connection: requests as bytes, and empty answers of a fetch session."""
+
+    def __init__(self, made):
+        self.reader = made
+        near, self.socket = socket.socketpair()
+        self.socket.setblocking(False)
+        brokers = made.brokers
+        brokers.versions[7] = {1: (0, 12)}
+        brokers._channels[7] = Channel(near, pool=BufferPool(), where="here")
+        brokers._selector.register(near, selectors.EVENT_READ, (brokers, 7))
+
+    def asked(self):
+        """The request that came, empty when none did; and its correlation id."""
+        data = b""
+        with contextlib.suppress(BlockingIOError):
+            data = self.socket.recv(1 << 16)
+        return data
+
+    def answer(self, request, *, filler=0):
+        correlation = request[8:12]
+        body = correlation + b"\x00" + struct.pack(">ihi", 0, 0, 77) + b"\x01\x00" + bytes(filler)
+        self.socket.sendall(struct.pack(">i", len(body)) + body)
+        key, events = self.reader.brokers._selector.select(5)[0]
+        self.reader.brokers.serve(key.data[1], events, 0.0)
+
+
+@pytest.fixture
+def far():
+    made = reader(1, partitions=2)
+    end = Far(made)
+    yield end
+    end.socket.close()
+    made.brokers.close()
+
+
+def test_nothing_is_asked_before_the_last_answer_was_taken_in(far):
+    far.reader.pump(0.0, fetch_bytes=1000, partition_bytes=1000)
+    first = far.asked()
+    assert struct.pack(">ii", 0, 0) in first
+    far.answer(first)
+    far.reader.pump(0.0, fetch_bytes=1000, partition_bytes=1000)
+    assert far.asked() == b"", "it would have the epoch that the broker has seen already"
+    far.reader.take_arrived(0.0)
+    far.reader.pump(0.0, fetch_bytes=1000, partition_bytes=1000)
+    assert struct.pack(">ii", 77, 1) in far.asked()
+
+
+def test_fetches_are_as_large_as_a_connection_carries_in_a_second(far):
+    far.reader.pump(0.0, fetch_bytes=8_000_000, partition_bytes=8_000_000)
+    first = far.asked()
+    assert struct.pack(">i", 8_000_000) in first
+    far.reader._fetches[7].most_bytes = 100_000
+    far.answer(first, filler=90_000)
+    far.reader.take_arrived(0.25)
+    far.reader.pump(1.0, fetch_bytes=8_000_000, partition_bytes=8_000_000)
+    assert far.reader._fetches[7].most_bytes == fetch_bytes_at(90_000 + 13, 0.25)
+
+
+def test_a_fetch_is_never_too_small_for_a_few_batches():
+    assert fetch_bytes_at(6_000_000, 4.0) == 1_500_000
+    assert fetch_bytes_at(6_000_000, 0.1) == 60_000_000
+    assert fetch_bytes_at(10_000, 9.0) == LEAST_FETCH_BYTES
+
+
+def test_a_partition_that_is_tried_again_ends_the_wait():
+    made = reader(1, partitions=1)
+    assert made.seconds_to_retry(5.0) == float("inf")
+    made.retry_later(made.reading(("t", 0)), 5.0)
+    assert 0 < made.seconds_to_retry(5.0) <= 0.1
+    assert made.seconds_to_retry(6.0) == float("inf")

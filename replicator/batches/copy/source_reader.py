@@ -20,6 +20,7 @@ from replicator.batches.network.buffers import Buffer
 from replicator.batches.network.channel import Frame
 from replicator.batches.network.io_loop import IoLoop
 from replicator.errors import UnreachableError
+from replicator.policy.line_settings import MOST_BYTES, fetch_bytes_at
 from replicator.topology.plan import ClusterPlan
 
 FETCH_WAIT_SECONDS = 0.5
@@ -80,7 +81,8 @@ class _Fetch:
 
     correlation: int
     version: int
-    deadline: float
+    asked_at: float
+    most_bytes: int
     asked: dict[tuple[TopicKey, int], tuple[Reading, int]]
 
 
@@ -95,14 +97,21 @@ class SourceReader:
         client_id: str,
         rack: str,
         connections: int = 1,
+        first_bytes: int = MOST_BYTES,
     ) -> None:
-        """``connections`` to each broker share its partitions, each with a fetch of its own."""
+        """``connections`` to each broker share its partitions, each with a fetch of its own.
+
+        Fetches are as large as a connection carries in a second; ``first_bytes`` until that is known.
+        """
         self.brokers = loop.brokers(
             cluster, client_id=client_id, on_frame=self.on_frame, on_lost=self.on_lost
         )
         self._client_id = client_id
         self._rack = rack
         self._connections = connections
+        self._first_bytes = first_bytes
+        self._bytes: dict[int, int] = {}
+        self._retry_at = 0.0
         self._read = 0
         self._readings: dict[Key, Reading] = {}
         self._sessions: dict[int, FetchSession] = {}
@@ -146,10 +155,14 @@ class SourceReader:
 
     def retry_later(self, reading: Reading, now: float) -> None:
         """Asks for a partition again in a moment, of the broker that leads it then."""
-        reading.retry_at = now + _RETRY_SECONDS
+        reading.retry_at = self._retry_at = now + _RETRY_SECONDS
         reading.failed_since = min(reading.failed_since, now)
         reading.replica = -1
         self.brokers.leaders.refresh()
+
+    def seconds_to_retry(self, now: float) -> float:
+        """Until a partition that could not be read is asked for again; infinite where none is."""
+        return self._retry_at - now if self._retry_at > now else float("inf")
 
     def failing(self, now: float) -> list[Key]:
         """Partitions that no leader has answered for in FAILING_SECONDS."""
@@ -165,14 +178,17 @@ class SourceReader:
 
     def pump(self, now: float, *, fetch_bytes: int, partition_bytes: int) -> None:
         """Sends every broker its next fetch, where it has none and something is to be read of it."""
+        # Asked before its last answer is taken in, a broker would see that epoch of the session again and void it.
+        busy = {*self._fetches, *(node for _, node, _ in self._frames)}
         for node, wanted in self._by_node(now).items():
-            if node in self._fetches:
+            if node in busy:
                 continue
             channel = self.brokers.channel(node, now)
             if channel is None:
                 continue
             version = min(WITH_IDS, self.brokers.versions[node].get(API_KEY, (0, WITH_NAMES))[1])
-            asked, partitions = self._asked(wanted, version, partition_bytes)
+            most = min(fetch_bytes, self._bytes.get(node, self._first_bytes))
+            asked, partitions = self._asked(wanted, version, min(most, partition_bytes))
             if not asked:
                 continue
             session = self._sessions.setdefault(node, FetchSession())
@@ -184,20 +200,19 @@ class SourceReader:
                 client_id=self._client_id,
                 wait_ms=round(FETCH_WAIT_SECONDS * 1000),
                 min_bytes=1,
-                most_bytes=fetch_bytes,
+                most_bytes=most,
                 session=delta.session,
                 wanted=delta.wanted,
                 forgotten=delta.forgotten,
                 rack=self._rack,
             )
-            deadline = now + FETCH_WAIT_SECONDS + ANSWER_SECONDS
-            self._fetches[node] = _Fetch(self._correlation, version, deadline, asked)
+            self._fetches[node] = _Fetch(self._correlation, version, now, most, asked)
             self.brokers.send(node, channel, [frame])
 
     def look(self, now: float) -> None:
         """Gives up on brokers that owe an answer for too long."""
         for node, fetch in list(self._fetches.items()):
-            if now > fetch.deadline:
+            if now > fetch.asked_at + FETCH_WAIT_SECONDS + ANSWER_SECONDS:
                 self.brokers.lose(node, _silent("the source", ANSWER_SECONDS))
 
     def on_frame(self, node: int, frame: Frame) -> None:
@@ -211,6 +226,7 @@ class SourceReader:
         """The connection is gone, and with it the fetch session."""
         self._fetches.pop(node, None)
         self._sessions.pop(node, None)
+        self._bytes.pop(node, None)
         for reading in self._readings.values():
             if connection_to(reading.replica, reading.number) == node:
                 reading.replica = -1
@@ -224,6 +240,7 @@ class SourceReader:
         arrived: list[Arrived] = []
         while self._frames:
             fetch, node, frame = self._frames.popleft()
+            self._measure(fetch, node, len(frame.body), now)
             answer = decode_fetch(frame.body, version=fetch.version)
             session = self._sessions.get(node)
             if session is not None:
@@ -247,6 +264,10 @@ class SourceReader:
                     arrived.append(Arrived(reading, part, frame.buffer))
             frame.buffer.release()
         return arrived
+
+    def _measure(self, fetch: _Fetch, node: int, size: int, now: float) -> None:
+        if 2 * size >= fetch.most_bytes:  # what is smaller says more of the topic than of the line
+            self._bytes[node] = fetch_bytes_at(size, now - fetch.asked_at)
 
     def _by_node(self, now: float) -> dict[int, list[Reading]]:
         by_node: dict[int, list[Reading]] = {node: [] for node in self._sessions}

@@ -114,6 +114,7 @@ class BatchClients:
             client_id=client_id,
             rack=dict(spec.source.kafka).get("client.rack", ""),
             connections=line.connections,
+            first_bytes=line.first_fetch_bytes,
         )
         self._writer = TargetWriter(
             spec.target,

@@ -136,12 +136,13 @@ class BatchSession:
         """How long nothing has to be done unless something comes."""
         if self._writer.stuck_since() is not None:
             return 0.02
-        due = self._due(now)
-        if due.commit:
-            return 0.0
         if self.unit.opened_at is not None and not self._writer.idle:
-            return max(0.0, self.unit.opened_at + self._commit_interval - now)
-        return min(due.wait_seconds, IDLE_POLL_SECONDS)
+            # Acknowledgements come before a commit, and end the wait.
+            wait = max(0.0, self.unit.opened_at + self._commit_interval - now)
+        else:
+            due = self._due(now)
+            wait = 0.0 if due.commit else min(due.wait_seconds, IDLE_POLL_SECONDS)
+        return min(wait, self._reader.seconds_to_retry(now))
 
     def _due(self, now: float) -> CommitSchedule:
         return commit_schedule(
