@@ -29,7 +29,7 @@ RATE = 8e6
 PLAIN = "one plain connection"
 KERNEL_BUFFERS = {"socket.send.buffer.bytes": "-1", "socket.receive.buffer.bytes": "-1"}
 _RECORD_BYTES = 1000
-_START_SECONDS = 60.0
+_START_SECONDS = 30.0
 _RAMP_SECONDS = 3.0
 _NO_LINE = LineQuality(round_trip_seconds=0.0)
 
