@@ -12,6 +12,14 @@ from replicator.spark.source.notebook import OneSentence, register
 SENTENCE = "INPUT: orders: there is no such thing. Name another.\n"
 
 
+def session(registered, master="local[2]", **conf):
+    """As much of a Spark session as registering needs."""
+    context = SimpleNamespace(master=master, pythonExec="python3", getConf=lambda: conf)
+    return SimpleNamespace(
+        sparkContext=context, dataSource=SimpleNamespace(register=registered.append)
+    )
+
+
 def wrapped():
     """What Spark makes of an error of a reader."""
     with pytest.raises(TaskError) as raised, task_errors():
@@ -46,7 +54,7 @@ def test_a_notebook_shows_one_sentence_and_other_errors_as_before(monkeypatch, c
         showtraceback=lambda given, tb_offset: shown.append(given),
     )
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    register(SimpleNamespace(dataSource=SimpleNamespace(register=registered.append)))
+    register(session(registered))
     assert [each.name() for each in registered] == ["replicator-kafka"]
     (handler,) = handlers
     handler(shell, RuntimeError, wrapped(), None, tb_offset=1)
@@ -55,3 +63,15 @@ def test_a_notebook_shows_one_sentence_and_other_errors_as_before(monkeypatch, c
     other = ValueError("x")
     handler(shell, ValueError, other, None)
     assert shown == [(ValueError, other, None)]
+
+
+def test_tasks_of_a_local_master_use_the_python_of_the_notebook(monkeypatch):
+    monkeypatch.setattr(sys, "excepthook", OneSentence(sys.excepthook))
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    here = session([])
+    register(here)
+    assert here.sparkContext.pythonExec == sys.executable
+    named = {"spark.pyspark.python": "python3.12"}
+    for other in (session([], "spark://host:7077"), session([], **named)):
+        register(other)
+        assert other.sparkContext.pythonExec == "python3"

@@ -19,6 +19,7 @@ from replicator.spark.base.amounts import (
     size_text,
 )
 from replicator.spark.base.failures import TaskError, as_replicator_error, task_errors
+from replicator.spark.base.java_errors import errors_in_log
 from replicator.spark.base.ranges import Range, packed, parse_offsets, ranges_between, split
 from replicator.spark.session.java import SparkUnavailableError, require_java
 from replicator.spark.session.settings import SparkSettings, parse_conf, spark_conf
@@ -360,3 +361,20 @@ def test_a_commit_of_an_archive_takes_the_same_part_of_every_partition():
     assert first_part(ranges, 1_000) == ranges
     assert first_part((Range("a", 0, 0, 900), Range("b", 0, 5, 6)), 10)[1] == Range("b", 0, 5, 6)
     assert up_to(ranges, {("a", 0): 700, ("a", 1): 50}) == (Range("a", 0, 0, 700),)
+
+
+def test_what_a_jvm_wrote_while_it_started_is_reduced_to_its_errors():
+    text = """WARNING: Using incubator modules: jdk.incubator.vector
+Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties
+26/11/23 08:21:54 WARN Utils: Your hostname resolves to a loopback address
+Setting default log level to "WARN".
+To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).
+26/11/23 08:21:59 ERROR SparkContext: Error initializing SparkContext.
+java.net.ConnectException: Call From vm to localhost:9 failed on connection exception
+\tat java.base/jdk.internal.reflect.Direct(Unknown Source)
+"""
+    assert errors_in_log(text) == (
+        "Error initializing SparkContext. / "
+        "java.net.ConnectException: Call From vm to localhost:9 failed on connection exception"
+    )
+    assert errors_in_log("Using Spark's default log4j profile: x") == ""

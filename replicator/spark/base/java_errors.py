@@ -23,6 +23,14 @@ PYTHON_CODE = "SPARK_PYTHON"
 _CAUSE = re.compile(r"^(?:: |Caused by: )((?:[\w$]+\.)+[\w$]+)(?:: (.*))?$", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _WRITING = re.compile(r"while writing rows to (\S+?)\.? ")
+_ERROR_LINES = 2
+_LOG_LINE = re.compile(
+    r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?:TRACE|DEBUG|INFO|WARN) |at |Using Spark|WARNING|\.\.\."
+    r"|Setting default log level|To adjust logging level"
+)
+_LOG_PREFIX = re.compile(
+    r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d ERROR [\w$.]+: |^Exception in thread \"\w+\" (?:[\w$]+\.)+\w+: "
+)
 _Rule = tuple[re.Pattern[str], Callable[[re.Match[str], str], SparkJobError]]
 
 
@@ -158,3 +166,10 @@ _RULES: tuple[_Rule, ...] = (
     (re.compile(r"InvalidClassException: org\.apache\.spark"), _other_spark),
     (re.compile(r"OutOfMemoryError: Java heap space"), _no_memory),
 )
+
+
+def errors_in_log(text: str) -> str:
+    """The first errors of what a JVM wrote while it started, without the format of Spark's log; "" where there are none."""
+    lines = [line.strip() for line in text.splitlines()]
+    said = [_LOG_PREFIX.sub("", line) for line in lines if line and not _LOG_LINE.match(line)]
+    return " / ".join(said[:_ERROR_LINES]).rstrip(".")

@@ -6,7 +6,6 @@ A session that is already there (a notebook's, a test run's) is used as it is an
 import contextlib
 import logging
 import os
-import re
 import subprocess
 import sys
 import sysconfig
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from replicator.spark.base.failures import spark_failures
-from replicator.spark.base.java_errors import innermost_cause
+from replicator.spark.base.java_errors import errors_in_log, innermost_cause
 from replicator.spark.session.executors import check_executors
 from replicator.spark.session.interruption import Interruption, interruptible, uninterrupted
 from replicator.spark.session.java import SparkUnavailableError, require_reachable, require_spark
@@ -31,13 +30,6 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 10.0
 GRACE_SECONDS = 2.0
-_ERROR_LINES = 2
-_LOG_LINE = re.compile(
-    r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?:TRACE|DEBUG|INFO|WARN) |at |Using Spark|WARNING|\.\.\."
-)
-_LOG_PREFIX = re.compile(
-    r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d ERROR [\w$.]+: |^Exception in thread \"\w+\" (?:[\w$]+\.)+\w+: "
-)
 
 
 @contextlib.contextmanager
@@ -80,11 +72,11 @@ def spark_session(
             with interruptible(interruption):
                 session = _start(settings, name, Path(folder))
             # Again: PySpark installs a handler of its own while it starts.
-            with interruptible(interruption):
+            with interruptible(interruption), _without_chatter():
                 _prepare_executors(session, settings, Path(folder))
                 if with_source:
                     session.dataSource.register(KafkaDataSource)
-                with _without_chatter(), spark_failures():
+                with spark_failures():
                     yield session
         except Exception:
             _stop(session)
@@ -237,11 +229,9 @@ def _stderr_into(log: Path) -> Iterator[None]:
 
 def _why(log: Path, error: Exception) -> str:
     """The JVM's first error, without the format of Spark's log; else what the Python exception says."""
-    if log.exists():
-        lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
-        said = [_LOG_PREFIX.sub("", line) for line in lines if line and not _LOG_LINE.match(line)]
-        if said:
-            return " / ".join(said[:_ERROR_LINES]).rstrip(".")
+    said = errors_in_log(log.read_text(errors="replace")) if log.exists() else ""
+    if said:
+        return said
     return innermost_cause(str(error)).rstrip(".")
 
 

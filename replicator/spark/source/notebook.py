@@ -4,6 +4,7 @@ What a reader raises comes back inside the text of Java and Python errors, forty
 sentence instead: in a notebook (IPython) and where a script ends with the error. ``except`` sees what Spark raises, as always.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from types import TracebackType
@@ -19,7 +20,15 @@ Hook = Callable[[type[BaseException], BaseException, TracebackType | None], obje
 
 
 def register(session: "SparkSession") -> None:
-    """Makes ``replicator-kafka`` known to a session; errors of it are shown as one sentence from now on."""
+    """Makes ``replicator-kafka`` known to a session; errors of it are shown as one sentence from now on.
+
+    On a local master tasks use this very Python, unless another one was named: Spark's own choice is the ``python3``
+    on PATH, which is not that of an environment that was not activated.
+    """
+    context = session.sparkContext
+    named = os.environ.get("PYSPARK_PYTHON") or context.getConf().get("spark.pyspark.python")
+    if str(context.master).startswith("local") and not named:
+        context.pythonExec = sys.executable
     session.dataSource.register(KafkaDataSource)
     shell = _notebook()
     if shell is not None:
