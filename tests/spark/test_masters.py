@@ -53,7 +53,9 @@ def start(folder, master, *conf, **environment):
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_yarn_without_its_settings_is_said_in_one_sentence(tmp_path, monkeypatch):
+def test_yarn_without_its_settings_and_without_an_answer_is_said_in_one_sentence(
+    tmp_path, monkeypatch
+):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     child = start(tmp_path, "yarn")
@@ -63,11 +65,28 @@ def test_yarn_without_its_settings_is_said_in_one_sentence(tmp_path, monkeypatch
     assert "HADOOP_CONF_DIR" in said
     assert "Traceback" not in said
     assert "\tat " not in said
+    properties = {
+        "yarn.resourcemanager.address": "127.0.0.1:9",
+        "yarn.resourcemanager.connect.max-wait.ms": "2000",
+        "yarn.resourcemanager.connect.retry-interval.ms": "500",
+    }
+    rows = "".join(
+        f"<property><name>{name}</name><value>{value}</value></property>"
+        for name, value in properties.items()
+    )
+    (tmp_path / "yarn-site.xml").write_text(f"<configuration>{rows}</configuration>")
+    child = start(tmp_path, "yarn", HADOOP_CONF_DIR=str(tmp_path), YARN_CONF_DIR=str(tmp_path))
+    assert child.wait(100)
+    said = (tmp_path / "log").read_text()
+    assert child.exit_code() == 1, said
+    assert ":9 failed on connection" in said
+    assert "Check --master" in said
+    assert "\tat " not in said
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_executors_on_kubernetes_are_pods_as_documented(tmp_path):
+def test_executors_on_kubernetes_are_pods_as_documented_and_go_with_the_command(tmp_path):
     template = tmp_path / "executor.yaml"
     template.write_text(yaml.safe_dump(TEMPLATE))
     with running_api_server(tmp_path) as server:
@@ -113,3 +132,9 @@ def test_executors_on_kubernetes_are_pods_as_documented(tmp_path):
         child.signal(signal.SIGINT)
         assert child.wait(30), log.read_text()
         assert child.exit_code() == 130, log.read_text()
+        assert "Traceback" not in log.read_text()
+        wait_until(
+            lambda: not server.get("pods", "shop"),
+            timeout_seconds=30,
+            describe="the end of the executors",
+        )
