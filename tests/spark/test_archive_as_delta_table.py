@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 from copied_pair import NOW_MS, CopiedPair, plain, write
-from deltalake import DeltaTable
 from played_s3 import played_s3
 
 from replicator.cli.main import run_command
@@ -33,11 +32,16 @@ def archiver(spark, pair, folder, *, as_delta=None):
     return Archiver(spark, source, str(folder), clock=SystemClock(), as_delta=as_delta)
 
 
+def table_at(place, **options):
+    """The table as the Delta library reads it."""
+    import deltalake  # here, so that an environment without it fails these tests alone
+
+    return deltalake.DeltaTable(str(place), **options)
+
+
 def offsets(folder):
     """All offsets of the table, as the Delta library and pyarrow read them."""
-    return sorted(
-        DeltaTable(str(folder)).to_pyarrow_table(columns=["offset"])["offset"].to_pylist()
-    )
+    return sorted(table_at(folder).to_pyarrow_table(columns=["offset"])["offset"].to_pylist())
 
 
 def log_versions(folder):
@@ -60,9 +64,9 @@ def test_rounds_and_compactions_are_in_the_table_once_and_the_archive_is_restore
         write(pair.east, pair.topic, plain(10), 0)
         archiver(spark, pair, folder).round()  # once a table, always a table
     assert offsets(folder) == list(range(70))
-    before = DeltaTable(str(folder)).version()
+    before = table_at(folder).version()
     assert archiver(spark, pair, folder).compact(most_files=1)["before"] == 3
-    table = DeltaTable(str(folder))
+    table = table_at(folder)
     manifest = load_archive(Files(spark, str(folder)))
     assert {uri.partition(f"{folder}/")[2] for uri in table.file_uris()} == set(manifest.files)
     assert table.transaction_version("replicator-archive") == manifest.number
@@ -149,12 +153,12 @@ def test_a_command_that_lost_the_archive_changes_nothing_in_the_log(tmp_path):
     log.create()
     log.bring_up_to(held(3, "a", "b"), at_ms=1)
     log.bring_up_to(held(2, "a"), at_ms=2)
-    assert named(DeltaTable(tmp_path)) == ["a", "b"]
-    version = DeltaTable(tmp_path).version()
+    assert named(table_at(tmp_path)) == ["a", "b"]
+    version = table_at(tmp_path).version()
     log.bring_up_to(held(3, "a", "b"), at_ms=3)
-    assert DeltaTable(tmp_path).version() == version
+    assert table_at(tmp_path).version() == version
     log.bring_up_to(held(5, "c"), at_ms=4)
-    assert named(DeltaTable(tmp_path)) == ["c"]
+    assert named(table_at(tmp_path)) == ["c"]
 
 
 def test_the_log_is_kept_in_an_object_store_with_the_settings_of_s3a():
@@ -174,7 +178,7 @@ def test_the_log_is_kept_in_an_object_store_with_the_settings_of_s3a():
             "aws_endpoint": f"http://{endpoint}", "aws_allow_http": "true", "aws_region": "eu-west-1",
             "aws_access_key_id": "key", "aws_secret_access_key": "secret",
         }  # fmt: skip
-        table = DeltaTable("s3://history/shop", storage_options=options)
+        table = table_at("s3://history/shop", storage_options=options)
         assert named(table) == ["a", "b"]
         assert table.transaction_version("replicator-archive") == 2
     assert sorted(objects) == [f"history/shop/_delta_log/{number:020d}.json" for number in range(3)]
