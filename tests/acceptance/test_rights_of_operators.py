@@ -1,4 +1,4 @@
-"""The documented rights of those who look and pause: enough, and each is needed."""
+"""The documented rights of those who look, pause and change roles: a missing one is named."""
 
 import json
 
@@ -6,15 +6,19 @@ import pytest
 from confluent_kafka import Producer
 from documented_rights import TOPICS, left_without, needs_of, rights_of
 from limited_users import LimitedUsers, run, setup_users, user_names
+from role_changes import LINK
 
 from replicator.testing import SecuritySetup, commit_positions, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-LOOKING, PAUSING = needs_of("looking"), needs_of("pausing")
-NAMES = {who: user_names(who, needs_of(who)) for who in ("looking", "pausing")}
+LOOKING, PAUSING, CHANGING = needs_of("looking"), needs_of("pausing"), needs_of("role changes")
+NAMES = {who: user_names(who, needs_of(who)) for who in ("looking", "pausing", "role changes")}
 USERS = setup_users(*NAMES.values(), ["ann", "blind"])
 FLOW = "east->west"
+LATER = {"DESCRIBE_CONFIGS"}
+"""Only asked for where topics differ."""
+
 COPYING = {"WRITE", "ALTER", "ALTER_CONFIGS"}
 """What `plan` says that one who only looks may not do."""
 
@@ -90,3 +94,24 @@ def test_who_pauses_needs_the_control_topics_alone(users):
         ran = run(command, "--flow", FLOW, "-f", file)
         assert ran.code == 0, ran.said
         assert "Nothing" not in ran.said
+
+
+def test_a_role_change_without_a_right_of_our_own_stops_before_the_fence_and_names_it(users):
+    """Rights on topics, ids and the cluster that a first change needs; what it began is rolled back."""
+    first, *others = NAMES["role changes"]
+    whole = users.granted(first, rights_of(CHANGING))
+    begun = ["switchover", "--link", LINK, "--to", "west", "--drain-timeout", "10", "--yes", "-f"]
+    asked = [
+        (user, need) for user, need in zip(others, CHANGING, strict=True)
+        if min(need.rights).name != TOPICS and min(need.rights).resource != "group"
+        and min(need.rights).operation not in LATER
+    ]  # fmt: skip
+    unnamed = {}
+    for user, need in sorted(asked, key=lambda each: min(each[1].rights).operation == "CREATE"):
+        ran = run(*begun, users.granted(user, left_without(rights_of(CHANGING), need.rights)))
+        if ran.code == 0 or not users.names(ran.said, need) or "fence ..." in ran.said:
+            unnamed[str(need)] = ran
+        if "still open" in ran.said:
+            run("switchover", "--link", LINK, "--rollback", "--yes", "-f", whole)
+    assert len(asked) == 5
+    assert unnamed == {}

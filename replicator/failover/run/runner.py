@@ -17,7 +17,7 @@ from replicator.control.roles.open_transitions import (
 )
 from replicator.control.roles.read import RolesRead, read_roles
 from replicator.control.store.role_records import TransitionRecord
-from replicator.errors import RefusedError, ReplicatorError
+from replicator.errors import NotAuthorizedError, RefusedError, ReplicatorError
 from replicator.failover.clusters.fencing import method_in_force
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters, find_link
 from replicator.failover.rules.client_properties import client_properties
@@ -64,6 +64,7 @@ def run_transition(
     Raises:
         InputError: no such link or cluster.
         RefusedError: another transition has the link, or the request makes no sense.
+        NotAuthorizedError: a control topic may not be read, so that the role is not known.
         ReplicatorError: a cluster that is needed does not answer; resume later.
     """
     began_ms = round(clock.now() * 1000)
@@ -76,6 +77,9 @@ def run_transition(
         timeout_seconds=request.unreachable_after_seconds,
         links=[link],
     )
+    denied = [error for error in read.silent.values() if isinstance(error, NotAuthorizedError)]
+    if denied:  # it is not down: what it says of the role only may not be read
+        raise denied[0]
     plan = read.oriented()  # other links over the same clusters may have been reversed as well
     link = plan.link(link.name)
     held = open_transition(read.states.values(), link.name)

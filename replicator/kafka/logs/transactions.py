@@ -12,6 +12,7 @@ from typing import Self
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from replicator.errors import FencedError, ReplicatorError, TransientBrokerError
+from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import open_producer
 from replicator.kafka.clients.errors import as_kafka_error
 from replicator.kafka.clients.opened_with import OpenedWith
@@ -26,6 +27,7 @@ from replicator.kafka.logs.producer_calls import (
 from replicator.topology.plan import ClusterPlan
 
 _ABORT_SECONDS = 10.0
+_PURGED = frozenset({codes.PURGE_QUEUE, codes.PURGE_INFLIGHT})
 _ROOM_SECONDS = 0.05
 
 
@@ -161,8 +163,8 @@ class TransactionWriter:
             self._watch.waited(begun)
 
         try:
-            if self._watch.refused:
-                raise KafkaException(self._watch.refused[0])
+            if (refused := self._refusal()) is not None:
+                raise KafkaException(refused)
             produce_when_room(
                 producer, topic, value, key, partition, None, None, timestamp_ms, list(headers),
                 deadline=begun + self._timeout_seconds, wait=wait,
@@ -232,12 +234,16 @@ class TransactionWriter:
     ) -> ReplicatorError:
         """Drops the producer, whose state is spent, and maps the error that says most."""
         fatal = fatal_error(producer)
-        refused = None if unknown else next(iter(self._watch.refused), None)
+        refused = None if unknown else self._refusal()
         if abort:
             self._abort(producer)
         doing = self._doing
         self._drop()
         return self._mapped(fatal or refused or as_kafka_error(error), doing, unknown=unknown)
+
+    def _refusal(self) -> KafkaError | None:
+        """The first delivery that failed by itself; one that was purged failed because of another error."""
+        return next((one for one in self._watch.refused if one.code() not in _PURGED), None)
 
     def _mapped(self, error: KafkaError, doing: str, *, unknown: bool = False) -> ReplicatorError:
         mapped = self._watch.mapped(error, doing, unknown=unknown)
