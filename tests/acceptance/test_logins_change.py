@@ -50,8 +50,8 @@ def provider() -> Iterator[OidcServer]:
     server.stop()
 
 
-class OAuthCluster(LocalCluster):
-    """The worker logs in as a client of its own: the tests' clients go on while its provider is away."""
+class OwnUserCluster(LocalCluster):
+    """The worker logs in as a user of its own: what becomes of its login leaves the tests' clients alone."""
 
     def topology_entry(self, user: str | None = None) -> dict[str, object]:
         return super().topology_entry(user or "replicator")
@@ -59,16 +59,12 @@ class OAuthCluster(LocalCluster):
 
 def with_tokens(provider: OidcServer, name: str, *, reauthenticate_seconds: int = 0):
     setup = provider.provider(reauthenticate_seconds=reauthenticate_seconds)
-    return OAuthCluster(name, security=SecuritySetup.oauth(setup, users=USERS))
+    return OwnUserCluster(name, security=SecuritySetup.oauth(setup, users=USERS))
 
 
 def started_ones(*clusters: LocalCluster) -> list[LocalCluster]:
     start_all(list(clusters))
     return list(clusters)
-
-
-def started(east: SecuritySetup | None, west: SecuritySetup | None) -> list[LocalCluster]:
-    return started_ones(LocalCluster("east", security=east), LocalCluster("west", security=west))
 
 
 class Load:
@@ -347,11 +343,10 @@ def test_tokens_that_cannot_be_renewed_are_a_problem_before_they_end(scene, prov
 )
 def test_passwords_are_changed_under_load(scene, engine, share, session_seconds):
     """With whole batches also under brokers that let a connection live for a short session only."""
-    users = {"admin": "admin-s3cret-of-tests", "replicator": SECRET}
     east, west = started_ones(
         *(
-            LocalCluster(
-                name, security=SecuritySetup.sasl(mechanism, tls=tls, users=users),
+            OwnUserCluster(
+                name, security=SecuritySetup.sasl(mechanism, tls=tls, users=USERS),
                 config={
                     f"listener.name.client.{mechanism.lower()}.connections.max.reauth.ms": str(
                         session_seconds * 1000
@@ -367,11 +362,11 @@ def test_passwords_are_changed_under_load(scene, engine, share, session_seconds)
         load = Load(scene, east, west, rate=RATE, engine=engine)
         for turn in range(max(3, round(RUN_SECONDS * share / 15))):
             for cluster in (east, west):
-                cluster.rotate_password("admin", f"s3cret-number-{turn}")
+                cluster.rotate_password("replicator", f"s3cret-number-{turn}")
             load.last(15.0)
         load.settled()
         assert load.longest_silence() < SILENCE_SECONDS
-        assert secrets_shown(load, *users.values(), "s3cret-number") == []
+        assert secrets_shown(load, *USERS.values(), "s3cret-number") == []
     finally:
         for cluster in (east, west):
             cluster.stop()
