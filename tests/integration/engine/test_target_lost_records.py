@@ -168,9 +168,8 @@ def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, u
 
 
 @pytest.mark.slow
-@ENGINES
 @pytest.mark.parametrize("running", [True, False])
-def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique, running, engine):
+def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique, running):
     (west,) = clusters("west", brokers=3)
     lab = LaneLab(east, west, name=unique)
     topic = f"t.{unique}"
@@ -185,7 +184,7 @@ def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique,
     west.admin().create_topics([new])[topic].result(30)
     lab.prepare()
     lab.numbered(topic, range(500))
-    lane = lab.lane(topic, **engine)
+    lane = lab.lane(topic)
     lab.caught_up(lane)
     try:
         west.kill(follower)
@@ -197,7 +196,7 @@ def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique,
         west.restart(follower)
         lab.numbered(topic, range(1000, 1100))
         if not running:
-            lane = lab.lane(topic, **engine)
+            lane = lab.lane(topic)
         lab.until(lambda: lab.values(topic) == numbers(range(1100)), "the whole copy", lane)
         assert len(losses(lane)) == 1
     finally:
