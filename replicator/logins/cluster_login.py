@@ -162,6 +162,11 @@ class ClusterLogin:
                 if self._candidate is None:
                     self.refusal = None
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the files hold another login, and brokers have not yet said what they make of it."""
+        return self._candidate is not None and self.refusal is None
+
     def kept(self) -> ResolvedSecurity | None:
         """What brokers took and the files hold no longer; None where they hold it."""
         with self._lock:

@@ -4,6 +4,7 @@ import selectors
 import struct
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from tiny_broker import TinyBroker
@@ -11,7 +12,9 @@ from tiny_broker import TinyBroker
 from replicator.batches.network.brokers import Brokers
 from replicator.batches.network.buffers import BufferPool
 from replicator.batches.network.leaders import LeadersSeen
+from replicator.logins.cluster_login import login_of
 from replicator.testing import wait_until
+from replicator.topology.file.secrets import resolve_security
 from replicator.topology.plan import ClusterPlan, SecretRef, SecurityPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.protocol import ApiVersionsRequest
@@ -47,6 +50,33 @@ def test_a_connection_logs_in_again_before_its_session_ends(broker):
     connection.close()
     assert broker.cut == 0
     assert len(broker.logins) >= 2
+
+
+def test_a_connection_waits_for_what_brokers_say_of_a_changed_login(broker, tmp_path):
+    broker.session_seconds = 6.0
+    file = tmp_path / "password"
+    file.write_text("before")
+    security = replace(cluster_of(broker).security, password=SecretRef(file=str(file)))
+    cluster = replace(cluster_of(broker), security=security)
+    login = login_of(cluster)
+    with BrokerConnection(
+        cluster, broker.address, client_id="test", deadline=time.monotonic() + 10
+    ) as connection:
+        file.write_text("after")
+        login.look()
+        connection.renew_at = time.monotonic()
+
+        def ask() -> None:
+            connection.call(ApiVersionsRequest(), newest=0, deadline=time.monotonic() + 10)
+
+        ask()
+        assert len(broker.logins) == 1
+        assert login.undecided
+        changed = resolve_security(cluster)
+        login.taken(changed)
+        ask()
+        assert login.security() == changed
+    assert len(broker.logins) == 2
 
 
 def test_without_a_limit_nobody_logs_in_again(broker):

@@ -30,6 +30,9 @@ _RECEIVE_BYTES = 256 * 1024
 RENEW_AT = 0.7
 """The part of a session after which a connection logs in again: brokers cut one whose session is over."""
 
+_LATEST = 0.9
+"""The part of a session up to which it waits for what brokers say about a login that has just changed."""
+
 _SOONEST_SECONDS = 1.2  # brokers refuse who logs in again within a second
 
 _SASL_VERSION = 1  # says how long the session lasts
@@ -60,6 +63,7 @@ class BrokerConnection:
         self._protocol = KafkaProtocol(client_id=client_id)
         self.renew_at = math.inf
         """When it should log in again, on the monotonic clock; brokers set limits (KIP-368)."""
+        self._renew_latest = math.inf
         # Held for as long as the connection: tokens are renewed for those who hold their login.
         self._login = login = login_of(cluster)
         security = security or login.security()
@@ -208,11 +212,15 @@ class BrokerConnection:
     def _stay_logged_in(self, deadline: float) -> None:
         """Logs in again on the same connection where its session is old enough.
 
-        Not without a valid token: what there is now goes on until the session ends.
+        Not without a valid token: what there is now goes on until the session ends. And not while brokers are
+        still asked about a changed login: they may refuse the one in use by now, and cut the connection.
         """
-        if time.monotonic() < self.renew_at:
+        now = time.monotonic()
+        if now < self.renew_at:
             return
         security, tokens = self._login.security(), self._login.tokens
+        if self._login.undecided and now < self._renew_latest:
+            return
         if security.mechanism is None or (tokens is not None and tokens.problem() is not None):
             return
         self._log_in(self._login, security, security.mechanism, deadline)
@@ -240,8 +248,9 @@ class BrokerConnection:
                 subject=self._subject,
                 remedy="Check that this is the cluster you mean: it does not know our password.",
             ) from error
-        lasts = max(_SOONEST_SECONDS, session_ms / 1000 * RENEW_AT) if session_ms else math.inf
-        self.renew_at = time.monotonic() + lasts
+        now, session = time.monotonic(), session_ms / 1000 or math.inf
+        self.renew_at = now + max(_SOONEST_SECONDS, session * RENEW_AT)
+        self._renew_latest = now + session * _LATEST
 
     def _check(self, code: int, doing: str, detail: str = "") -> None:
         if code:
