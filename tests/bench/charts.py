@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_WIDTH, _LEFT, _RIGHT = 860, 230, 110
+_WIDTH, _LEFT, _RIGHT = 890, 230, 140
 _BAR, _GAP, _LETTER = 15, 14, 6.6
 _COLOURS = {
     "batches": "#e8710a",
