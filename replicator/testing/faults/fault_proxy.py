@@ -6,7 +6,6 @@ blocking calls that return when the fault is in force.
 """
 
 import asyncio
-import contextlib
 import random
 import socket
 from collections.abc import Callable, Iterable
@@ -108,20 +107,15 @@ class FaultProxy:
             await asyncio.wait(tasks, timeout=_CALL_TIMEOUT_SECONDS / 2)
 
     def _accept(self, accepted: socket.socket) -> None:
-        connection = ProxyConnection(accepted)
+        connection = ProxyConnection()
         self._connections.add(connection)
         connection.start(
-            self._serve(connection), ended=lambda: self._connections.discard(connection)
+            accepted,
+            self.target_port,
+            self._faults_of,
+            self._random,
+            ended=lambda: self._connections.discard(connection),
         )
-
-    async def _serve(self, connection: ProxyConnection) -> None:
-        # The broker is down, or a side reset: the client sees a reset too. Python 3.11's suppress
-        # does not look into the group that a task group raises.
-        with contextlib.suppress(asyncio.CancelledError):
-            try:
-                await connection.run(self.target_port, self._faults_of, self._random)
-            except* OSError:
-                pass
 
     def _faults_of(self, direction: str) -> Faults:
         return self._faults[direction]

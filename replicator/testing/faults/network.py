@@ -100,6 +100,29 @@ async def opened(opening: Coroutine[None, None, Streams]) -> Streams:
         raise
 
 
+def serve(
+    accepted: socket.socket,
+    work: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[None, None, None]],
+    *,
+    limit: int,
+) -> "asyncio.Task[None]":
+    """Works on an accepted connection in a task; however that ends, a reset ends the connection.
+
+    Nothing but its transport ever closes the socket: closed beneath it, its number goes to the next
+    connection, whose events the transport would then end in its stead.
+    """
+    # Not a part of the task, so never cancelled: it takes two turns of the loop.
+    opening = asyncio.ensure_future(asyncio.open_connection(sock=accepted, limit=limit))
+
+    async def run() -> None:
+        reader, writer = await asyncio.shield(opening)
+        await work(reader, writer)
+
+    task = asyncio.get_running_loop().create_task(run())
+    task.add_done_callback(lambda _: opening.add_done_callback(_abort_late))
+    return task
+
+
 def _abort_late(connected: "asyncio.Future[Streams]") -> None:
     if not connected.cancelled() and connected.exception() is None:
-        connected.result()[1].transport.abort()
+        abort(connected.result()[1])

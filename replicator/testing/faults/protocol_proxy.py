@@ -11,7 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 from replicator.errors import InputError
-from replicator.testing.faults.network import listen, opened, shared_network, stop_listening
+from replicator.testing.faults.network import (
+    listen,
+    opened,
+    serve,
+    shared_network,
+    stop_listening,
+)
 from replicator.testing.faults.protocol_connection import FrameStream, Held, ProtocolConnection
 from replicator.testing.faults.protocol_rules import Countdown, Request, Rule, Script
 
@@ -131,28 +137,17 @@ class ProtocolProxy:
             self.delivered += 1
 
     def _accept(self, accepted: socket.socket, broker: tuple[str, int]) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve(accepted, broker))
+        async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            # The broker may be down: the client sees a reset then.
+            with contextlib.suppress(OSError):
+                await self._serve(FrameStream(reader, writer), broker)
+
+        task = serve(accepted, work, limit=_STREAM_BYTES)
         self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
-        def ended(_task: object) -> None:
-            self._serving.discard(task)
-            accepted.close()  # a task that was cancelled before it began has not closed it
-
-        task.add_done_callback(ended)
-
-    async def _serve(self, accepted: socket.socket, broker: tuple[str, int]) -> None:
-        client = FrameStream(
-            *await opened(asyncio.open_connection(sock=accepted, limit=_STREAM_BYTES))
-        )
-        try:
-            upstream = FrameStream(
-                *await opened(asyncio.open_connection(*broker, limit=_STREAM_BYTES))
-            )
-        except (OSError, asyncio.CancelledError) as error:
-            client.abort()  # the broker is down: the client sees that too
-            if isinstance(error, asyncio.CancelledError):
-                raise
-            return
+    async def _serve(self, client: FrameStream, broker: tuple[str, int]) -> None:
+        upstream = FrameStream(*await opened(asyncio.open_connection(*broker, limit=_STREAM_BYTES)))
         connection = ProtocolConnection(self, client, upstream)
         idle = asyncio.ensure_future(self._end_when_idle(connection))
         try:

@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import random
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from replicator.errors import ReplicatorError
-from replicator.testing.faults.network import abort, opened, send_reset_on_close
+from replicator.testing.faults.network import abort, opened, serve
 
 _CHUNK_BYTES = 65_536
 _QUEUE_BYTES = 8 * 1024 * 1024  # what may be under way in one direction of one connection
@@ -27,32 +27,50 @@ class Faults:
 class ProxyConnection:
     """One client connection and its counterpart to the broker."""
 
-    def __init__(self, accepted: socket.socket) -> None:
-        self._accepted = accepted
+    def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._writers: list[asyncio.StreamWriter] = []
         self.lost_bytes = False
 
-    def start(self, work: Coroutine[None, None, None], *, ended: Callable[[], None]) -> None:
-        """Does the work in a task; however that ends, both sides are closed then."""
+    def start(
+        self,
+        accepted: socket.socket,
+        target_port: int,
+        faults_of: Callable[[str], Faults],
+        draw: random.Random,
+        *,
+        ended: Callable[[], None],
+    ) -> None:
+        """Pumps both ways until both sides have ended or one has failed; both are closed then."""
+
+        async def work(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._writers.append(writer)
+            # The broker is down, or a side reset: the client sees a reset too. Python 3.11's suppress
+            # does not look into the group that a task group raises.
+            try:
+                await self._run(reader, writer, target_port, faults_of, draw)
+            except* OSError:
+                pass
 
         def close(_task: object) -> None:
             self.abort()
             ended()
 
-        self._task = asyncio.get_running_loop().create_task(work)
+        self._task = serve(accepted, work, limit=_CHUNK_BYTES)
         self._task.add_done_callback(close)
 
-    async def run(
-        self, target_port: int, faults_of: Callable[[str], Faults], draw: random.Random
+    async def _run(
+        self,
+        theirs: asyncio.StreamReader,
+        ours: asyncio.StreamWriter,
+        target_port: int,
+        faults_of: Callable[[str], Faults],
+        draw: random.Random,
     ) -> None:
-        """Pumps both ways until both sides have ended or one has failed."""
         if faults_of("to-broker").swallow and faults_of("to-client").swallow:
-            # Never accepted: the peer gets no answer until the network heals.
+            # As if never accepted: the peer gets no answer until the network heals.
             self.lost_bytes = True
             await asyncio.Event().wait()
-        theirs, ours = await asyncio.open_connection(sock=self._accepted, limit=_CHUNK_BYTES)
-        self._writers.append(ours)
         reader, writer = await opened(
             asyncio.open_connection("127.0.0.1", target_port, limit=_CHUNK_BYTES)
         )
@@ -76,9 +94,6 @@ class ProxyConnection:
         """Closes both sockets at once, without a goodbye."""
         for writer in self._writers:
             abort(writer)
-        if not self._writers:
-            send_reset_on_close(self._accepted)
-            self._accepted.close()
 
 
 class _Pump:
