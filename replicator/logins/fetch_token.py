@@ -142,11 +142,18 @@ def _of_aws(cluster: ClusterPlan) -> Token:
     except Exception as error:  # noqa: BLE001  botocore has no base class of its own for all of them
         raise _none(
             cluster,
-            f"AWS's default credential chain gives no credentials: {type(error).__name__}",
+            f"AWS's default credential chain gives no credentials: {_aws_code(error)}",
             "Give the worker a role: web identity, pod identity or instance profile.",
         ) from None
     register_secret(value)
     return Token(value, now, float(ends_at_ms) / 1000)
+
+
+def _aws_code(error: Exception) -> str:
+    """What AWS calls the error, else its type; texts of AWS may quote what was sent."""
+    said = getattr(error, "response", None)
+    code = said.get("Error", {}).get("Code") if isinstance(said, dict) else None
+    return code if isinstance(code, str) else type(error).__name__
 
 
 def _encoded(text: str) -> str:

@@ -4,7 +4,11 @@ import base64
 import hashlib
 import hmac
 import sys
+import threading
 import time
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
@@ -87,6 +91,83 @@ def test_without_credentials_it_is_said_what_the_worker_needs(monkeypatch, tmp_p
     with pytest.raises(AuthenticationFailedError, match="credential chain") as raised:
         fetch_token(MSK)
     assert "role" in raised.value.remedy
+
+
+class TokenService(BaseHTTPRequestHandler):
+    """AWS's service of short-lived credentials, for roles that are taken on with a web identity."""
+
+    asked: ClassVar[list[dict[str, str]]] = []
+    known = "a-projected-service-account-token"
+
+    def do_POST(self):
+        length = int(self.headers["Content-Length"])
+        form = dict(parse_qsl(self.rfile.read(length).decode()))
+        self.asked.append(form)
+        if form["WebIdentityToken"] == self.known:
+            ends = datetime.fromtimestamp(time.time() + 3600, UTC).isoformat()
+            status, answer = 200, CREDENTIALS.format(ends=ends)
+        else:
+            status, answer = 400, REFUSED
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
+CREDENTIALS = (
+    f'<AssumeRoleWithWebIdentityResponse xmlns="{NAMESPACE}"><AssumeRoleWithWebIdentityResult>'
+    f"<Credentials><AccessKeyId>{EXAMPLE_KEY}</AccessKeyId><SecretAccessKey>{EXAMPLE_SECRET}"
+    "</SecretAccessKey><SessionToken>of-the-role</SessionToken><Expiration>{ends}</Expiration>"
+    "</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>"
+)
+REFUSED = (
+    f'<ErrorResponse xmlns="{NAMESPACE}"><Error><Type>Sender</Type><Code>InvalidIdentityToken</Code>'
+    "<Message>not a token of this provider</Message></Error></ErrorResponse>"
+)
+
+
+@pytest.fixture
+def web_identity(monkeypatch, tmp_path):
+    """What the webhook of EKS puts into a pod; the file with the token of its service account."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), TokenService)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "token"
+    file.write_text(TokenService.known)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(file))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/replicator")
+    monkeypatch.setenv("AWS_ROLE_SESSION_NAME", "replicator")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    TokenService.asked.clear()
+    yield file
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_pod_with_a_web_identity_signs_as_its_role(web_identity):
+    pytest.importorskip("aws_msk_iam_sasl_signer")
+    token = fetch_token(MSK)
+    (form,) = TokenService.asked
+    assert form["RoleArn"] == "arn:aws:iam::123456789012:role/replicator"
+    url = base64.urlsafe_b64decode(token.value + "=" * (-len(token.value) % 4)).decode()
+    query = dict(parse_qsl(urlsplit(url).query))
+    assert query["X-Amz-Security-Token"] == "of-the-role"
+    assert query["X-Amz-Signature"] == signature(url, EXAMPLE_SECRET, payload=EMPTY)
+
+
+def test_what_aws_says_of_a_role_that_it_refuses_is_named(web_identity):
+    pytest.importorskip("aws_msk_iam_sasl_signer")
+    web_identity.write_text("of-another-provider")
+    with pytest.raises(AuthenticationFailedError, match="InvalidIdentityToken") as raised:
+        fetch_token(MSK)
+    assert "of-another-provider" not in str(raised.value)
 
 
 def test_without_the_package_it_is_said_which_extra_has_it(monkeypatch):
