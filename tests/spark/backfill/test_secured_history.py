@@ -27,7 +27,7 @@ def secured(mechanism: str) -> SecuritySetup:
 class Command:
     """A command with everything that Spark can be made to say of it: its log, its events, its report."""
 
-    def __init__(self, folder: Path, name: str, *arguments: object) -> None:
+    def __init__(self, folder: Path, name: str, *arguments: object, in_spark: bool = True) -> None:
         self.log = folder / f"{name}.log"
         events = folder / f"{name}.events"
         events.mkdir()
@@ -40,10 +40,11 @@ class Command:
             "spark.replicator.known": KNOWN,
         }
         conf = [each for item in spark.items() for each in ("--conf", "=".join(item))]
+        engine = ["--master", "local[2]", *conf] if in_spark else []
         with self.log.open("wb") as output:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "replicator", *map(str, arguments), "--debug",
-                 "--master", "local[2]", *conf],
+                 *engine],
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
 
@@ -156,8 +157,12 @@ def with_tokens(unique, tmp_path, provider):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("engine", ["records", "batches"])
-def test_a_copy_outlives_the_tokens_that_it_began_with(with_tokens: SeedLab, provider, engine):
+@pytest.mark.parametrize(
+    ("engine", "in_spark"), [("records", True), ("batches", True), ("batches", False)]
+)
+def test_a_copy_outlives_the_tokens_that_it_began_with(
+    with_tokens: SeedLab, provider, engine, in_spark
+):
     lab, seconds = with_tokens, 75
     lab.source.create_topic(lab.topic, partitions=2)
     lab.produce(30 * seconds, partitions=2, **{"batch.num.messages": 10})
@@ -166,7 +171,7 @@ def test_a_copy_outlives_the_tokens_that_it_began_with(with_tokens: SeedLab, pro
     provider.issued_at["replicator"].clear()
     command = Command(
         lab.folder, "bulk-sync", "bulk-sync", "-f", lab.file,
-        "--flow", FLOW, "--yes", "--manifest", manifest,
+        "--flow", FLOW, "--yes", "--manifest", manifest, in_spark=in_spark,
     )  # fmt: skip
     try:
         assert command.ended(400) == 0, command.log.read_text()
