@@ -12,5 +12,5 @@ compile() {
   sed -i "1i # Written by 'make requirements'; every package is known by its hashes." "$target"
 }
 compile worker pyproject.toml --extra aws "$@"
-compile spark pyproject.toml --extra aws --extra spark --constraint deploy/requirements/worker.txt "$@"
+compile spark pyproject.toml --extra aws --extra spark --extra delta --constraint deploy/requirements/worker.txt "$@"
 compile build deploy/requirements/build.in "$@"

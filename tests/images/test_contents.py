@@ -58,6 +58,7 @@ def test_its_list_of_packages_is_what_is_installed(images, image):
     assert names == {each.lower().replace("_", "-") for each in installed.split()}
     assert {"replicator", "confluent-kafka"} <= names
     assert ("pyspark" in names) == (image == "spark")
+    assert ("deltalake" in names) == (image == "spark")
 
 
 @pytest.mark.parametrize("user", USERS)

@@ -88,7 +88,7 @@ class SparkProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        log.info("history is copied by Spark", flow=self._flow, pid=self._child.pid)
+        log.info("history is copied in bulk", flow=self._flow, pid=self._child.pid)
         threading.Thread(
             target=self._hear, args=(self._child,), name=f"seed-{self._flow}", daemon=True
         ).start()
