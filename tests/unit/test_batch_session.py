@@ -7,6 +7,7 @@ import session_lab
 
 from replicator.batches.codec.found_batches import DamagedBatchError
 from replicator.batches.copy.outgoing import Outgoing
+from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.dataplane.whole_batches.batch_clients import BatchClients
@@ -54,10 +55,51 @@ def test_a_damaged_batch_is_the_same_problem_in_both_engines():
     assert error.code == "SOURCE_DAMAGED"
 
 
-def test_a_session_waits_for_acknowledgements_before_a_commit_that_is_due(lab, clients):
-    session, now = clients.session, lab.clock.monotonic()
-    session.unit.begin()
-    later = now + 0.1
-    assert session._patience(later) == 0, "everything is acknowledged: the commit is due"
+def on_its_way(clients):
+    clients.session.unit.begin()
     clients._writer.write(("orders", 0), Outgoing(memoryview(bytearray(70)), 1))
-    assert session._patience(later) > 0.05, "else it would turn around without rest"
+
+
+def test_a_lane_that_is_behind_waits_for_acknowledgements_before_a_commit_that_is_due(lab, clients):
+    pacing, now = clients.session._pacing, lab.clock.monotonic()
+    later = now + 0.1
+    clients.session.unit.begin()
+    assert pacing.patience(later) == 0, "everything is acknowledged: the commit is due"
+    reading(clients)
+    pacing.took(("orders", 0), behind=True)
+    on_its_way(clients)
+    assert pacing.patience(later) > 0.05, "else it would turn around without rest"
+    assert pacing.patience(now + 0.2) == 0, "the commit interval is over"
+
+
+def test_a_lane_that_has_caught_up_commits_though_something_is_always_on_its_way(lab, clients):
+    pacing, now = clients.session._pacing, lab.clock.monotonic()
+    clients.session.unit.last_commit_at = now
+    reading(clients)
+    pacing.took(("orders", 0), behind=True)
+    pacing.took(("orders", 0), behind=False)
+    on_its_way(clients)
+    assert 0 < pacing.patience(now) <= MIN_COMMIT_SECONDS
+    assert pacing.patience(now + MIN_COMMIT_SECONDS) == 0
+
+
+def test_partitions_that_are_not_read_any_more_keep_no_lane_from_committing(lab, clients):
+    pacing, now = clients.session._pacing, lab.clock.monotonic()
+    reading(clients)
+    pacing.took(("orders", 0), behind=True)
+    on_its_way(clients)
+    assert pacing.patience(now + 0.1) > 0
+    clients.stop_reading([partition()])
+    assert pacing.patience(now + 0.1) == 0
+
+
+def partition():
+    state = PartitionState(
+        PartitionWork("orders", 0, "orders", ""), source_alias="east", provenance="path"
+    )
+    state.position = 0
+    return state
+
+
+def reading(clients):
+    clients.read_from([partition()])

@@ -18,6 +18,7 @@ from replicator.batches.codec.produce_codec import (
     decode_produce,
     encode_produce,
 )
+from replicator.batches.copy.barrier import Barrier
 from replicator.batches.copy.outgoing import (
     REQUESTS_IN_FLIGHT,
     Key,
@@ -117,6 +118,14 @@ class TargetWriter:
         partition.pending.append(batch)
         self._active[key] = partition
         self.outstanding_bytes += len(batch.data)
+
+    def barrier(self) -> Barrier:
+        """Passed once everything that is queued or on its way now is acknowledged."""
+        return Barrier(
+            batch
+            for partition in self._active.values()
+            for batch in (*partition.unacknowledged, *partition.pending)
+        )
 
     def pump(self, now: float) -> None:
         """Sends what may be sent.

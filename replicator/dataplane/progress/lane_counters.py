@@ -52,7 +52,11 @@ class LaneCounters:
 
     def open_unit(self) -> None:
         """Remembers the counters before a unit of progress, in case it is aborted."""
-        self.unit_start = replace(self.outcome, dropped=dict(self.outcome.dropped))
+        self.unit_start = self.outcome_now()
+
+    def outcome_now(self) -> CopyOutcome:
+        """A copy of what was counted so far."""
+        return replace(self.outcome, dropped=dict(self.outcome.dropped))
 
     def roll_back(self) -> None:
         """Forgets what the open unit counted: its records will be read again."""
@@ -66,17 +70,27 @@ class LaneCounters:
         """Notes a run of records; its latency is known when the commit is."""
         self.pending_runs.append((first_timestamp_ms, count))
 
-    def delivered(self, *, now: float) -> None:
-        """Closes the pending runs; the latency of a run is that of its oldest record."""
-        for timestamp_ms, count in self.pending_runs:
+    def delivered(self, *, now: float, runs: int | None = None) -> None:
+        """Closes the pending runs, or the first so many; the latency of a run is that of its oldest record."""
+        for timestamp_ms, count in self.pending_runs[:runs]:
             if timestamp_ms > 0:
                 self.latency.add(now - timestamp_ms / 1000, count)
-        self.pending_runs.clear()
+        del self.pending_runs[:runs]
 
-    def committed(self, *, now: float, seconds: float) -> None:
-        """A unit of progress is stored, and with it every pending run."""
-        self.delivered(now=now)
-        self.unit_start = None
+    def committed(
+        self,
+        *,
+        now: float,
+        seconds: float,
+        runs: int | None = None,
+        next_start: CopyOutcome | None = None,
+    ) -> None:
+        """A unit of progress is stored, and with it every pending run.
+
+        Where the next unit was open already: only the first ``runs``, and ``next_start`` is what it began with.
+        """
+        self.delivered(now=now, runs=runs)
+        self.unit_start = next_start
         self.commit.add(seconds)
         self.commits += 1
 

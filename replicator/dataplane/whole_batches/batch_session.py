@@ -22,11 +22,11 @@ from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import topic_id_text
 from replicator.batches.registry.returning import ReturnGuard
 from replicator.dataplane.copy.engine_protocol import Run
-from replicator.dataplane.progress.pacing import IDLE_POLL_SECONDS, CommitSchedule, commit_schedule
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
+from replicator.dataplane.whole_batches.batch_pacing import BatchPacing
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
 from replicator.errors import ReplicatorError, TransientBrokerError
 from replicator.kafka.clients.client import ClientPartition
@@ -82,10 +82,16 @@ class BatchSession:
         self._throttle = context.throttle
         self._line = line
         self._outstanding_bytes = outstanding_bytes
-        self._commit_interval = line.commit_interval_seconds
         self._transactional = settings.delivery == "exactly-once"
         self._guard = guard
-        self._read_at = self._clock.monotonic()
+        self._pacing = BatchPacing(
+            unit=unit,
+            reader=reader,
+            writer=writer,
+            commit_interval_seconds=line.commit_interval_seconds,
+            transactional=self._transactional,
+            now=self._clock.monotonic(),
+        )
         self._returning: Collection[int] = ()
         self._ids_of: object = None
         self._count = count
@@ -117,14 +123,17 @@ class BatchSession:
             self._wait_for_budget(wait_seconds)
             return
         self._ask_for_more(now)
-        self._loop.turn(0.0 if self._reader.waiting else self._patience(now))
+        patience = min(self._pacing.patience(now), self._reader.seconds_to_retry(now))
+        self._loop.turn(0.0 if self._reader.waiting else patience)
         now = self._clock.monotonic()
         arrived = self._reader.take_arrived(now)
         if arrived:
             self._take_in(arrived, now)
+        if not arrived and self._writer.idle:
+            self._found_nothing()
+        self._pacing.commit_when_due(now)
         self._writer.pump(now)
         self._look(now)
-        self._commit_when_due(now, busy=bool(arrived))
 
     def _ask_for_more(self, now: float) -> None:
         if self._writer.outstanding_bytes < self._outstanding_bytes:
@@ -132,40 +141,12 @@ class BatchSession:
             partition = min(most, self._line.partition_bytes)
             self._reader.pump(now, fetch_bytes=most, partition_bytes=partition)
 
-    def _patience(self, now: float) -> float:
-        """How long nothing has to be done unless something comes."""
-        if self._writer.stuck_since() is not None:
-            return 0.02
-        if self.unit.opened_at is not None and not self._writer.idle:
-            # Acknowledgements come before a commit, and end the wait.
-            wait = max(0.0, self.unit.opened_at + self._commit_interval - now)
-        else:
-            due = self._due(now)
-            wait = 0.0 if due.commit else min(due.wait_seconds, IDLE_POLL_SECONDS)
-        return min(wait, self._reader.seconds_to_retry(now))
-
-    def _due(self, now: float) -> CommitSchedule:
-        return commit_schedule(
-            now=now,
-            opened_at=self.unit.opened_at,
-            last_commit_at=self.unit.last_commit_at,
-            commit_interval_seconds=self._commit_interval,
-            deferred_since=self.unit.deferred_since,
-            transactional=self._transactional,
-            read_at=self._read_at,
-        )
-
-    def _commit_when_due(self, now: float, *, busy: bool) -> None:
-        opened_at = self.unit.opened_at
-        if opened_at is not None and now - opened_at >= self._commit_interval:
-            self.unit.commit()
-        elif not busy and self._writer.idle:
-            self._context.counters.empty_polls += 1
-            if not self._transactional and self._context.counters.pending_runs:
-                self._context.counters.delivered(now=self._clock.now())
-            self._throttle.release_all(self, self.states)
-            if self._due(now).commit:
-                self.unit.commit()
+    def _found_nothing(self) -> None:
+        counters = self._context.counters
+        counters.empty_polls += 1
+        if not self._transactional and counters.pending_runs:
+            counters.delivered(now=self._clock.now())
+        self._throttle.release_all(self, self.states)
 
     def _take_in(self, arrived: list[Arrived], now: float) -> None:
         outcome = self._context.counters.outcome
@@ -229,7 +210,9 @@ class BatchSession:
                 state.position_epoch = found.leader_epoch
         finally:
             state.source_end = max(part.high_watermark, state.position)
-            if state.position >= part.last_stable_offset:
+            behind = state.position < part.last_stable_offset
+            self._pacing.took(state.key, behind=behind)
+            if not behind:
                 state.health.at_end()
             self._account(state, before, records, size, oldest)
 
@@ -258,7 +241,7 @@ class BatchSession:
         if not records:
             self.unit.store_soon(state)
             return
-        self._read_at = self._clock.monotonic()
+        self._pacing.read_at = self._clock.monotonic()
         if not state.counted:
             records = size = 0
         state.records += records

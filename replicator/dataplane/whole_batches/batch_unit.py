@@ -2,7 +2,7 @@
 
 Invariant: a stored checkpoint never says more than what the target has acknowledged. Under exactly-once
 it stands in the transaction of its records; under at-least-once it is written behind their
-acknowledgements.
+acknowledgements, while the lane copies on.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +15,7 @@ from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.index_notes import Index, Stored
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.whole_batches.checkpoints_beside import CheckpointsBeside
 from replicator.errors import TargetRegressedError, TransientBrokerError, UnknownOutcomeError
 from replicator.wire.records.record_batch import RawRecord, encode_batch
 
@@ -73,12 +74,15 @@ class BatchUnit:
         self._notes: list[Stored] = []
         self._added: list[tuple[str, Stored]] = []
         self._regressed = ""
+        self._beside: CheckpointsBeside | None = None
 
     def begin(self) -> None:
         """Opens the unit for the batches about to be written, unless it is open."""
         if self.opened_at is None:
             self.opened_at = self._clock.monotonic()
-            self._counters.open_unit()
+            # What a failure now takes back begins before checkpoints that are not written yet.
+            if self._beside is None or self._counters.unit_start is None:
+                self._counters.open_unit()
 
     def add(self, topic: str, key: bytes, value: bytes | None) -> None:
         """Writes a record of the replicator's own into partition 0 of a topic, with the open unit."""
@@ -126,6 +130,9 @@ class BatchUnit:
             UnknownOutcomeError: no answer whether it took effect, or none before the lane had to stop.
             ReplicatorError: the session is over; nothing of the unit is committed.
         """
+        while self._beside is not None:
+            self._settle()
+            self.go_on()
         stored = self._uncommitted | self._deferred
         if not stored and self.opened_at is None:
             return
@@ -145,10 +152,7 @@ class BatchUnit:
         if late:
             self._write_own(late, at_ms)
             self._settle()
-        if self._regressed:
-            raise TargetRegressedError(
-                self._regressed, remedy="The lane looks for what is missing and copies it again."
-            )
+        self._check_regressed()
         if self._transactional:
             self._transactions.end(_COMMIT_SECONDS)
             self.adopt_identity()
@@ -161,6 +165,62 @@ class BatchUnit:
         self.last_commit_at = started
         seconds = self._clock.monotonic() - started
         self._counters.committed(now=self._clock.now(), seconds=seconds)
+
+    @property
+    def storing(self) -> bool:
+        """Whether checkpoints are on their way beside what the lane copies."""
+        return self._beside is not None
+
+    def commit_beside(self) -> None:
+        """Without transactions: has everything read so far stored, and waits for nothing.
+
+        ``go_on`` has to be called while the lane goes on. Nothing is done while the last ones are on their way.
+
+        Raises:
+            ReplicatorError: the session is over.
+        """
+        if self._transactional or self._added:
+            self.commit()
+            return
+        if self._beside is not None:
+            return
+        began, at_ms = self._clock.monotonic(), round(self._clock.now() * 1000)
+        states = self._uncommitted | self._deferred
+        notes = self._take_notes(at_ms)
+        self._beside = CheckpointsBeside(
+            self._writer.barrier(),
+            states=states,
+            batches=tuple(_batches([_stored(state, at_ms) for state in states] + notes, at_ms)),
+            at_ms=at_ms,
+            began=began,
+            runs=len(self._counters.pending_runs),
+            outcome=self._counters.outcome_now(),
+        )
+        self._uncommitted.clear()
+        self._deferred.clear()
+        self.opened_at = self.deferred_since = None
+        self.last_commit_at = began
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Writes the checkpoints that wait for acknowledgements where those have come.
+
+        Raises:
+            TargetRegressedError: the target's log lost what it held; nothing is written.
+        """
+        beside = self._beside
+        if beside is None:
+            return
+        self._check_regressed()
+        if beside.write_when_due(lambda batch: self._writer.write(self._checkpoints, batch)):
+            self._counters.committed(
+                now=self._clock.now(),
+                seconds=self._clock.monotonic() - beside.began,
+                runs=beside.runs,
+                next_start=None if self.opened_at is None else beside.outcome,
+            )
+        if beside.stored():
+            self._beside = None
 
     def adopt_identity(self) -> None:
         """Writes as the coordinator says from now on; an id that is new is registered first.
@@ -198,14 +258,22 @@ class BatchUnit:
     def _settle(self) -> None:
         """Waits until everything is acknowledged."""
         while not self._writer.idle:
-            self._writer.pump(self._clock.monotonic())
+            now = self._clock.monotonic()
+            self._writer.pump(now)
             self._turn(_TURN_SECONDS)
+            self._writer.look(now)
             self.check()
             if self._give_up():
                 raise UnknownOutcomeError(
                     "the target did not acknowledge before the lane had to stop",
                     remedy="The next owner goes on from the last checkpoint.",
                 )
+
+    def _check_regressed(self) -> None:
+        if self._regressed:
+            raise TargetRegressedError(
+                self._regressed, remedy="The lane looks for what is missing and copies it again."
+            )
 
     def _take_notes(self, at_ms: int) -> list[Stored]:
         notes, self._notes = self._notes, []
