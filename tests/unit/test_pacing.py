@@ -51,6 +51,12 @@ def test_a_lane_that_caught_up_commits_at_once_but_not_too_often():
     assert soon.wait_seconds == pytest.approx(MIN_COMMIT_SECONDS - 0.01)
 
 
+def test_a_lane_that_is_behind_commits_once_per_interval():
+    waiting = schedule(now=10.1, opened_at=10.0, last=9.0, behind=True)
+    assert (waiting.commit, waiting.wait_seconds) == (False, pytest.approx(0.1))
+    assert schedule(now=10.2, opened_at=10.0, last=9.0, behind=True).commit
+
+
 def test_without_transactions_checkpoints_are_written_once_per_interval():
     unhurried = schedule(now=10.0, opened_at=10.0, last=0.0, transactional=False)
     assert (unhurried.commit, unhurried.wait_seconds) == (False, pytest.approx(INTERVAL))

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_lab import CHECKPOINTS, TARGET_LIMIT, SessionLab
 
+from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
+from replicator.dataplane.session.session import BATCH_RECORDS
 from replicator.errors import RecordRefusedError, TargetRegressedError
 from replicator.formats.checkpoint import TargetClaim
 from replicator.identifiers import HOPS_HEADER
@@ -197,6 +199,23 @@ def test_a_full_queue_delays_records_and_loses_none():
     lab.write(*numbered(50))
     lab.copy_all()
     assert lab.values() == numbered(50)
+
+
+def test_a_lane_in_a_backlog_does_not_commit_because_the_next_answer_is_on_its_way(monkeypatch):
+    lab = SessionLab()
+    lab.write(*numbered(2 * BATCH_RECORDS + 100))
+    lab.open()
+    lab.session.step()
+    with monkeypatch.context() as answer_on_its_way:
+        answer_on_its_way.setattr(lab.consumer, "consume", lambda *_: [])
+        lab.clock.advance(5 * MIN_COMMIT_SECONDS)
+        lab.session.step()
+        assert not lab.values(), "a commit would wait for what was just sent"
+    lab.session.step()
+    with monkeypatch.context() as answer_on_its_way:
+        answer_on_its_way.setattr(lab.consumer, "consume", lambda *_: [])
+        lab.session.step()
+        assert len(lab.values()) == 2 * BATCH_RECORDS, "what is left is no backlog"
 
 
 def test_without_transactions_the_checkpoint_never_passes_what_was_acknowledged():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from replicator.dataplane.health.silent_partitions import SILENT_ROUNDS, SilentPartitions
 from replicator.dataplane.health.standstill import STILL_SECONDS, Standstill
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import PartitionWork
@@ -64,6 +65,55 @@ def test_a_partition_that_moves_now_and_then_is_not_suspected():
 def test_a_lane_that_is_busy_or_waits_for_its_target_blames_no_partition():
     watch = Watch(20)
     assert watch.look(60, idle=False) == []
+
+
+def drained(watch, *, records=5_000):
+    """What is read of the first partition between two looks, as long as it lasts."""
+
+    def read():
+        state = watch.states[0]
+        state.position = min(state.position + records, state.source_end)
+
+    return read
+
+
+def test_partitions_that_wait_until_others_have_drained_their_backlog_are_not_suspected():
+    watch = Watch(200_000, 100_000)
+    assert watch.look(40, each=drained(watch)) == []
+    assert watch.look(STILL_SECONDS - 1) == []
+    assert watch.look(2) == [1], "the backlog of the first one is over, and still nothing comes"
+
+
+def test_many_partitions_that_are_drained_one_after_the_other_are_no_less_a_backlog():
+    watch = Watch(*[1_000] * 60)
+    left = iter(watch.states)
+
+    def next_one_is_read():
+        state = next(left)
+        state.position = state.source_end
+
+    assert watch.look(60, each=next_one_is_read) == []
+
+
+def test_new_records_of_others_keep_nobody_from_being_suspected():
+    watch = Watch(10, 100)
+
+    def written_and_read():
+        watch.states[0].position += 1_000
+        watch.states[0].source_end = watch.states[0].position + 50
+
+    assert watch.look(STILL_SECONDS + 1, each=written_and_read) == [1]
+
+
+def test_silence_is_counted_only_while_no_backlog_is_drained():
+    watch, silent = Watch(200_000, 100_000), SilentPartitions()
+    read = drained(watch)
+    for _ in range(30):
+        read()
+        assert silent.suspects(watch.states) == []
+    watch.states[0].position = watch.states[0].source_end
+    found = [silent.suspects(watch.states) for _ in range(SILENT_ROUNDS + 2)]
+    assert found[-1] == [watch.states[1]]
 
 
 @pytest.mark.parametrize("why", ["problem", "check", "failure"])

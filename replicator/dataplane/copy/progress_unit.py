@@ -66,6 +66,11 @@ class ProgressUnit:
         """Monotonic seconds; None when nothing was copied since the last commit."""
         return self._committer.opened_at
 
+    @property
+    def uncommitted(self) -> frozenset[PartitionState]:
+        """The partitions of which something was copied since the last commit."""
+        return frozenset(self._uncommitted)
+
     def begin(self) -> None:
         """Opens the unit for the records about to be produced, unless it is open."""
         if self._committer.opened_at is None:

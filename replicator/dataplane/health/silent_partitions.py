@@ -2,11 +2,12 @@
 
 librdkafka (2.16) reports a batch that fails its checksum, but reads one whose length is damaged again and
 again and says nothing. What it reads ahead or what a throttle holds back is no silence: only rounds in
-which the lane was free to read count.
+which the lane was free to read, and worked off no backlog of other partitions, count.
 """
 
 from collections.abc import Iterable
 
+from replicator.dataplane.health.drained_backlog import DrainedBacklog
 from replicator.dataplane.progress.partition_state import PartitionState
 
 SILENT_ROUNDS = 4
@@ -18,16 +19,21 @@ class SilentPartitions:
 
     def __init__(self) -> None:
         self._rounds: dict[PartitionState, tuple[int, int]] = {}
+        self._backlog = DrainedBacklog()
 
     def suspects(self, states: Iterable[PartitionState]) -> list[PartitionState]:
         """Takes in one round; the partitions that stood still behind their log's end for too long."""
+        states = list(states)
+        counted = not self._backlog.goes_on(states)
         rounds: dict[PartitionState, tuple[int, int]] = {}
         for state in states:
             if not state.is_read or state.source_end <= state.position:
                 continue
             position, count = self._rounds.get(state, (-1, 0))
-            rounds[state] = (state.position, count + 1 if position == state.position else 0)
+            rounds[state] = (state.position, count + counted if position == state.position else 0)
         self._rounds = rounds
+        if not counted:
+            return []
         return [state for state, (_, count) in rounds.items() if count >= SILENT_ROUNDS]
 
     def forget(self) -> None:

@@ -6,6 +6,7 @@
 from collections.abc import Iterable
 
 from replicator.clock import Clock
+from replicator.dataplane.health.drained_backlog import DrainedBacklog
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import NotMovingError, ReplicatorError
 from replicator.identifiers import TopicPartition
@@ -27,6 +28,8 @@ class Standstill:
         self._clock = clock
         self._seen: dict[TopicPartition, tuple[int, float]] = {}
         self._empty_polls = -1
+        self._backlog = DrainedBacklog()
+        self._looked_at = 0.0
 
     def found(
         self, states: Iterable[PartitionState], *, empty_polls: int
@@ -48,12 +51,17 @@ class Standstill:
     ) -> list[PartitionState]:
         """Partitions that stood still before known records for so long while the lane had time for them.
 
+        Time in which the lane works off the backlog of other partitions does not count.
+
         Args:
             states: of the lane.
             empty_polls: how often the lane has found nothing to read. While that does not grow the lane
                 is busy with other partitions, or waits for its target.
         """
         now = self._clock.monotonic()
+        states = list(states)
+        uncounted = now - self._looked_at if self._backlog.goes_on(states) else 0.0
+        self._looked_at = now
         before, self._seen = self._seen, {}
         if empty_polls == self._empty_polls:
             before = {}
@@ -66,6 +74,8 @@ class Standstill:
             known = before.get(state.key)
             if known is None or known[0] != state.position:
                 known = (state.position, now)
+            elif uncounted:
+                known = (state.position, min(now, known[1] + uncounted))
             elif now - known[1] >= STILL_SECONDS:
                 suspects.append(state)
                 known = (state.position, now)  # asked about again only after as long

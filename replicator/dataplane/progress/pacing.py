@@ -46,16 +46,19 @@ def commit_schedule(
     deferred_since: float | None,
     transactional: bool,
     read_at: float,
+    behind: bool = False,
 ) -> CommitSchedule:
     """Decides from monotonic times.
 
     ``opened_at`` is when the open unit got its first record, ``last_commit_at`` when the last commit
     began. ``deferred_since`` is when progress without records began to wait. Without transactions a
     commit buys no latency: records are visible at once. ``read_at`` is when a record was read last.
+    ``behind``: more is known to wait at the source, though none of it has come yet; a commit would stop the
+    lane until everything is acknowledged, and buy nothing.
     """
     if opened_at is not None:
         due = opened_at + commit_interval_seconds
-        if transactional:
+        if transactional and not behind:
             due = min(due, last_commit_at + MIN_COMMIT_SECONDS)
         if due <= now:
             return CommitSchedule(commit=True, wait_seconds=0.0)

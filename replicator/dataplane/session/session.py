@@ -102,6 +102,7 @@ class Session:
         )
         self._ended: set[PartitionState] = set()
         self._read_at = now = self._clock.monotonic()
+        self._full_at = -1.0
         self._progress = ProgressGroup(
             consumer, now=now, on_answer=context.problems.note_progress,
             refused=lambda: bool(context.problems.progress),
@@ -136,6 +137,8 @@ class Session:
         self._check_partitions()
         opened_at = self.unit.opened_at
         self._read_at = now = self._clock.monotonic()
+        if len(messages) >= most:
+            self._full_at = now
         # What was found record by record may be aborted with the next unit unless it is committed.
         if self._record_by_record or (
             opened_at is not None and now - opened_at >= self._commit_at_latest
@@ -205,6 +208,7 @@ class Session:
             deferred_since=unit.deferred_since,
             transactional=self._transactional,
             read_at=self._read_at,
+            behind=self._is_behind(),
         )
         wait_seconds = schedule.wait_seconds
         if self._beside and not unit.settled():
@@ -232,6 +236,22 @@ class Session:
         """Seconds since the first record that no checkpoint covers yet was produced; 0 without one."""
         opened_at = self.unit.opened_at
         return 0.0 if opened_at is None else self._clock.monotonic() - opened_at
+
+    def _is_behind(self) -> bool:
+        """Whether the lane reads a backlog: then nothing has come because the next answer is on its way."""
+        opened_at = self.unit.opened_at
+        if not self._transactional or opened_at is None or self._full_at < opened_at:
+            return False
+        # What an open transaction of the source holds back looks the same, so a few records are no backlog.
+        return any(
+            self._known_end(state) - state.position > BATCH_RECORDS
+            for state in self.unit.uncommitted
+        )
+
+    def _known_end(self, state: PartitionState) -> int:
+        """The high watermark that the client last saw; negative where it has seen none."""
+        _, high = self._consumer.get_watermark_offsets(ClientPartition(*state.key), cached=True)
+        return high
 
     def _wait_for_budget(self, wait_seconds: float) -> None:
         """Over budget: commit what there is, then wait without reading."""
@@ -268,6 +288,6 @@ class Session:
         for state in self.states():
             if state.problem or state.needs_check or state.position < 0:
                 continue
-            _, high = self._consumer.get_watermark_offsets(ClientPartition(*state.key), cached=True)
+            high = self._known_end(state)
             if high >= 0:
                 state.source_end = max(high, state.position)

@@ -73,18 +73,15 @@ class BatchPacing:
             self._unit.commit_beside()
 
     def _schedule(self, now: float) -> CommitSchedule:
-        opened_at = self._unit.opened_at
-        if opened_at is not None and not self._may_commit():
-            wait = opened_at + self._interval - now
-            return CommitSchedule(commit=wait <= 0, wait_seconds=max(0.0, wait))
         return commit_schedule(
             now=now,
-            opened_at=opened_at,
+            opened_at=self._unit.opened_at,
             last_commit_at=self._unit.last_commit_at,
             commit_interval_seconds=self._interval,
             deferred_since=self._unit.deferred_since,
             transactional=self._transactional,
             read_at=self.read_at,
+            behind=not self._may_commit(),
         )
 
     def _may_commit(self) -> bool:
