@@ -29,7 +29,5 @@ def test_a_worker_has_history_copied_by_spark_before_its_lanes_begin(
     )
     scene.copying(FLOW)
     scene.settled()
-    said = [
-        line for line in worker.log_lines() if line.get("event") == "history is copied in bulk"
-    ]
+    said = [line for line in worker.log_lines() if line.get("event") == "history is copied in bulk"]
     assert len(said) == 1
