@@ -5,13 +5,11 @@ import time
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from transaction_versions import use_transaction_version
 
 from replicator.identifiers import HOPS_HEADER
 from replicator.testing import wait_until
 from replicator.testing.checker.routes import prefix
-from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.leader import any_broker
-from replicator.wire.connection.protocol import ApiVersionsRequest
 
 FLOW = "east->west"
 VERSIONS = pytest.mark.parametrize("transaction_version", [2, 1])
@@ -20,41 +18,6 @@ VERSIONS = pytest.mark.parametrize("transaction_version", [2, 1])
 def batches_scene(scene, east, west, **fields) -> None:
     scene.naming = prefix
     scene.active_passive(east, west, naming="prefix", engine="batches", **fields)
-
-
-def transaction_version(cluster) -> int:
-    deadline = time.monotonic() + 30
-    plan = ClusterPlan(cluster.name, tuple(cluster.bootstrap_servers))
-    request = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
-    with any_broker(plan, client_id="tests", deadline=deadline) as broker:
-        answer = broker.call(request, newest=3, deadline=deadline)
-    return {each.name: each.max_version_level for each in answer.finalized_features}[
-        "transaction.version"
-    ]
-
-
-def use_transaction_version(cluster, wanted: int) -> None:
-    """Finalizes the version for the whole cluster, down from what it begins with."""
-    from kafka.protocol.admin import UpdateFeaturesRequest
-
-    if transaction_version(cluster) == wanted:
-        return
-    deadline = time.monotonic() + 30
-    plan = ClusterPlan(cluster.name, tuple(cluster.bootstrap_servers))
-    update = UpdateFeaturesRequest.FeatureUpdateKey(
-        feature="transaction.version", max_version_level=wanted, upgrade_type=2
-    )
-    with any_broker(plan, client_id="tests", deadline=deadline) as broker:
-        answer = broker.call(
-            UpdateFeaturesRequest(timeout_ms=20_000, feature_updates=[update]),
-            newest=1, deadline=deadline,
-        )  # fmt: skip
-    assert not answer.error_code, answer
-    wait_until(
-        lambda: transaction_version(cluster) == wanted,
-        timeout_seconds=30,
-        describe=lambda: f"transaction.version {wanted}",
-    )
 
 
 def newest_by(cluster, topic: str) -> str:

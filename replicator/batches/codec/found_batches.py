@@ -79,6 +79,11 @@ class FoundBatch:
     skip: Skip = ""
 
     @property
+    def ends_aborted(self) -> bool:
+        """Of a control batch: whether it is the marker that aborts what its producer wrote before."""
+        return _ends_aborted(self.data)
+
+    @property
     def content_checksum(self) -> int:
         """The checksum that its writer gave it: over everything but its place in the log."""
         at = _CHECKSUM_AT if self.data[_MAGIC_AT] == MAGIC else _OLD_CHECKSUM_AT
@@ -170,7 +175,7 @@ class _Transactions:
             self._aborting.add(self._pending.pop()[0])
         if found.attributes & CONTROL:
             found.skip = "control"
-            if found.producer_id in self._aborting and _ends_aborted(found.data):
+            if found.producer_id in self._aborting and found.ends_aborted:
                 self._aborting.discard(found.producer_id)
         elif found.attributes & TRANSACTIONAL and found.producer_id in self._aborting:
             found.skip = "aborted"

@@ -143,28 +143,42 @@ class Transactions:
                 return
             self._again(wrong[0], "add partitions to a transaction", deadline)
 
-    def end(self, seconds: float) -> None:
-        """Commits the open transaction; returns when the coordinator has said yes.
+    def abort_in(self, partitions: list[tuple[str, int]], seconds: float) -> None:
+        """Ends as aborted what this id has open there though its coordinator knows of nothing.
+
+        So it is where an unclean election kept the records of a transaction and lost its marker. To be
+        called between transactions.
+
+        Raises:
+            UnknownOutcomeError: no clear answer.
+            ReplicatorError: refused.
+        """
+        self.join(partitions, seconds)
+        self.end(seconds, commit=False)
+
+    def end(self, seconds: float, *, commit: bool = True) -> None:
+        """Ends the open transaction; returns when the coordinator has said yes.
 
         Raises:
             UnknownOutcomeError: no clear answer.
             ReplicatorError: refused; nothing is committed.
         """
         deadline = time.monotonic() + seconds
+        doing = f"{'commit' if commit else 'abort'} a transaction"
         newest = _END_NEW if self.second else _END_OLD
         while True:
             request = EndTxnRequest(
                 transactional_id=self._transactional_id,
                 producer_id=self.identity.producer_id,
                 producer_epoch=self.identity.epoch,
-                committed=True,
+                committed=commit,
             )
-            answer = self._ask(request, newest, "commit a transaction", deadline)
+            answer = self._ask(request, newest, doing, deadline)
             if not answer.error_code:
                 if self.second:
                     self.identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
                 return
-            self._again(answer.error_code, "commit a transaction", deadline)
+            self._again(answer.error_code, doing, deadline)
 
     def close(self) -> None:
         """Hangs up; the id stays ours until it is taken."""

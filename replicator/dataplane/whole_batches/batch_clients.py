@@ -265,7 +265,7 @@ class BatchClients:
         targets = look_at_targets(
             spec, states, stored, client_id=lane_client_id(spec),
             # Under at-least-once records may stand there twice.
-            count=CountedCopies(spec, states, stored, index)
+            count=CountedCopies(spec, states, stored, index, self._abort_in)
             if index is not None and self._transactional
             else None,
         )  # fmt: skip
@@ -294,6 +294,12 @@ class BatchClients:
         self._source_admin.close()
         if self._checkpoints is not None:
             self._checkpoints.close()
+
+    def _abort_in(self, target: TopicPartition) -> None:
+        """Ends what the lane has open in a target partition without its coordinator's knowledge."""
+        self.session.unit.commit()
+        self._transactions.abort_in([target], _JOIN_SECONDS)
+        self.session.unit.adopt_identity()
 
     def _register(self, identity: ProducerIdentity) -> None:
         spec = self.spec

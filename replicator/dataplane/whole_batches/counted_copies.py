@@ -10,18 +10,27 @@ from collections.abc import Callable, Iterable, Mapping
 from replicator.batches.codec.found_batches import FoundBatch
 from replicator.batches.codec.stretch import Stretch
 from replicator.batches.registry.batch_bounds import stretches
+from replicator.batches.registry.own_copies import OwnCopies, own_copies
 from replicator.batches.registry.producer_registry import ProducerRegistry, SourceOf
 from replicator.batches.registry.returning import may_hold_header
 from replicator.dataplane.progress.index_notes import Index
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
-from replicator.errors import ReplicatorError, StoredFormatError
+from replicator.errors import (
+    FencedError,
+    ReplicatorError,
+    StoredFormatError,
+    UnknownOutcomeError,
+)
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 
 COUNT_SECONDS = 30.0
 """For all partitions of a lane together; those that are left are not told."""
+
+_MARKER_SECONDS = 5.0
+_PAUSE_SECONDS = 0.02
 
 
 class CountedCopies:
@@ -33,11 +42,14 @@ class CountedCopies:
         states: Iterable[PartitionState],
         stored: Mapping[TopicPartition, Checkpoint],
         index: Index,
+        abort_in: Callable[[TopicPartition], None],
     ) -> None:
+        """``abort_in`` ends what the lane has open in a target partition, whose marker was lost."""
         self._spec = spec
         self._targets = {state.key: state.target_topic for state in states}
         self._stored = stored
         self._index = index
+        self._abort_in = abort_in
         self._client_id = lane_client_id(spec)
         self._deadline = 0.0
 
@@ -45,6 +57,7 @@ class CountedCopies:
         """Source offsets of the last copies below the given ends; what cannot be told is left out.
 
         Raises:
+            FencedError: another owner has the lane.
             ReplicatorError: a cluster does not answer now.
         """
         self._deadline = time.monotonic() + COUNT_SECONDS
@@ -77,6 +90,8 @@ class CountedCopies:
                 counts=is_copied(self._spec.settings, came.source_of),
                 client_id=self._client_id, in_time=self._in_time,
             )  # fmt: skip
+        except (FencedError, UnknownOutcomeError):
+            raise  # the session is over
         except ReplicatorError as error:
             if error.retriable and not isinstance(error, StoredFormatError):
                 raise  # asked again: what is not known now must not stop the partition
@@ -103,16 +118,37 @@ class CountedCopies:
                 by_records = by_records or may_hold_header(batch)
                 return False
 
-            copies = stretches(
-                self._spec.target, (self._targets[key], key[1]), (known[1], end),
-                counts=ours, client_id=self._client_id, in_time=self._in_time,
-            )  # fmt: skip
-            if copies is None or not copies.complete or by_records:
+            seen = self._decided((self._targets[key], key[1]), (known[1], end), ours)
+            if seen is None or seen.undecided or not seen.copies.complete or by_records:
                 return None
+            copies = seen.copies
             if copies.records and copies.records[0].first == known[1]:
                 return known[0], sum(each.count for each in copies.records)
             known = self._index.newest_below(*key, *known)  # another record stands there now
         return None
+
+    def _decided(
+        self, place: TopicPartition, bounds: tuple[int, int], ours: Callable[[FoundBatch], bool]
+    ) -> OwnCopies | None:
+        """The copies in a target partition, once none of them waits for its outcome.
+
+        Left open, the lane's next commit there would commit them, besides the copies made in their place.
+        """
+
+        def look() -> OwnCopies | None:
+            return own_copies(
+                self._spec.target, place, bounds,
+                counts=ours, client_id=self._client_id, in_time=self._in_time,
+            )  # fmt: skip
+
+        seen = look()
+        if seen is not None and seen.undecided:
+            self._abort_in(place)
+            until = time.monotonic() + _MARKER_SECONDS
+            while seen is not None and seen.undecided and time.monotonic() < until:
+                time.sleep(_PAUSE_SECONDS)  # the coordinator writes markers after it has answered
+                seen = look()
+        return seen
 
     def _in_time(self) -> bool:
         return time.monotonic() < self._deadline

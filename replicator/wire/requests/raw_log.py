@@ -108,6 +108,17 @@ class RawLog:
         aborted = [(one.producer_id, one.first_offset) for one in part.aborted_transactions or ()]
         return bytes(part.records or b""), aborted, int(part.last_stable_offset)
 
+    def everything(
+        self, offset: int, *, most_bytes: int = _BYTES, timeout_seconds: float = 10.0
+    ) -> bytes:
+        """The bytes from an offset on, open and aborted transactions too; none at the end.
+
+        Raises:
+            SourceDataLostError: the offset is outside of what the partition has.
+            ReplicatorError: the cluster does not answer, or refuses us.
+        """
+        return bytes(self._fetched(offset, 0, most_bytes, timeout_seconds).records or b"")
+
     def _fetched(self, offset: int, isolation: int, most_bytes: int, seconds: float) -> Any:  # noqa: ANN401
         place = FetchRequest.FetchTopic.FetchPartition(
             partition=self._partition, current_leader_epoch=-1, fetch_offset=offset,

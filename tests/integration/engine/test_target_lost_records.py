@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from lane_lab import LaneLab, numbers, recreate
+from transaction_versions import use_transaction_version
 
 from replicator.dataplane.lane import periodic_checks
 from replicator.policy.values import StartFrom
@@ -199,5 +200,64 @@ def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique,
             lane = lab.lane(topic)
         lab.until(lambda: lab.values(topic) == numbers(range(1100)), "the whole copy", lane)
         assert len(losses(lane)) == 1
+    finally:
+        lab.close()
+
+
+def cut_before_marker(cluster, topic: str, *, number: int) -> None:
+    """Cuts the log of partition 0 where the marker of its ``number``-th transaction begins.
+
+    As a new leader has it that had not yet fetched the marker when it was elected uncleanly.
+    """
+    cluster.kill(0)
+    folder = cluster.brokers[0].data / f"{topic}-0"
+    segment = folder / f"{0:020}.log"
+    data, start = segment.read_bytes(), 0
+    while True:
+        number -= bool(data[start + 22] & 0x20)  # a control batch
+        if not number:
+            break
+        start += 12 + int.from_bytes(data[start + 8 : start + 12], "big")
+    segment.write_bytes(data[:start])
+    for state in folder.glob("*.snapshot"):
+        state.unlink()  # what producers were known to have done
+    cluster.restart(0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("others", ["nobody", "another writer"])
+@pytest.mark.parametrize("version", [2, 1])
+def test_whole_batches_whose_marker_was_lost_are_copied_again_once(
+    east, clusters, unique, version, others
+):
+    (west,) = clusters("west")
+    use_transaction_version(west, version)
+    lab = LaneLab(east, west, name=unique)
+    topic = lab.topic()
+    for start in range(0, 300, 50):
+        lab.numbered(topic, range(start, start + 50))
+        lab.copied(topic, **BATCHES)
+    cut_before_marker(west, topic, number=4)
+    producer = Producer({**west.client_settings(), "transactional.id": f"other-{unique}"})
+    if others == "another writer":
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        # They make the log as long as it was, and nobody may read behind them until they are decided.
+        for _ in range(400):
+            producer.produce(topic, b"other", partition=0)
+        producer.flush(30)
+    lab.numbered(topic, range(300, 330))
+    lane = lab.lane(topic, **BATCHES)
+    try:
+        lab.caught_up(lane)
+        if others == "another writer":
+            producer.abort_transaction(30)
+        assert lab.values(topic) == numbers(range(330))
+        assert len(losses(lane)) == 1
+        assert "to 299 are copied again" in losses(lane)[0]
+        lane.stop()
+        again = lab.copied(topic, **BATCHES)
+        assert losses(again) == []
+        assert lab.values(topic) == numbers(range(330))
     finally:
         lab.close()
