@@ -26,15 +26,21 @@ checkpoints = st.builds(
 sources = st.builds(
     lambda low, more, topic_id: SourceLog(topic_id, low, low + more), offsets, offsets, ids
 )
+unreadables = st.none() | st.builds(lambda low, more: (low, low + more), offsets, offsets)
 policies = st.sampled_from(["stop", "report"])
 
 
-@given(checkpoints, sources, policies, tokens)
+@given(checkpoints, sources, policies, tokens, unreadables)
 def test_no_record_is_passed_that_was_neither_copied_nor_declared_lost(
-    checkpoint, facts, policy, token
+    checkpoint, facts, policy, token, unreadable
 ):
     decision = decide_start(
-        checkpoint, facts, start_from=StartFrom(), on_truncation=policy, accept_gap=token
+        checkpoint,
+        facts,
+        start_from=StartFrom(),
+        on_truncation=policy,
+        accept_gap=token,
+        unreadable=unreadable,
     )
     if decision.problem:
         assert decision.offset == checkpoint.offset
@@ -50,10 +56,17 @@ def test_no_record_is_passed_that_was_neither_copied_nor_declared_lost(
         assert not recreated or decision.lost is not None
 
 
-@given(checkpoints, sources, tokens)
-def test_under_the_stop_policy_only_a_fresh_token_lets_go_of_anything(checkpoint, facts, token):
+@given(checkpoints, sources, tokens, unreadables)
+def test_under_the_stop_policy_only_a_fresh_token_lets_go_of_anything(
+    checkpoint, facts, token, unreadable
+):
     decision = decide_start(
-        checkpoint, facts, start_from=StartFrom(), on_truncation="stop", accept_gap=token
+        checkpoint,
+        facts,
+        start_from=StartFrom(),
+        on_truncation="stop",
+        accept_gap=token,
+        unreadable=unreadable,
     )
     if decision.lost is not None:
         assert token
@@ -61,11 +74,18 @@ def test_under_the_stop_policy_only_a_fresh_token_lets_go_of_anything(checkpoint
         assert decision.accepted_gap == token
 
 
-@given(checkpoints, sources, policies, tokens)
-def test_asking_again_after_storing_the_decision_changes_nothing(checkpoint, facts, policy, token):
+@given(checkpoints, sources, policies, tokens, unreadables)
+def test_asking_again_after_storing_the_decision_changes_nothing(
+    checkpoint, facts, policy, token, unreadable
+):
     def ask(stored: Checkpoint):
         return decide_start(
-            stored, facts, start_from=StartFrom(), on_truncation=policy, accept_gap=token
+            stored,
+            facts,
+            start_from=StartFrom(),
+            on_truncation=policy,
+            accept_gap=token,
+            unreadable=unreadable,
         )
 
     first = ask(checkpoint)

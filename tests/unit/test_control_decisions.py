@@ -21,6 +21,7 @@ from replicator.control.store.records import (
     Block,
     LaneShare,
     Layout,
+    Lost,
     Pause,
     ProblemRecord,
     Share,
@@ -387,6 +388,12 @@ def test_lanes_get_exactly_the_active_partitions_that_are_not_paused():
 
     assert sorted(work(control)) == [("orders", 0), ("orders", 1)]
     assert [item.accept_gap for _, item in sorted(work(control).items())] == ["t", ""]
+    damaged = AcceptedGap(
+        source="east", topic="orders", partition=0, token="u", at_ms=1, by="me",
+        problem="SOURCE_DAMAGED", lost=Lost(from_offset=3, to_offset=9),
+    )  # fmt: skip
+    found = sorted(work(control.fold([damaged.encode()])).items())
+    assert [(item.accept_gap, item.unreadable) for _, item in found] == [("u", (3, 9)), ("", None)]
     paused = Pause(flow="east->west", topic="orders", partition=1, at_ms=1, by="me")
     assert sorted(work(control.fold([paused.encode()]))) == [("orders", 0)]
     everything = Pause(flow="east->west", at_ms=1, by="me")

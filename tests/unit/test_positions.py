@@ -20,6 +20,7 @@ def decide(
     start_from: StartFrom | None = None,
     policy: str = "stop",
     token: str = "",
+    unreadable: tuple[int, int] | None = None,
 ) -> StartDecision:
     return decide_start(
         checkpoint,
@@ -27,6 +28,7 @@ def decide(
         start_from=start_from or StartFrom(),
         on_truncation=policy,
         accept_gap=token,
+        unreadable=unreadable,
     )
 
 
@@ -134,3 +136,42 @@ def test_a_refused_record_stays_refused_until_accepted_and_the_token_is_not_stor
 def test_a_checkpoint_without_a_topic_id_is_judged_by_its_offsets_alone():
     assert decide(at(30, topic_id="")).offset == 30
     assert decide(at(30), SourceLog("", 10, 50)).offset == 30
+
+
+@pytest.mark.parametrize("offset", [20, 24])
+def test_what_cannot_be_read_is_passed_over_on_an_operators_word_once(offset):
+    decision = decide(at(offset), token="t", unreadable=(20, 30))
+
+    assert (decision.offset, decision.lost, decision.accepted_gap) == (30, (20, 30), "t")
+    assert decision.store
+    assert "offsets 20 to 29 cannot be read" in decision.detail
+    again = decide(at(20, accepted_gap="t"), token="t", unreadable=(20, 30))
+    assert (again.offset, again.lost, again.store) == (20, None, False)
+
+
+def test_what_stands_before_it_is_copied_first_and_the_word_waits():
+    decision = decide(at(15), token="t", unreadable=(20, 30))
+
+    assert (decision.offset, decision.lost, decision.accepted_gap) == (15, None, "")
+
+
+def test_behind_it_the_word_is_used_up():
+    decision = decide(at(31), token="t", unreadable=(20, 30))
+
+    assert (decision.offset, decision.lost, decision.accepted_gap) == (31, None, "t")
+    assert decision.store
+
+
+def test_more_is_not_passed_over_than_the_source_has():
+    decision = decide(at(45), token="t", unreadable=(45, 90))
+
+    assert (decision.offset, decision.lost) == (50, (45, 50))
+
+
+def test_a_word_about_damaged_records_accepts_no_other_loss():
+    assert decide(at(4), token="t", unreadable=(4, 30)).problem == "TRUNCATED"
+    assert decide(at(20, topic_id="B"), token="t", unreadable=(4, 30)).problem == "RECREATED"
+    stopped = at(20, problem="TARGET_REFUSES", detail="too large")
+    assert decide(stopped, token="t", unreadable=(4, 30)).problem == "TARGET_REFUSES"
+    another = decide(at(20, topic_id="B"), policy="report", token="t", unreadable=(20, 30))
+    assert (another.offset, another.accepted_gap) == (10, "t")

@@ -13,6 +13,7 @@ from replicator.control.store.records import (
     Block,
     FlowRates,
     Layout,
+    Lost,
     Pause,
     ProblemPart,
     ProblemRecord,
@@ -131,6 +132,26 @@ def test_a_stopped_partition_says_why_until_its_gap_is_accepted():
     assert codes(report(gap, checkpoints=stopped)) == []
     both = {0: stopped[0], 1: stopped[0]}
     assert report(checkpoints=both)["state"] == "stopped"
+
+
+def test_what_the_source_cannot_give_out_says_how_to_give_it_up():
+    part = ProblemPart(code="SOURCE_DAMAGED", subject="orders/1", detail="no", remedy="Mend it.")
+    rates = FlowRates(link="orders-dr", problems=(part,))
+    flow = report(WORKER.model_copy(update={"flows": (rates,)}))
+    (problem,) = flow["problems"]
+    assert problem["remedy"].startswith("Mend it. If no replica has them whole")
+    assert problem["remedy"].endswith(
+        "replicator resume --flow 'east->west' --topic orders --partition 1 --accept-gap"
+    )
+
+
+def test_a_word_about_damaged_records_does_not_hide_a_stop():
+    stopped = {0: {"problem": "TRUNCATED", "detail": "offsets 3 to 9 vanished"}, 1: {}}
+    gap = AcceptedGap(
+        source="east", topic="orders", partition=0, token="t", at_ms=NOW, by="me",
+        problem="SOURCE_DAMAGED", lost=Lost(from_offset=3, to_offset=9),
+    )  # fmt: skip
+    assert codes(report(gap, checkpoints=stopped)) == ["TRUNCATED"]
 
 
 def test_a_copy_without_positions_that_lost_records_says_how_to_get_them_again():

@@ -49,8 +49,13 @@ def resume(
     accept_gap: Annotated[
         bool,
         typer.Option(
-            "--accept-gap", help="Also resume partitions that stopped on lost source data."
+            "--accept-gap",
+            help="Also resume partitions that stopped on lost source data; with --partition, also give up "
+            "damaged records of the source that can never be read.",
         ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be resumed and given up.")
     ] = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
@@ -62,15 +67,19 @@ def resume(
 
     plan = in_force(require_plan(topology_path(file)))
     result = resume_flow(
-        plan, flow, topic=topic, partition=partition, accept_gap=accept_gap, by=operator()
-    )
+        plan, flow, topic=topic, partition=partition, accept_gap=accept_gap,
+        dry_run=dry_run, by=operator(),
+    )  # fmt: skip
     lines = []
     resumed, gaps = result["resumed"], result["gaps"]
     if isinstance(resumed, list) and resumed:
-        lines.append(f"Resumed: {_what(flow, topic, partition)}.")
+        lines.append(
+            f"{'Would resume' if dry_run else 'Resumed'}: {_what(flow, topic, partition)}."
+        )
     if isinstance(gaps, list):
+        said = "Would accept the gap" if dry_run else "Gap accepted"
         lines.extend(
-            f"Gap accepted at {gap['topic']}/{gap['partition']}: {gap['detail']}." for gap in gaps
+            f"{said} at {gap['topic']}/{gap['partition']}: {gap['detail']}." for gap in gaps
         )
     render(result, output, text="\n".join(lines) or "Nothing was paused there.")
 

@@ -226,7 +226,7 @@ def _topic_work(
     if None in paused:
         return ()
     runs = {seed.partition: seed.run if seed.state == "done" else None for seed in seeds}
-    tokens = {gap.partition: gap.token for gap in gaps}
+    accepted = {gap.partition: gap for gap in gaps}
     return tuple(
         (
             lane_in(block, record.topic, partition),
@@ -237,7 +237,8 @@ def _topic_work(
                 topic_id=record.topic_id,
                 priority=record.priority,
                 max_message_bytes=record.max_message_bytes,
-                accept_gap=tokens.get(partition, ""),
+                accept_gap=gap.token if (gap := accepted.get(partition)) is not None else "",
+                unreadable=None if gap is None else gap.unreadable,
                 backfill_run=run,
                 late=record.is_late(partition),
             ),

@@ -1,27 +1,27 @@
 """Durable pause and resume: records in the control topic that every worker follows.
 
 A pause outlives workers. Resuming a scope ends its own pause and every one inside it. Accepting a
-gap lets partitions go on that stopped because source records are gone; the decision, and what is
-given up, stays on record.
+gap lets partitions go on that stopped because source records are gone, or one that waits before records
+that can never be read; the decision, and what is given up, stays on record.
 """
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.clock import Clock, SystemClock
+from replicator.control.operator.accepted_gaps import (
+    CLIENT_ID,
+    gap_of_damaged,
+    gaps_of_stopped,
+)
 from replicator.control.store.read import require_control
-from replicator.control.store.records import AcceptedGap, Lost, Pause, TopicRecord
+from replicator.control.store.records import AcceptedGap, Pause, TopicRecord
 from replicator.control.store.state import ControlState
-from replicator.errors import InputError, RefusedError, ReplicatorError
-from replicator.formats.checkpoint import Checkpoint
+from replicator.errors import InputError, RefusedError
 from replicator.identifiers import JsonObject, control_topic
-from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.topology.plan import PairPlan, Plan, find_pair
-
-CLIENT_ID = "replicator-operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +82,22 @@ def resume_flow(
     topic: str | None = None,
     partition: int | None = None,
     accept_gap: bool = False,
+    dry_run: bool = False,
     clock: Clock | None = None,
 ) -> JsonObject:
     """Ends pauses of a scope and of everything inside it; with ``accept_gap`` also stops.
 
+    Damaged records of the source are given up only of a partition that is named; ``dry_run`` tells what would
+    be done, and does nothing.
+
     Returns:
-        ``{"flow", "topic", "partition", "resumed": [...], "gaps": [...]}``: which pauses ended and
+        ``{"flow", "topic", "partition", "dryRun", "resumed": [...], "gaps": [...]}``: which pauses ended and
         which lost source offsets were accepted.
 
     Raises:
         InputError: no such flow, topic or partition.
         RefusedError: something that contains the scope is paused, or there is no gap to accept.
-        ClusterError: the target does not answer.
+        ClusterError: the target does not answer, or the source where damaged records are looked for.
     """
     scope, control = _look_up(plan, flow, topic, partition)
     topics = _known(scope, control)
@@ -119,13 +123,16 @@ def resume_flow(
         raise RefusedError(
             "no partition is stopped there, so there is no gap to accept",
             subject=scope.words(),
-            remedy="Look at 'replicator status'.",
+            remedy="Look at 'replicator status'. To give damaged records up, name --topic and --partition.",
         )
-    _write(plan, scope.pair, [*(p.tombstone() for p in ended), *(gap.encode() for gap in gaps)])
+    if not dry_run:
+        entries = [*(p.tombstone() for p in ended), *(gap.encode() for gap in gaps)]
+        _write(plan, scope.pair, entries)
     return {
         "flow": scope.pair.id,
         "topic": topic,
         "partition": partition,
+        "dryRun": dry_run,
         "resumed": [{"topic": p.topic, "partition": p.partition} for p in ended],
         "gaps": [
             {
@@ -172,45 +179,16 @@ def _gaps(
     plan: Plan, scope: Scope, topics: Sequence[TopicRecord], *, by: str, now_ms: int
 ) -> tuple[AcceptedGap, ...]:
     names = {record.topic for record in topics}
-    stopped = [
+    found = [
         checkpoint
         for checkpoint in read_checkpoints(plan.topology, scope.pair, client_id=CLIENT_ID).values()
-        if checkpoint.problem
-        and checkpoint.topic in names
-        and scope.covers(checkpoint.topic, checkpoint.partition)
+        if checkpoint.topic in names and scope.covers(checkpoint.topic, checkpoint.partition)
     ]
-    starts = _source_starts(scope.pair, stopped)
-    return tuple(
-        AcceptedGap(
-            source=scope.pair.source.alias,
-            topic=checkpoint.topic,
-            partition=checkpoint.partition,
-            token=secrets.token_hex(8),
-            at_ms=now_ms,
-            by=by,
-            problem=checkpoint.problem,
-            detail=checkpoint.detail,
-            lost=Lost(
-                from_offset=checkpoint.offset,
-                to_offset=starts.get((checkpoint.topic, checkpoint.partition)),
-            ),
-        )
-        for checkpoint in stopped
-    )
-
-
-def _source_starts(pair: PairPlan, stopped: Sequence[Checkpoint]) -> dict[tuple[str, int], int]:
-    """Where the source's logs begin now; empty when it does not answer: the gap stands anyway."""
-    keys = [(checkpoint.topic, checkpoint.partition) for checkpoint in stopped]
-    try:
-        with ClusterAdmin(pair.source, client_id=CLIENT_ID, timeout_seconds=5.0) as admin:
-            starts = admin.known_offsets(keys, "earliest")
-    except ReplicatorError:
-        return {}
-    offsets = {
-        (checkpoint.topic, checkpoint.partition): checkpoint.offset for checkpoint in stopped
-    }
-    return {key: start for key, start in starts.items() if start >= offsets[key]}
+    stopped = [checkpoint for checkpoint in found if checkpoint.problem]
+    if not stopped and found and scope.partition is not None:
+        # Named alone: what it is asked to give up is looked for on the source.
+        return (gap_of_damaged(scope.pair, topics[0], found[0], by=by, now_ms=now_ms),)
+    return gaps_of_stopped(scope.pair, stopped, by=by, now_ms=now_ms)
 
 
 def _write(plan: Plan, pair: PairPlan, entries: Sequence[tuple[bytes, bytes | None]]) -> None:

@@ -1,12 +1,13 @@
 """The state of one source partition, as ``status`` shows it. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from replicator.control.lanes.checkpoint_moves import lane_of_link
 from replicator.control.status.facts import PairFacts
 from replicator.control.store.records import TopicRecord
+from replicator.errors import SourceDamagedError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
@@ -30,6 +31,12 @@ _REGRESSED_REMEDY = (
     "{cluster} and create it again, empty, with as many partitions: within a minute it is copied again "
     "from its start. Or go on without them: replicator resume --flow '{flow}' --topic {topic} "
     "--partition {partition} --accept-gap"
+)
+
+_DAMAGED_REMEDY = (
+    " If no replica has them whole, this gives up what cannot be read and goes on behind it (first with "
+    "--dry-run, which says what): replicator resume --flow '{flow}' --topic {topic} --partition {partition} "
+    "--accept-gap"
 )
 
 _ANSWERS = "Check that the partition has a leader on the source, and our rights to it."
@@ -123,6 +130,9 @@ def partition_status(
     unknown = facts.source_errors.get(key)
     if failure is None and unknown is not None:  # at its end, or behind it? nobody can say
         failure = Problem(unknown.code, place, unknown.message, unknown.remedy or _ANSWERS)
+    if failure is not None and failure.code == SourceDamagedError.code:
+        told = _DAMAGED_REMEDY.format(flow=flow.id, topic=topic.topic, partition=partition)
+        failure = replace(failure, remedy=failure.remedy + told)
     if state == "replicating" and failure is not None:
         state, problems = "failed", (failure,)
     overtaking = _overtaking(topic, partition, position, start, end)
@@ -186,7 +196,7 @@ def _accepted(facts: PairFacts, flow: FlowPlan, key: tuple[str, int]) -> bool:
     """Whether an operator's decision is on its way that the lane has not acted on yet."""
     gap = facts.control.gap(flow.source, *key)
     checkpoint = facts.checkpoints[key]
-    return gap is not None and gap.token != checkpoint.accepted_gap
+    return gap is not None and gap.unreadable is None and gap.token != checkpoint.accepted_gap
 
 
 def _lag(

@@ -28,7 +28,7 @@ from replicator.control.store.role_records import (
     StepRecord,
     TransitionRecord,
 )
-from replicator.errors import StoredFormatError
+from replicator.errors import SourceDamagedError, StoredFormatError
 from replicator.kafka.clients.wire_json import decode_key, decode_value
 from replicator.policy.values import Priority
 from replicator.problem import Problem
@@ -156,6 +156,14 @@ class AcceptedGap(Record):
     problem: str = ""
     detail: str = ""
     lost: Lost = Lost()
+
+    @property
+    def unreadable(self) -> tuple[int, int] | None:
+        """Where it is about damaged records that the source still has: these offsets are passed over."""
+        begin, end = self.lost.from_offset, self.lost.to_offset
+        if self.problem != SourceDamagedError.code or begin is None or end is None:
+            return None
+        return begin, end
 
 
 class GapTaken(Record):

@@ -56,11 +56,17 @@ def decide_start(
     start_from: StartFrom,
     on_truncation: OnTruncation,
     accept_gap: str,
+    unreadable: tuple[int, int] | None = None,
 ) -> StartDecision:
-    """Decides from the stored checkpoint, the source's log and the flow's policy."""
+    """Decides from the stored checkpoint, the source's log and the flow's policy.
+
+    With ``unreadable`` an operator accepted that these source offsets, half open, are passed over, and nothing
+    else: ``accept_gap`` is the token of that decision.
+    """
     if checkpoint is None:
         return _first_start(facts, start_from)
-    token = accept_gap if accept_gap and accept_gap != checkpoint.accepted_gap else ""
+    fresh = accept_gap if accept_gap and accept_gap != checkpoint.accepted_gap else ""
+    token = fresh if unreadable is None else ""
     kept = checkpoint.accepted_gap
     if checkpoint.topic_id and facts.topic_id and checkpoint.topic_id != facts.topic_id:
         detail = (
@@ -73,13 +79,14 @@ def decide_start(
                 "recreated topic, from its start",
                 detail=f"gap accepted: {detail}",
                 store=True,
-                accepted_gap=token or kept,
+                accepted_gap=fresh
+                or kept,  # offsets that were accepted were those of the old topic
                 lost=(checkpoint.offset, checkpoint.offset),
             )
         return _stopped(checkpoint, "RECREATED", detail)
     loss = _loss(checkpoint, facts)
     if loss is not None:
-        return _gap(checkpoint, loss, policy=on_truncation, token=token)
+        return _gap(checkpoint, loss, policy=on_truncation, token=token, fresh=fresh)
     if checkpoint.problem == "TARGET_REFUSES":
         # Nothing is missing. Accepted, the record is tried once more, else given to quarantine; that
         # is stored with the progress past it and not before, or a restart in between would forget it.
@@ -101,7 +108,31 @@ def decide_start(
             accepted_gap=token,
             lost=(checkpoint.offset, checkpoint.offset),
         )
+    if fresh and unreadable is not None:
+        return _behind_damage(checkpoint, facts, unreadable, token=fresh)
     return StartDecision(checkpoint.offset, "from its checkpoint", accepted_gap=kept)
+
+
+def _behind_damage(
+    checkpoint: Checkpoint, facts: SourceLog, unreadable: tuple[int, int], *, token: str
+) -> StartDecision:
+    """Behind what an operator gave up; everything before it is copied first, and the word is used once."""
+    begin, end = unreadable[0], min(unreadable[1], facts.latest)
+    if checkpoint.offset < begin:
+        kept = checkpoint.accepted_gap
+        return StartDecision(checkpoint.offset, "from its checkpoint", accepted_gap=kept)
+    if checkpoint.offset >= end:
+        return StartDecision(
+            checkpoint.offset, "behind what was damaged", accepted_gap=token, store=True
+        )
+    return StartDecision(
+        end,
+        "behind what cannot be read",
+        detail=f"gap accepted: what the source has at offsets {begin} to {end - 1} cannot be read",
+        store=True,
+        accepted_gap=token,
+        lost=(begin, end),
+    )
 
 
 def _first_start(facts: SourceLog, start_from: StartFrom) -> StartDecision:
@@ -148,7 +179,9 @@ def _loss(checkpoint: Checkpoint, facts: SourceLog) -> _Loss | None:
     return None
 
 
-def _gap(checkpoint: Checkpoint, loss: _Loss, *, policy: OnTruncation, token: str) -> StartDecision:
+def _gap(
+    checkpoint: Checkpoint, loss: _Loss, *, policy: OnTruncation, token: str, fresh: str
+) -> StartDecision:
     if policy == "stop" and not token:
         return _stopped(checkpoint, "TRUNCATED", loss.detail)
     return StartDecision(
@@ -156,7 +189,7 @@ def _gap(checkpoint: Checkpoint, loss: _Loss, *, policy: OnTruncation, token: st
         "source data lost, gap on record",
         detail=f"gap accepted: {loss.detail}",
         store=True,
-        accepted_gap=token or checkpoint.accepted_gap,
+        accepted_gap=fresh or checkpoint.accepted_gap,
         lost=loss.lost,
     )
 

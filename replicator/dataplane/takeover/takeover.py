@@ -194,7 +194,7 @@ def _decide(
             marked=_marked(spec), earliest=facts.earliest, counted=copy.counted,
         )  # fmt: skip
         if lost is not None and lost.resume_at is None:
-            accept_gap = state.work.accept_gap
+            accept_gap = state.work.accept_gap if state.work.unreadable is None else ""
             return checkpoint, after_target_loss(checkpoint, lost.detail, accept_gap=accept_gap)
         if lost is not None:
             checkpoint = moved_back(checkpoint, lost, at_ms=at_ms)
@@ -205,6 +205,7 @@ def _decide(
         # Canaries that retention removed before they were copied are no loss.
         on_truncation=spec.settings.on_truncation if state.counted else "report",
         accept_gap=state.work.accept_gap,
+        unreadable=state.work.unreadable,
     )
     if lost is not None and checkpoint is not None:
         decision = replace(decision, store=True, target_loss=checkpoint.target_loss.detail)

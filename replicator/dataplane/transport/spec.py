@@ -30,7 +30,8 @@ class PartitionWork:
     ``topic_id`` is the source topic's id as the controller saw it, so that a recreated topic is
     noticed. ``max_message_bytes`` is the target topic's limit. ``accept_gap`` is the token of an
     operator's decision to let a stopped partition go on ("" when there is none); a lane acts on a
-    token once and stores it in the checkpoint. ``late``: it appeared after the flow was first applied, and is
+    token once and stores it in the checkpoint. ``unreadable``: the decision is about these damaged source
+    offsets, half open, and nothing else. ``late``: it appeared after the flow was first applied, and is
     copied from its beginning. ``backfill_run`` names the run of Spark that last copied it
     ("" when none did): its checkpoint was not written by the lane.
     """
@@ -42,6 +43,7 @@ class PartitionWork:
     priority: Priority = "normal"
     max_message_bytes: int = 1048588
     accept_gap: str = ""
+    unreadable: tuple[int, int] | None = None
     backfill_run: str = ""
     late: bool = False
 

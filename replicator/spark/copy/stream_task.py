@@ -194,7 +194,11 @@ def _order(
         source=pair.source,
         target=pair.target,
         settings=lane_settings(plan, one.flow),
-        work=work_of(one.record, one.backfill.partition, gap.token if gap is not None else ""),
+        work=work_of(
+            one.record,
+            one.backfill.partition,
+            gap.token if gap is not None and gap.unreadable is None else "",
+        ),
         lane=lane_in(block, *key),
         run=one.backfill.run,
         start=one.backfill.start,

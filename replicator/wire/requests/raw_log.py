@@ -4,7 +4,12 @@ import time
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
-from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
+from replicator.errors import (
+    ReplicatorError,
+    SourceDamagedError,
+    TransientBrokerError,
+    UnreachableError,
+)
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
@@ -17,6 +22,7 @@ _METADATA_VERSION = 10  # the first one with topic ids
 _OFFSETS_VERSION = (
     5  # from here on a new leader answers only once it knows all that was acknowledged
 )
+_CORRUPT = 2
 _LATEST, _EARLIEST = -1, -2
 _BYTES = 1024 * 1024
 _MOST_BYTES = 128 * 1024 * 1024
@@ -102,6 +108,7 @@ class RawLog:
 
         Raises:
             SourceDataLostError: the offset is outside of what the partition has.
+            SourceDamagedError: the broker cannot read what it has there.
             ReplicatorError: the cluster does not answer, or refuses us.
         """
         part = self._fetched(offset, 1, most_bytes, timeout_seconds)
@@ -135,7 +142,8 @@ class RawLog:
             part = None if answer.error_code else answer.responses[0].partitions[0]
             code = answer.error_code if part is None else part.error_code
             if part is None or code:
-                raise self._error(code, f"read {self._topic}/{self._partition} at {offset}")
+                doing = f"read {self._topic}/{self._partition} at {offset}"
+                raise self._damaged(doing) if code == _CORRUPT else self._error(code, doing)
             return part
 
         return self._asked(fetch, time.monotonic() + seconds)
@@ -173,6 +181,13 @@ class RawLog:
                 if time.monotonic() + _PAUSE_SECONDS >= deadline:
                     raise
                 time.sleep(_PAUSE_SECONDS)  # leaders move: nobody tells when they have
+
+    def _damaged(self, doing: str) -> ReplicatorError:
+        return SourceDamagedError(
+            f"cannot {doing}: the broker says that what it has there is damaged",
+            subject=f"cluster:{self._cluster.alias}",
+            remedy="Move the partition to a replica whose log is whole, or mend the disk.",
+        )
 
     def _error(self, code: int, doing: str) -> ReplicatorError:
         return code_error(code, subject=f"cluster:{self._cluster.alias}", doing=doing)

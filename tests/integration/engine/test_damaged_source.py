@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import pytest
+from lane_lab import LaneLab, numbers
+
+from replicator.batches.registry.unreadable import unreadable_at
 
 BATCH_LENGTH, BATCH_MAGIC, BATCH_RECORDS = 10, 16, 80
 
@@ -69,3 +72,95 @@ def test_a_batch_that_the_client_reads_for_ever_without_a_word_is_named(lab):
     segment.flip(2, BATCH_LENGTH)
     lab.caught_up(lane)
     assert lab.values(topic) == [b"%d" % n for n in range(50)]
+
+
+ENGINES = pytest.mark.parametrize(
+    "engine", [{}, {"engine": "batches", "provenance": "path"}], ids=["records", "batches"]
+)
+
+
+def given_up(lab, topic: str, position: int) -> tuple[int, int]:
+    found = unreadable_at(lab.plan(lab.source, "east"), (topic, 0), position, client_id="lab")
+    assert found is not None
+    return found.start, found.end
+
+
+@ENGINES
+def test_what_cannot_be_read_is_given_up_on_an_operators_word_and_no_more(lab, engine):
+    topic = lab.topic()
+    for start in range(0, 60, 10):
+        lab.numbered(topic, range(start, start + 10))
+    segment = Segment(lab.source, topic)
+    segment.flip(2, BATCH_RECORDS)
+    segment.flip(3, BATCH_MAGIC)
+    lane = lab.lane(topic, **engine)
+    lab.until(lambda: failure(lane, topic), "the failure", lane)
+
+    assert unreadable_at(lab.plan(lab.source, "east"), (topic, 0), 0, client_id="lab") is None
+    assert given_up(lab, topic, 20) == (20, 40)
+    lane.update(work=lab.work(topic, accept_gap="t", unreadable=(20, 40)))
+    lab.caught_up(lane)
+
+    assert lab.values(topic) == numbers(range(20), range(40, 60))
+    assert [(gap.lost_from, gap.lost_to) for gap in lane.gaps] == [(20, 40)]
+    assert "offsets 20 to 39 cannot be read" in lane.gaps[0].detail
+    lab.until(lambda: failure(lane, topic) is None, "the end of the failure", lane)
+    lane.stop()
+    lane = lab.lane(work=lab.work(topic, accept_gap="t", unreadable=(20, 40)), **engine)
+    lab.numbered(topic, range(60, 70))
+    lab.caught_up(lane)
+    assert lab.values(topic) == numbers(range(20), range(40, 70))
+    assert not lane.gaps
+
+
+@pytest.mark.slow
+@ENGINES
+def test_behind_a_wrong_length_reading_goes_on_where_the_source_can(lab, engine):
+    """The broker's own index of the log leads past it, where there is an entry behind."""
+    topic = lab.topic(source={"index.interval.bytes": "0"})
+    for start in range(0, 50, 10):
+        lab.numbered(topic, range(start, start + 10))
+    Segment(lab.source, topic).flip(2, BATCH_LENGTH)
+    lane = lab.lane(topic, **engine)
+    lab.until(lambda: failure(lane, topic), "the failure", lane)
+    start, end = given_up(lab, topic, 20)
+    assert start == 20
+    lane.update(work=lab.work(topic, accept_gap="t", unreadable=(start, end)))
+    lab.caught_up(lane)
+
+    assert lab.values(topic) == numbers(range(20), range(end, 50))
+    assert end <= 40
+
+
+@pytest.mark.slow
+def test_an_operator_is_told_what_he_gives_up_and_it_stays_on_record(east, west, unique, worker):
+    topic = f"{unique}.t"
+    east.create_topic(topic)
+    worker.cluster(east)
+    worker.cluster(west)
+    worker.link("link", "east", "west", [topic])
+    lab = LaneLab(east, west, name=unique, prepared=True)
+    for start in range(0, 50, 10):
+        lab.numbered(topic, range(start, start + 10))
+    Segment(east, topic).flip(2, BATCH_RECORDS)
+    worker.start()
+    worker.until(lambda: "SOURCE_DAMAGED" in worker.problems("east->west"), "the problem")
+    place = ["--flow", "east->west", "--topic", topic, "--partition", "0"]
+    assert worker.problems("east->west")["SOURCE_DAMAGED"]["remedy"].endswith(
+        f"replicator resume --flow 'east->west' --topic {topic} --partition 0 --accept-gap"
+    )
+    told = worker.command("resume", *place, "--accept-gap", "--dry-run")
+    assert [(gap["from"], gap["to"]) for gap in told["gaps"]] == [(20, 30)]
+    assert "a record batch has a wrong checksum" in told["gaps"][0]["detail"]
+    assert lab.values(topic) == numbers(range(20))
+
+    done = worker.command("resume", *place, "--accept-gap")
+    assert (told["dryRun"], done["dryRun"]) == (True, False)
+    worker.until(
+        lambda: lab.values(topic) == numbers(range(20), range(30, 50)), "what stands behind it"
+    )
+    worker.until(lambda: worker.command("gaps")["gaps"], "the gap on record")
+    (gap,) = worker.command("gaps")["gaps"]
+    assert (gap["topic"], gap["from"], gap["to"]) == (topic, 20, 30)
+    assert "@" in gap["by"]
+    worker.until(lambda: "SOURCE_DAMAGED" not in worker.problems("east->west"), "its end")
