@@ -103,6 +103,7 @@ class Worker:
             pid=os.getpid(),
             http="",
             instance_id=options.worker_id,
+            memory_bytes=options.memory_bytes,
         )
         self._records_bytes = records_bytes(options.memory_bytes, processes=processes)
         self.pool = LanePool(

@@ -14,6 +14,7 @@ from replicator.control.store.records import (
     FlowRates,
     Layout,
     Lost,
+    MemoryPart,
     Pause,
     ProblemPart,
     ProblemRecord,
@@ -88,7 +89,7 @@ def test_a_healthy_flow_shows_lag_rates_and_its_workers():
     assert (flow["state"], flow["reason"]) == ("replicating", "2 of 2 partitions moving")
     assert (flow["lagRecords"], flow["lagSeconds"]) == (10, 1.5)
     assert (flow["recordsPerSecond"], flow["bytesPerSecond"]) == (10.0, 99.0)
-    assert flow["workers"] == [{"id": "w-1", "lanes": [0, 1]}]
+    assert flow["workers"] == [{"id": "w-1", "lanes": [0, 1], "memory": None}]
     assert flow["problems"] == []
     assert flow["topics"][0]["partitions"][1] == {
         "partition": 1, "state": "replicating", "sourceStart": 0, "sourceEnd": 90, "position": 90,
@@ -115,10 +116,21 @@ def test_a_missing_worker_is_said_and_stops_only_its_lanes():
     assert codes(half) == ["WORKER_MISSING"]
 
 
+def test_a_worker_says_what_it_and_each_of_its_lanes_may_hold():
+    part = MemoryPart(limit_bytes=10**9, records_bytes=500_000, lane_bytes=250_000)
+    (worker,) = report(WORKER.model_copy(update={"memory": part}))["workers"]
+    assert worker["memory"] == {
+        "limitBytes": 10**9, "recordsBytes": 500_000, "laneBytes": 250_000,
+    }  # fmt: skip
+    free = MemoryPart(records_bytes=500_000, lane_bytes=250_000)
+    (worker,) = report(WORKER.model_copy(update={"memory": free}))["workers"]
+    assert worker["memory"]["limitBytes"] is None
+
+
 def test_a_member_without_a_record_is_shown_by_its_name_in_the_group():
     old = WORKER.model_copy(update={"at_ms": NOW - 60_000})
     flow = report(old, members=(GroupMember("someone", (1, 0)),))
-    assert flow["workers"] == [{"id": "someone", "lanes": [0, 1]}]
+    assert flow["workers"] == [{"id": "someone", "lanes": [0, 1], "memory": None}]
     assert flow["recordsPerSecond"] == 0.0
 
 

@@ -34,7 +34,9 @@ def register(app: typer.Typer) -> None:
 def status(
     *,
     flow: OneFlowOption = None,
-    detail: Annotated[bool, typer.Option("--detail", help="Show every partition.")] = False,
+    detail: Annotated[
+        bool, typer.Option("--detail", help="Show every partition and worker.")
+    ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until Ctrl-C.")] = False,
     interval: Annotated[
         float,
@@ -116,6 +118,22 @@ def _engine(flow: Any) -> str:  # noqa: ANN401
     return f"engine {engine}: {reason}" if reason else f"engine {engine}" if engine else ""
 
 
+def _worker(worker: Any) -> str:  # noqa: ANN401
+    """Which lanes it has, and what they may hold; a worker of an older release does not say it."""
+    from replicator.policy.memory_shares import shown_bytes
+
+    lanes = ", ".join(str(lane) for lane in worker["lanes"])
+    memory = worker.get("memory")
+    if memory is None:
+        return f"{worker['id']}: lanes {lanes}"
+    limit = memory["limitBytes"]
+    return (
+        f"{worker['id']}: lanes {lanes}, {shown_bytes(memory['laneBytes'])} of records each, "
+        f"{shown_bytes(memory['recordsBytes'])} in all, "
+        f"{'no limit' if limit is None else f'limit {shown_bytes(limit)}'}"
+    )
+
+
 def _flow(flow: Any, *, detail: bool) -> "list[RenderableType]":  # noqa: ANN401
     from rich.text import Text
 
@@ -129,6 +147,8 @@ def _flow(flow: Any, *, detail: bool) -> "list[RenderableType]":  # noqa: ANN401
         f"{len(flow['workers'])} workers   {_engine(flow)}"
     )
     parts: list[RenderableType] = [head, figures]
+    if detail:
+        parts.extend(Text(f"  {_worker(worker)}") for worker in flow["workers"])
     if flow["topics"]:
         parts.append(_topics(flow["topics"], detail=detail))
     parts.extend(

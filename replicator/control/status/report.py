@@ -13,6 +13,7 @@ from replicator.control.status.partition import PartitionStatus, partition_statu
 from replicator.control.store.records import (
     Block,
     FlowRates,
+    MemoryPart,
     ProblemPart,
     TopicRecord,
     WorkerRecord,
@@ -315,7 +316,8 @@ def _workers(
 ) -> list[JsonObject]:
     """Workers with their lanes of this flow: by the group's word, else by their own.
 
-    A worker writes its lanes down every few seconds and a dead one not at all: the group knows now.
+    A worker writes its lanes down every few seconds and a dead one not at all: the group knows now. What each may
+    hold in memory is its own word, None where it has not said.
     """
     mine = (
         frozenset(range(block.first, block.first + block.count))
@@ -326,8 +328,19 @@ def _workers(
         told = {member.id: mine.intersection(member.lanes) for member in facts.members}
     else:
         told = {worker.id: mine.intersection(worker.lanes) for worker in workers}
+    memory = {worker.id: worker.memory for worker in workers}
     return [
-        {"id": worker_id, "lanes": sorted(lanes)}
+        {"id": worker_id, "lanes": sorted(lanes), "memory": _memory(memory.get(worker_id))}
         for worker_id, lanes in sorted(told.items())
         if lanes
     ]
+
+
+def _memory(part: MemoryPart | None) -> JsonObject | None:
+    if part is None:
+        return None
+    return {
+        "limitBytes": part.limit_bytes,
+        "recordsBytes": part.records_bytes,
+        "laneBytes": part.lane_bytes,
+    }

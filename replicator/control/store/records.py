@@ -230,10 +230,23 @@ class BackfillRecord(Record):
     problem: str = ""
 
 
+class MemoryPart(Part):
+    """What a worker may hold, in bytes.
+
+    ``limit_bytes``: in all, None where nothing limits it. ``records_bytes``: of records, in all its lanes.
+    ``lane_bytes``: of records, in each lane that starts now.
+    """
+
+    limit_bytes: int | None = None
+    records_bytes: int
+    lane_bytes: int
+
+
 class WorkerRecord(Record):
     """A worker says it is there; written about every 5 s, tombstoned on a clean exit.
 
-    ``logins``: what it logs in with to the pair's clusters and that will not hold.
+    ``logins``: what it logs in with to the pair's clusters and that will not hold. ``memory`` is None where
+    an older release, or a stream of Spark, says nothing of it.
     """
 
     KIND = "worker"
@@ -248,6 +261,7 @@ class WorkerRecord(Record):
     plan_hash: str = ""
     flows: tuple[FlowRates, ...] = ()
     logins: tuple[ProblemPart, ...] = ()
+    memory: MemoryPart | None = None
 
 
 class LaneShare(Part):

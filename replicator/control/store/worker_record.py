@@ -6,7 +6,13 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from replicator.clock import Clock
-from replicator.control.store.records import CanaryPart, FlowRates, ProblemPart, WorkerRecord
+from replicator.control.store.records import (
+    CanaryPart,
+    FlowRates,
+    MemoryPart,
+    ProblemPart,
+    WorkerRecord,
+)
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.formats.lane_stats import LaneStats, PartitionStats
@@ -217,7 +223,13 @@ class WorkerRecordWriter:
         self._writer: LogWriter | None = None
         self._written: WorkerRecord | None = None
 
-    def write(self, *, lanes: tuple[int, ...], rates: tuple[FlowRates, ...]) -> None:
+    def write(
+        self,
+        *,
+        lanes: tuple[int, ...],
+        rates: tuple[FlowRates, ...],
+        memory: MemoryPart | None = None,
+    ) -> None:
         """Replaces the record; what is wrong with the pair's logins stands in it as well.
 
         Raises:
@@ -234,6 +246,7 @@ class WorkerRecordWriter:
             plan_hash=self._plan.hash,
             flows=rates,
             logins=tuple(login_parts((self._pair.source, self._pair.target))),
+            memory=memory,
         )
         self._open().write([record.encode()])
         self._written = record

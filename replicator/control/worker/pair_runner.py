@@ -18,6 +18,7 @@ from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.lanes.lane_specs import LaneSpecs
 from replicator.control.store.followers import ControlFollowers, ControlSubscription
+from replicator.control.store.records import MemoryPart
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import (
     RateMeter,
@@ -314,7 +315,15 @@ class PairRunner(threading.Thread):
         owned = tuple(sorted(self._lanes.owned))
         try:
             rates = self._meter.rates(self._stats(), now=self._clock.monotonic())
-            records.write(lanes=owned, rates=with_canaries(rates, self.view().figures))
+            records.write(
+                lanes=owned,
+                rates=with_canaries(rates, self.view().figures),
+                memory=MemoryPart(
+                    limit_bytes=self._identity.memory_bytes,
+                    records_bytes=self._pool.records_bytes,
+                    lane_bytes=self._pool.lane_bytes,
+                ),
+            )
         except FencedError:
             raise
         except ReplicatorError as error:

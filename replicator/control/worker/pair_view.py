@@ -11,13 +11,17 @@ from replicator.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class WorkerIdentity:
-    """Who this worker is, as others see it; ``instance_id`` makes its membership static."""
+    """Who this worker is, as others see it; ``instance_id`` makes its membership static.
+
+    ``memory_bytes`` is what it may use in all, None without a limit.
+    """
 
     id: str
     host: str
     pid: int
     http: str
     instance_id: str | None
+    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,16 @@ class LanePool:
                 _Process(child, self._on_message, self._on_exit) for child in children
             ]
 
+    @property
+    def records_bytes(self) -> int:
+        """What all lanes together may hold of records; 0 is no bound."""
+        return self._memory.size_bytes
+
+    @property
+    def lane_bytes(self) -> int:
+        """What each lane may hold of them now; 0 is no bound."""
+        return self._share.size_bytes
+
     def start(self, spec: LaneSpec) -> None:
         """Starts the lane in the emptiest process, or updates it where it runs."""
         key = (spec.pair, spec.lane)
