@@ -3,7 +3,9 @@
 The product's controller round, lane migration, layout, moves of checkpoints, and the question of a lane whether
 it may start, run here; transactions, topics and what a lane copies are a model. Whoever is about to do something
 may be held up there while others do whatever they like, and go on afterwards as if nothing had been; or it
-ends there, or what it commits is done without an answer, or answered for without being done.
+ends there, or what it commits gets no answer: it is done, or lost, or comes later, because leaders and coordinators
+move to other brokers at any time. Then it is decided at the latest when the next owner initialises the id. Whoever
+reads while a leader moves is refused.
 
 ``run_schedule`` returns what was broken; nothing is the aim.
 """
@@ -91,6 +93,7 @@ class World:
         self.partitions = 0
         self.copied: dict[tuple[str, int], int] = {}
         self.lanes: list[SimulatedLane] = []
+        self.undecided: dict[str, Transaction] = {}
         self.depth = 0
         self.moments = 0
         self.calm = False
@@ -98,19 +101,36 @@ class World:
     # -- transactions ---------------------------------------------------------------------------
 
     def initialise(self, id_: str) -> Transaction:
-        """A new owner of the id; the one before is fenced."""
+        """A new owner of the id; the one before is fenced, and what became of its last commit is decided."""
+        self.decide(id_)
         self.epochs[id_] = self.epochs.get(id_, 0) + 1
         return Transaction(id_, self.epochs[id_])
 
     def commit(self, open_: Transaction) -> None:
         """All of it or nothing; the answer may be lost either way."""
         self.fence(open_)
-        lost = not self.calm and self.draw.random() < 0.04
-        if lost and self.draw.random() < 0.5:
-            raise UnknownOutcomeError("no answer, and nothing done")
-        self._apply(open_)
-        if lost:
-            raise UnknownOutcomeError("no answer, and all done")
+        if self.calm or self.draw.random() >= 0.06:
+            self._apply(open_)
+            return
+        outcome = self.draw.choice(("done", "lost", "later"))
+        if outcome == "done":
+            self._apply(open_)
+        elif outcome == "later":
+            self.undecided[open_.id] = Transaction(
+                open_.id, open_.epoch, list(open_.records), list(open_.copies)
+            )
+        raise UnknownOutcomeError(f"no answer, and {outcome}")
+
+    def decide(self, id_: str) -> None:
+        """A commit that got no answer is done now, or never."""
+        late = self.undecided.pop(id_, None)
+        if late is not None and self.draw.random() < 0.5:
+            self._apply(late)
+
+    def leader(self) -> None:
+        """Whoever reads asks a leader; one that moves answers nobody."""
+        if not self.calm and self.draw.random() < 0.03:
+            raise UnreachableError("the leader moves")
 
     def fence(self, open_: Transaction) -> None:
         """Raises where another one owns the id."""
@@ -172,6 +192,8 @@ class World:
     def something(self) -> None:
         """One thing that happens by itself."""
         chance = self.draw.random()
+        if self.undecided and self.draw.random() < 0.2:
+            self.decide(self.draw.choice(sorted(self.undecided)))
         if chance < 0.12:
             self.control_round(self.draw.choice(PLANS))
         elif chance < 0.35 or not self.lanes:
@@ -225,9 +247,11 @@ class SimulatedLane:
         self._stage = "ask"
 
     def _ask(self) -> None:
+        self._world.leader()
         self._stage = "read" if may_start(self._world, self._spec) else "over"
 
     def _read(self) -> None:
+        self._world.leader()
         found = decode_checkpoints(self._world.checkpoints.get(self._spec.lane, {}))
         for work in self._spec.work:
             place = (work.topic, work.partition)
@@ -306,6 +330,7 @@ class SimulatedController(PairController):
 
     def _read_control(self) -> ControlState:
         self._world.moment()
+        self._world.leader()
         return self._world.states[-1]
 
     def _observe_and_decide(self, control: ControlState, *, all_settings: bool) -> Decision:
@@ -392,6 +417,7 @@ def _grow(_admin: Any, _name: str, *, partitions: int) -> _Grown:
 def _read_checkpoints(_topology: str, _source: str, _target: Any, lanes: Iterable[int], **_: Any):
     world = _now[-1]
     world.moment()
+    world.leader()
     return {lane: dict(world.checkpoints.get(lane, {})) for lane in lanes}
 
 

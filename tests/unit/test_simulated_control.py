@@ -55,6 +55,15 @@ def a_change_is_not_declared(patch):
     patch.setattr(ModelWriter, "write", written)
 
 
+def a_commit_without_an_answer_is_never_decided_by_the_next_owner(patch):
+    patch.setattr(World, "initialise", _initialised)
+
+
+def _initialised(world, id_):
+    world.epochs[id_] = world.epochs.get(id_, 0) + 1
+    return simulated_control.Transaction(id_, world.epochs[id_])
+
+
 def lanes_do_not_ask_whether_their_layout_holds(patch):
     patch.setattr(simulated_control, "lane_may_start", lambda *_: True)
 
@@ -126,6 +135,7 @@ PLANTED = [
     lanes_are_not_fenced,
     only_the_first_lane_is_fenced,
     a_change_is_not_declared,
+    a_commit_without_an_answer_is_never_decided_by_the_next_owner,
     lanes_do_not_ask_whether_their_layout_holds,
     earlier_controllers_may_go_on,
     a_controller_reads_before_it_fences_the_last_one,

@@ -231,11 +231,7 @@ class BackfillRecord(Record):
 
 
 class MemoryPart(Part):
-    """What a worker may hold, in bytes.
-
-    ``limit_bytes``: in all, None where nothing limits it. ``records_bytes``: of records, in all its lanes.
-    ``lane_bytes``: of records, in each lane that starts now.
-    """
+    """What a worker may hold, in bytes: in all (None without a limit), of records, and of these in each lane."""
 
     limit_bytes: int | None = None
     records_bytes: int

@@ -315,15 +315,12 @@ class PairRunner(threading.Thread):
         owned = tuple(sorted(self._lanes.owned))
         try:
             rates = self._meter.rates(self._stats(), now=self._clock.monotonic())
-            records.write(
-                lanes=owned,
-                rates=with_canaries(rates, self.view().figures),
-                memory=MemoryPart(
-                    limit_bytes=self._identity.memory_bytes,
-                    records_bytes=self._pool.records_bytes,
-                    lane_bytes=self._pool.lane_bytes,
-                ),
-            )
+            memory = MemoryPart(
+                limit_bytes=self._identity.memory_bytes,
+                records_bytes=self._pool.records_bytes, lane_bytes=self._pool.lane_bytes,
+            )  # fmt: skip
+            rates = with_canaries(rates, self.view().figures)
+            records.write(lanes=owned, rates=rates, memory=memory)
         except FencedError:
             raise
         except ReplicatorError as error:
