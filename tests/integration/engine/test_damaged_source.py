@@ -62,9 +62,13 @@ def test_a_batch_that_the_client_reads_for_ever_without_a_word_is_named(lab):
     segment = Segment(lab.source, topic)
     segment.flip(2, BATCH_LENGTH)
     lane = lab.lane(topic, other)
-    lab.until(lambda: failure(lane, topic), "the failure", lane)
 
-    assert failure(lane, topic).code == "SOURCE_DAMAGED"
+    def code() -> str:
+        found = failure(lane, topic)
+        return "" if found is None else found.code
+
+    # On a busy machine the lane may first say of it only that it stands still.
+    lab.until(lambda: code() == "SOURCE_DAMAGED", "the failure", lane)
     assert "the source has records up to 50 and gives out none" in failure(lane, topic).detail
     assert lab.values(topic) == [b"%d" % n for n in range(20)]
     lab.caught_up(lane, other)
@@ -144,11 +148,13 @@ def test_an_operator_is_told_what_he_gives_up_and_it_stays_on_record(east, west,
         lab.numbered(topic, range(start, start + 10))
     Segment(east, topic).flip(2, BATCH_RECORDS)
     worker.start()
-    worker.until(lambda: "SOURCE_DAMAGED" in worker.problems("east->west"), "the problem")
     place = ["--flow", "east->west", "--topic", topic, "--partition", "0"]
-    assert worker.problems("east->west")["SOURCE_DAMAGED"]["remedy"].endswith(
-        f"replicator resume --flow 'east->west' --topic {topic} --partition 0 --accept-gap"
-    )
+    said = f"replicator resume --flow 'east->west' --topic {topic} --partition 0 --accept-gap"
+
+    def remedy() -> str:
+        return worker.problems("east->west").get("SOURCE_DAMAGED", {}).get("remedy", "")
+
+    worker.until(lambda: remedy().endswith(said), "the problem with what to do")
     told = worker.command("resume", *place, "--accept-gap", "--dry-run")
     assert [(gap["from"], gap["to"]) for gap in told["gaps"]] == [(20, 30)]
     assert "a record batch has a wrong checksum" in told["gaps"][0]["detail"]
