@@ -17,12 +17,7 @@ from replicator.dataplane.progress.index_notes import Index
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
-from replicator.errors import (
-    FencedError,
-    ReplicatorError,
-    StoredFormatError,
-    UnknownOutcomeError,
-)
+from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 
@@ -31,6 +26,10 @@ COUNT_SECONDS = 30.0
 
 _MARKER_SECONDS = 5.0
 _PAUSE_SECONDS = 0.02
+
+
+class _UndecidedError(Exception):
+    """Copies of ours wait for an outcome."""
 
 
 class CountedCopies:
@@ -52,13 +51,13 @@ class CountedCopies:
         self._abort_in = abort_in
         self._client_id = lane_client_id(spec)
         self._deadline = 0.0
+        self._decided_by = 0.0
 
     def __call__(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Source offsets of the last copies below the given ends; what cannot be told is left out.
 
         Raises:
-            FencedError: another owner has the lane.
-            ReplicatorError: a cluster does not answer now.
+            ReplicatorError: a cluster does not answer now, or the session is over.
         """
         self._deadline = time.monotonic() + COUNT_SECONDS
         spec, found = self._spec, {}
@@ -80,6 +79,23 @@ class CountedCopies:
         held = self._stored.get(key)
         if held is None:
             return None
+        self._decided_by = 0.0
+        try:
+            return self._counted(key, held, end, came, went)
+        except _UndecidedError:
+            # Left open, the lane's next commit there would commit them, beside those made in their place.
+            self._abort_in((self._targets[key], key[1]))
+        self._decided_by = time.monotonic() + _MARKER_SECONDS
+        return self._counted(key, held, end, came, went)
+
+    def _counted(
+        self,
+        key: TopicPartition,
+        held: Checkpoint,
+        end: int,
+        came: ProducerRegistry,
+        went: ProducerRegistry,
+    ) -> int | None:
         try:
             found = self._copied(key, held.offset, end, went)
             if found is None:
@@ -90,8 +106,6 @@ class CountedCopies:
                 counts=is_copied(self._spec.settings, came.source_of),
                 client_id=self._client_id, in_time=self._in_time,
             )  # fmt: skip
-        except (FencedError, UnknownOutcomeError):
-            raise  # the session is over
         except ReplicatorError as error:
             if error.retriable and not isinstance(error, StoredFormatError):
                 raise  # asked again: what is not known now must not stop the partition
@@ -130,25 +144,19 @@ class CountedCopies:
     def _decided(
         self, place: TopicPartition, bounds: tuple[int, int], ours: Callable[[FoundBatch], bool]
     ) -> OwnCopies | None:
-        """The copies in a target partition, once none of them waits for its outcome.
-
-        Left open, the lane's next commit there would commit them, besides the copies made in their place.
-        """
-
-        def look() -> OwnCopies | None:
-            return own_copies(
+        """The copies in a target partition; waits for outcomes once the lane has asked for them."""
+        while True:
+            seen = own_copies(
                 self._spec.target, place, bounds,
                 counts=ours, client_id=self._client_id, in_time=self._in_time,
             )  # fmt: skip
-
-        seen = look()
-        if seen is not None and seen.undecided:
-            self._abort_in(place)
-            until = time.monotonic() + _MARKER_SECONDS
-            while seen is not None and seen.undecided and time.monotonic() < until:
-                time.sleep(_PAUSE_SECONDS)  # the coordinator writes markers after it has answered
-                seen = look()
-        return seen
+            if seen is None or not seen.undecided:
+                return seen
+            if not self._decided_by:
+                raise _UndecidedError
+            if time.monotonic() >= self._decided_by:
+                return seen
+            time.sleep(_PAUSE_SECONDS)  # the coordinator writes markers after it has answered
 
     def _in_time(self) -> bool:
         return time.monotonic() < self._deadline

@@ -169,8 +169,9 @@ def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, u
 
 
 @pytest.mark.slow
+@ENGINES
 @pytest.mark.parametrize("running", [True, False])
-def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique, running):
+def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique, running, engine):
     (west,) = clusters("west", brokers=3)
     lab = LaneLab(east, west, name=unique)
     topic = f"t.{unique}"
@@ -185,7 +186,7 @@ def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique,
     west.admin().create_topics([new])[topic].result(30)
     lab.prepare()
     lab.numbered(topic, range(500))
-    lane = lab.lane(topic)
+    lane = lab.lane(topic, **engine)
     lab.caught_up(lane)
     try:
         west.kill(follower)
@@ -197,7 +198,7 @@ def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique,
         west.restart(follower)
         lab.numbered(topic, range(1000, 1100))
         if not running:
-            lane = lab.lane(topic)
+            lane = lab.lane(topic, **engine)
         lab.until(lambda: lab.values(topic) == numbers(range(1100)), "the whole copy", lane)
         assert len(losses(lane)) == 1
     finally:
