@@ -8,6 +8,7 @@
 # PYTHON_IMAGE   base image instead of the one pinned in the Dockerfile
 # PIP_CONF       pip's settings, where packages come from an index of your own
 # CA_FILE        certificates to trust while building
+# REVISION       commit that the labels name, and SOURCE_DATE_EPOCH its time; the newest one
 # BUILD_FLAGS    further flags of the engine's `build`
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +16,7 @@ cd "$(dirname "$0")/.."
 engine="$(deploy/find-engine.sh)"
 prefix="${IMAGE_PREFIX:-replicator}"
 version="$(make --silent --no-print-directory version)"
-revision="$(git rev-parse HEAD 2>/dev/null || echo unknown)"
+revision="${REVISION:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
 # The time of the last commit: the same source gives the same image.
 SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 export SOURCE_DATE_EPOCH

@@ -164,14 +164,20 @@ def python_image(engine: Engine, folder: Path) -> str:
 
 
 def build_images(
-    engine: Engine, base: str, *, prefix: str = "", targets: tuple[str, ...] = (), flags: str = ""
+    engine: Engine,
+    base: str,
+    *,
+    prefix: str = "",
+    targets: tuple[str, ...] = (),
+    flags: str = "",
+    **settings_of_the_script: str,
 ) -> None:
     """`make images`, as a person runs it; or only some of them, by the script behind it."""
     settings = {name: path for name, path in MIRROR_SETTINGS if Path(path).exists()}
     environment = {
         **os.environ, **engine.environment, **settings, "ENGINE": engine.program,
         "BUILD_FLAGS": f"--network host {flags}", **({"PYTHON_IMAGE": base} if base else {}),
-        **({"IMAGE_PREFIX": prefix} if prefix else {}),
+        **({"IMAGE_PREFIX": prefix} if prefix else {}), **settings_of_the_script,
     }  # fmt: skip
     done = subprocess.run(
         ["deploy/build-images.sh", *targets] if targets else ["make", "images"],

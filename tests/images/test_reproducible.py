@@ -1,11 +1,14 @@
 """The same source gives the same image: what an operator builds can be compared with what was released."""
 
+from datetime import datetime
+
 import pytest
 from engine import Engine, build_images, python_image
 
 from replicator import __version__
 
-AGAIN = "replicator-again"
+FIRST, AGAIN = f"replicator/worker:{__version__}", "replicator-again"
+OF_THE_COMMIT = ("org.opencontainers.image.revision", "org.opencontainers.image.created")
 LISTING = r"""
 find / -xdev -path /proc -prune -o -path /sys -prune -o -path /dev -prune -o -path /tmp -prune -o -path /run -prune \
   -o -printf '%p %y %m %U:%G %T@ %l\n' | sort
@@ -18,20 +21,30 @@ MADE_BY_THE_ENGINE = {"/", "/etc", "/etc/hosts", "/etc/hostname", "/etc/resolv.c
 
 @pytest.fixture
 def again(images: Engine, tmp_path):
-    """The worker's image from the same source a second time, with nothing remembered."""
+    """The worker's image from the same source a second time, with nothing remembered.
+
+    Of the commit of the first one too: a later commit may be there by now.
+    """
     base = python_image(images, tmp_path)
-    build_images(images, base, prefix=AGAIN, targets=("worker",), flags="--no-cache")
+    revision, created = (labels(images, FIRST)[name] for name in OF_THE_COMMIT)
+    seconds = round(datetime.fromisoformat(created).timestamp())
+    commit = {"REVISION": revision, "SOURCE_DATE_EPOCH": str(seconds)}
+    build_images(images, base, prefix=AGAIN, targets=("worker",), flags="--no-cache", **commit)
     yield f"{AGAIN}/worker:{__version__}"
     images.run("image", "rm", "--force", f"{AGAIN}/worker:{__version__}", check=False)
 
 
 def test_two_builds_of_the_workers_image_hold_the_same_files(images, again):
-    first, second = (files(images, f"replicator/worker:{__version__}"), files(images, again))
+    first, second = (files(images, FIRST), files(images, again))
     assert len(first) > 1000
     differ = sorted(path for path in first.keys() | second.keys() if first.get(path) != second.get(path))  # fmt: skip
     assert differ == [], [(path, first.get(path), second.get(path)) for path in differ[:20]]
-    labels = [images.inspect(image)["Config"]["Labels"] for image in (f"replicator/worker:{__version__}", again)]  # fmt: skip
-    assert labels[0] == labels[1]
+    assert labels(images, FIRST) == labels(images, again)
+
+
+def labels(engine: Engine, image: str) -> dict[str, str]:
+    """What the image says of itself."""
+    return dict(engine.inspect(image)["Config"]["Labels"])
 
 
 def files(engine: Engine, image: str) -> dict[str, list[str]]:
