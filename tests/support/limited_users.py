@@ -12,7 +12,7 @@ from documented_rights import Need, Right, grant
 from replicator.cli.main import run_command
 from replicator.testing import LocalCluster
 
-_REFUSED = ("to our user", "our user lacks", "may not", "uthorization failed")
+_REFUSED = ("to our user", "our user lacks", "may not", "uthorization failed", "not authorized")
 _WORDS = {"transactional-id": "transactional", "cluster": "cluster", "group": "group"}
 
 

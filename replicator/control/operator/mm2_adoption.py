@@ -6,12 +6,12 @@ that would carry its copies back, because they say nothing of where they came fr
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.control.operator.mm2_adoption_starts import Start, find_starts
 from replicator.control.reconcile.topic_selection import SelectedTopic, selected_topics
-from replicator.errors import RefusedError
+from replicator.errors import NotAuthorizedError, RefusedError
 from replicator.identifiers import TopicPartition, checkpoints_topic, membership_group
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.admin.connect_groups import describe_worker_group
@@ -70,6 +70,7 @@ def survey(
 
     Raises:
         RefusedError: it must not be taken over now, with what to do.
+        NotAuthorizedError: our user lacks a right on something that MirrorMaker 2 has to do with.
         ClusterError: a cluster does not answer.
     """
     with (
@@ -79,11 +80,20 @@ def survey(
         _refuse_members(pair, mirrored)
         _refuse_own(plan, pair, target)
         aliases = [str(cluster.alias) for cluster in plan.clusters]
-        wanted = selected_topics(pair, source.topic_partitions(), aliases)
+        topics = source.topic_partitions()
+        wanted = selected_topics(pair, topics, aliases)
         _refuse_reverse_flows(plan, wanted)
         targets = target.topic_partitions()
+        _refuse_hidden(target, {mirrored.offsets_topic} - targets.keys())
         progress = read_progress(
             pair.target, target, mirrored.offsets_topic, mirrored.source_name, client_id=CLIENT_ID
+        )
+        absent = {topic: 1 for topic, _ in progress.last_copied if topic not in topics}
+        _refuse_hidden(source, [one.topic for one in selected_topics(pair, absent, aliases)])
+        copied = {topic for topic, _ in progress.last_copied}
+        _refuse_hidden(
+            target,
+            [one.target for one in wanted if one.topic in copied if one.target not in targets],
         )
         _refuse_other_names(pair, mirrored, wanted, targets, progress)
         _refuse_movement(pair, _watched(mirrored, wanted, targets), target, watch_seconds)
@@ -162,6 +172,16 @@ def reverse_flow(plan: Plan, flow: FlowPlan, name: str) -> FlowPlan | None:
             reached.add(other.target)
             grew = True
     return None
+
+
+def _refuse_hidden(admin: ClusterAdmin, names: Iterable[str]) -> None:
+    """A listing leaves out what our user may not describe; asked by name, the cluster says so.
+
+    Taken for one that is gone, a topic would begin anew once the right is there.
+    """
+    for answer in admin.describe_each_topic(names).values():
+        if isinstance(answer, NotAuthorizedError):
+            raise answer
 
 
 def _refuse_other_names(

@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from replicator.kafka.admin.groups import describe_groups
 from replicator.kafka.admin.session import AdminSession
 from replicator.topology.plan import ClusterPlan
 
@@ -32,6 +33,7 @@ def describe_worker_group(
     """State and number of members of a group of any kind; blocking.
 
     Raises:
+        NotAuthorizedError: our user lacks Describe on the group.
         ReplicatorError: a broker of the cluster does not answer, or refuses.
     """
 
@@ -46,6 +48,8 @@ def describe_worker_group(
         for each in session.direct(ask, f"describe group {group}"):
             if each.id == group:
                 return WorkerGroup(group, each.state or "", len(each.members))
+        # A listing leaves out what our user may not describe; asked by name, the cluster says so.
+        describe_groups(session, [group])
     finally:
         session.close()
     return WorkerGroup(group, "", 0)

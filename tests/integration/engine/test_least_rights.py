@@ -6,7 +6,15 @@ import sys
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from documented_rights import TOPICS, commands_of, covers, grant, left_without
+from documented_rights import (
+    TOPICS,
+    commands_of,
+    covers,
+    grant,
+    left_without,
+    needs_of,
+    rights_of,
+)
 from lane_lab import LaneLab
 
 from replicator.testing import LocalCluster, SecuritySetup, commit_positions, start_all
@@ -15,7 +23,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 RIGHTS = sorted(commands_of("deploying.md"))
 FLOW = "east->west"
-USERS = ("all-rights", "no-groups", *(f"without-{number:02d}" for number in range(len(RIGHTS))))
+MM2 = needs_of("MirrorMaker 2")
+MM2_TOPICS = {(right.cluster, right.name) for right in rights_of(MM2)}
+USERS = (
+    "all-rights",
+    "no-groups",
+    *(f"mm2-without-{number:02d}" for number in range(len(MM2))),
+    *(f"without-{number:02d}" for number in range(len(RIGHTS))),
+)
 OF_THE_THING = {"GROUP_REFUSED", "CONFIG_DRIFT"}
 """A position or a setting that is refused is a problem of the group or the topic, with the refusal as its reason."""
 
@@ -162,6 +177,34 @@ def test_without_positions_of_groups_no_right_on_other_groups_is_needed(flow):
     flow.start(sync={"groups": {"enabled": False}})
     flow.settled(range(20), groups=False)
     flow.worker.drain()
+
+
+@pytest.fixture
+def without_mm2_topics(secured):
+    """Everybody calls these topics the same, so each test begins without them."""
+    for cluster in secured:
+        there = cluster.admin().list_topics(timeout=20).topics
+        for alias, name in MM2_TOPICS:
+            if alias == cluster.name and name in there:
+                cluster.delete_topic(name)
+
+
+@pytest.mark.parametrize("number", range(len(MM2)), ids=lambda number: str(MM2[number]))
+def test_each_right_on_mirrormakers_topics_is_needed_and_a_missing_one_is_named(
+    flow, without_mm2_topics, number
+):
+    (missing,) = MM2[number].rights
+    flow = flow(f"mm2-without-{number:02d}")
+    flow.grant(RIGHTS)
+    flow.grant(left_without(rights_of(MM2), [missing]))
+    flow.start(mm2Compatibility=True)
+    flow.worker.until(
+        lambda: any(missing.name in refusal for refusal in flow.refusals()),
+        f"{missing} to be named",
+    )
+
+    flow.grant([missing])
+    flow.settled(range(20))
 
 
 def _problems(worker):
