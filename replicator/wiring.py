@@ -278,8 +278,12 @@ class Worker:
                     self._start(pair)
 
     def drain(self) -> bool:
-        """Stops everything within the grace period; whether all lanes committed in time."""
+        """Stops everything within the grace period; whether all lanes committed in time.
+
+        What is closed after that takes less than the ten seconds that the chart leaves for it.
+        """
         self.draining = True
+        log.info("draining", grace_seconds=self.options.grace_seconds)
         self._watch.stop()
         self.logins.stop()
         self._roles.stop()
@@ -293,11 +297,13 @@ class Worker:
             runner.stop()
         for runner in runners:
             runner.join(max(0.1, deadline - self.clock.monotonic()))
-        clean = not any(runner.is_alive() for runner in runners)
+        late = [runner.pair.id for runner in runners if runner.is_alive()]
+        if late:
+            log.warning("flows did not drain within the grace period", flows=late)
         self._followers.close()
         self._gaps.close()
         self.pool.close()
-        return clean
+        return not late
 
     def links(self) -> tuple[LinkMetrics, ...]:
         """The role of every link that has one, and what its last change took."""

@@ -1,6 +1,7 @@
 """Lane processes: begun when lanes need them, replaced when they die, slowly where they die at once."""
 
 import signal
+import time
 
 import pytest
 
@@ -110,6 +111,16 @@ def test_a_process_that_stands_still_is_replaced_and_one_that_is_starting_is_not
 
     wait_until(replaced, timeout_seconds=30, describe="another process")
     assert [line.event for line in said] == ["a lane process stands still and is replaced"]
+
+
+def test_processes_that_do_not_end_are_killed_together(pools, monkeypatch):
+    monkeypatch.setattr("replicator.dataplane.process.process_pool.CLOSE_SECONDS", 1.0)
+    pool, _, runs = pools("import time\ntime.sleep(600)\n", children=6, processes=6)
+    wait_until(lambda: runs() == 6, timeout_seconds=60, describe="six processes")
+    began = time.monotonic()
+    pool.close()
+    assert time.monotonic() - began < 4.0, "not one second for each of them"
+    assert all(process.exit_code == -signal.SIGKILL for process in pool._processes)
 
 
 def test_after_a_sleep_of_the_worker_itself_no_process_is_blamed(pools, monkeypatch):

@@ -27,24 +27,32 @@ class StopRequest:
     """Whether somebody asked the worker to stop.
 
     A flag and a pipe, not an Event: a signal handler runs in the middle of the main thread, and
-    setting an Event that this very thread waits on can lock it up for good.
+    setting an Event that this very thread waits on can lock it up for good. The interpreter writes to the
+    pipe as the signal comes: a handler runs only once the main thread does, which a signal does not wake
+    that another thread received, or that came just before it began to wait.
     """
 
     def __init__(self) -> None:
         self.asked = False
         self._asked_here, self._wake = os.pipe()
+        os.set_blocking(self._wake, False)
+
+    def listen(self) -> None:
+        """From now on SIGTERM and Ctrl-C ask; called in the main thread."""
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, self._on_signal)
 
     def wait(self) -> None:
         """Returns once it is asked."""
         while not self.asked:
             os.read(self._asked_here, 1)
 
-    def on_signal(self, _signal: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _signal: int, _frame: FrameType | None) -> None:
         """The first signal asks for a drain; the second one means now."""
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        os.write(self._wake, b"x")
 
 
 class LogFormat(StrEnum):
@@ -187,8 +195,7 @@ def run(
     if certificate is not None:
         bound = replace(bound, scheme="https")
     stop = StopRequest()
-    signal.signal(signal.SIGTERM, stop.on_signal)
-    signal.signal(signal.SIGINT, stop.on_signal)
+    stop.listen()
     worker = Worker(options, children, processes=wanted)
     worker.start(http=bound.url)
     with ExitStack() as stack:

@@ -74,10 +74,16 @@ class ControllerThread(threading.Thread):
         """What its periodic tasks found wrong; records are copied all the same."""
         return tuple(problem for runner in self._runners for problem in runner.problems)
 
-    def stop(self) -> None:
-        """Ends the rounds; the next controller finishes what this one began."""
+    def ask_to_stop(self) -> None:
+        """Has the rounds ended soon; does not wait."""
+        if self._stopping:
+            return  # a second cancellation would disturb what the first one has it close
         self._stopping = True
         self._post(lambda: self._task.cancel() if self._task is not None else None)
+
+    def stop(self) -> None:
+        """Ends the rounds; the next controller finishes what this one began."""
+        self.ask_to_stop()
         if self.is_alive():
             self.join(STOP_SECONDS)
 

@@ -69,6 +69,11 @@ class OwnedController:
             self._thread.start()
             log.info("controller of the flow", flow=pair.id)
 
+    def ask_to_stop(self) -> None:
+        """Has it end while something else is done; ``stop`` waits for it."""
+        if self._thread is not None:
+            self._thread.ask_to_stop()
+
     def stop(self) -> None:
         """Ends it, where it runs here; ``supervise`` starts another."""
         thread, self._thread = self._thread, None

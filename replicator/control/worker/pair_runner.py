@@ -8,7 +8,7 @@ control topic and the lanes it owns whenever one of these changes, and only diff
 import queue
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 
@@ -270,14 +270,14 @@ class PairRunner(threading.Thread):
         running = self._lanes.remove(lanes)
         log.info("lanes lost" if lost else "lanes given up", flow=self._pair.id,
                  lanes=sorted(lanes))  # fmt: skip
-        late = self._pool.stop(
-            [(self._pair.id, lane) for lane in running],
-            timeout_seconds=0.5 if lost else DRAIN_SECONDS,
-        )
-        if late:
+        self._stop_lanes(running, 0.5 if lost else DRAIN_SECONDS)
+        self._events.put(None)
+
+    def _stop_lanes(self, lanes: Iterable[int], seconds: float) -> None:
+        keys = [(str(self._pair.id), lane) for lane in lanes]
+        if late := self._pool.stop(keys, timeout_seconds=seconds):
             log.warning("lanes did not drain in time, the next owner fences them",
                         flow=self._pair.id, lanes=[lane for _, lane in late])  # fmt: skip
-        self._events.put(None)
 
     def _forget(self, event: LaneStopped) -> None:
         self._lanes.ended(event.lane, fenced=event.fenced)
@@ -298,7 +298,7 @@ class PairRunner(threading.Thread):
         wanted = self._orders.of(self._plan, self._pair, control, owned)
         gone = self._lanes.send(wanted, self._pool.start)
         if gone:
-            self._pool.stop([(self._pair.id, lane) for lane in gone], timeout_seconds=DRAIN_SECONDS)
+            self._stop_lanes(gone, DRAIN_SECONDS)
 
     def _still_unconfirmed(self) -> frozenset[int]:
         """Lanes that were replaced and that the coordinator does not say are ours."""
@@ -335,11 +335,11 @@ class PairRunner(threading.Thread):
 
     def _leave(self, records: WorkerRecordWriter) -> None:
         """Drains the lanes by leaving the group, then takes this worker's record back."""
-        self._controller.stop()
+        self._controller.ask_to_stop()  # it ends while lanes commit
         if self._spark is not None:
             self._spark.release()
-        running = self._lanes.end_all()
-        self._pool.stop([(self._pair.id, lane) for lane in running], timeout_seconds=DRAIN_SECONDS)
+        self._stop_lanes(self._lanes.end_all(), DRAIN_SECONDS)
+        self._controller.stop()
         membership, self._membership = self._membership, None
         if membership is not None:
             membership.stop(DRAIN_SECONDS)

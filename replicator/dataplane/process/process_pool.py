@@ -37,6 +37,8 @@ a broken installation. Two in a row are a crash loop."""
 
 RESTART = Backoff(2.0, 30.0)
 
+CLOSE_SECONDS = 2.0
+
 SILENT_SECONDS = 10.0
 """A lane process sends a word every two seconds; one without a word for so long stands still."""
 
@@ -191,11 +193,15 @@ class LanePool:
                     process.kill()
 
     def close(self) -> None:
-        """Ends the processes; lanes should have been stopped before."""
+        """Ends the processes within ``CLOSE_SECONDS``, all together; lanes should have been stopped before."""
         with self._lock:
             self._closed.set()
-        for process in self._processes:
-            process.close()
+            processes = list(self._processes)
+        for process in processes:
+            process.hang_up()
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for process in processes:
+            process.end(max(0.0, deadline - time.monotonic()))
 
     def _on_message(
         self, process: "_Process", event: LaneStopped | LostRange | LogLine | Stats
@@ -312,13 +318,16 @@ class _Process:
             except OSError:
                 return
 
-    def close(self) -> None:
-        """Closes the socket, which ends the process, and waits for it briefly."""
+    def hang_up(self) -> None:
+        """Closes the socket, which ends the process; does not wait."""
         # shutdown, not close: the reader's file object keeps the descriptor open
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+
+    def end(self, timeout_seconds: float) -> None:
+        """Waits for its end, and kills it after the time."""
         try:
-            self._child.wait(2.0)
+            self._child.wait(timeout_seconds)
         except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
