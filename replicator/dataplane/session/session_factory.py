@@ -63,9 +63,10 @@ ONE_BY_ONE_BYTES = 1_000_000_000
 FETCHES_BYTES = 8 * 1024 * 1024
 """What it may ask of one partition at once on a long line."""
 
-FETCH_WAIT_SECONDS = 2.0
+FETCH_WAIT_SECONDS = 0.25
 """How long a broker holds a fetch that finds nothing; records end the wait at once. Longer costs less
-while idle, and delays a partition that is added to an idle lane by as much."""
+while idle, and delays a partition that is added to an idle lane by as much. So it does to partitions with a backlog that
+the client leaves out of a fetch: docs/decisions/fetches-in-a-backlog.md."""
 
 BOUNDED_FETCH_WAIT_SECONDS = 0.02
 """The same for a bounded copy: where its range ends in markers, only an empty fetch shows the end."""
