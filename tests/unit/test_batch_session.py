@@ -11,6 +11,7 @@ from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.dataplane.whole_batches.batch_clients import BatchClients
+from replicator.dataplane.whole_batches.batch_pacing import PATIENCE_SECONDS
 from replicator.errors import NotMovingError
 from replicator.topology.plan import ClusterPlan
 
@@ -79,8 +80,9 @@ def test_a_lane_that_has_caught_up_commits_though_something_is_always_on_its_way
     pacing.took(("orders", 0), behind=True)
     pacing.took(("orders", 0), behind=False)
     on_its_way(clients)
-    assert 0 < pacing.patience(now) <= MIN_COMMIT_SECONDS
-    assert pacing.patience(now + MIN_COMMIT_SECONDS) == 0
+    soon = now + MIN_COMMIT_SECONDS
+    assert 0 < pacing.patience(soon) <= PATIENCE_SECONDS, "a moment in which nothing is may come"
+    assert pacing.patience(soon + PATIENCE_SECONDS + 0.001) == 0
 
 
 def test_partitions_that_are_not_read_any_more_keep_no_lane_from_committing(lab, clients):

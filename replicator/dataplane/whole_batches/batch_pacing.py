@@ -1,14 +1,22 @@
 """When a lane of whole batches commits, and how long it may sleep.
 
-A lane that has read its partitions to their ends commits as often as it may: with a record every millisecond
-something is always on its way, so it does not wait for a moment in which nothing is. One that is behind
-commits once per commit interval, or when everything is acknowledged.
+A lane commits, as often as it may, in a moment in which everything is acknowledged: then the commit holds nothing
+up. With a record every millisecond such moments are rare where brokers are slow, so one that has read its partitions
+to their ends waits for them no longer than it would for the commit. One that is behind commits once per interval.
 """
 
 from replicator.batches.copy.source_reader import Key, SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
-from replicator.dataplane.progress.pacing import IDLE_POLL_SECONDS, CommitSchedule, commit_schedule
+from replicator.dataplane.progress.pacing import (
+    IDLE_POLL_SECONDS,
+    MIN_COMMIT_SECONDS,
+    CommitSchedule,
+    commit_schedule,
+)
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
+
+PATIENCE_SECONDS = MIN_COMMIT_SECONDS
+"""How long a commit that is due waits for a moment in which everything is acknowledged."""
 
 STUCK_WAIT_SECONDS = 0.02
 """Batches that were not taken are sent again so soon."""
@@ -73,24 +81,23 @@ class BatchPacing:
             self._unit.commit_beside()
 
     def _schedule(self, now: float) -> CommitSchedule:
+        idle = self._writer.idle
         return commit_schedule(
             now=now,
             opened_at=self._unit.opened_at,
-            last_commit_at=self._unit.last_commit_at,
+            last_commit_at=self._unit.last_commit_at + (0.0 if idle else PATIENCE_SECONDS),
             commit_interval_seconds=self._interval,
             deferred_since=self._unit.deferred_since,
             transactional=self._transactional,
             read_at=self.read_at,
-            behind=not self._may_commit(),
+            behind=not idle and self._is_behind(),
         )
 
-    def _may_commit(self) -> bool:
-        """Whether a commit before the interval is over holds nothing up."""
-        if self._writer.idle:
-            return True
+    def _is_behind(self) -> bool:
+        """Whether more waits at the source, or the target takes nothing just now."""
         # Partitions that are not read any more, or held back, are nothing to wait for.
         self._behind = {key for key in self._behind if self._is_read(key)}
-        return not self._behind and self._writer.stuck_since() is None
+        return bool(self._behind) or self._writer.stuck_since() is not None
 
     def _is_read(self, key: Key) -> bool:
         reading = self._reader.reading(key)
