@@ -41,16 +41,25 @@ def unreadable_at(
         ReplicatorError: the cluster does not answer, or refuses us.
     """
     with RawLog(cluster, *place, client_id=client_id) as log:
-        looks = _Looks(log, f"{place[0]}/{place[1]}")
-        at = position
-        while True:
-            seen = looks.at(at)
-            if seen.why:
-                end = looks.whole_behind(seen.offset)
-                return Unreadable(position, end, seen.why)
-            if seen.has_records or seen.offset == at:
-                return None  # there are records to copy first, or there is nothing more
-            at = seen.offset  # markers and aborted records
+        looks = _Looks(log, f"{place[0]}/{place[1]}", _ANSWER_SECONDS)
+        seen = looks.first_damage(position)
+        if seen is None:
+            return None
+        return Unreadable(position, looks.whole_behind(seen.offset), seen.why)
+
+
+def why_unreadable(
+    cluster: ClusterPlan, place: TopicPartition, position: int, *, client_id: str, seconds: float
+) -> str:
+    """Why a reader who stands at ``position`` cannot go on; empty where it can.
+
+    Raises:
+        SourceDataLostError: the position is outside of what the partition has.
+        ReplicatorError: the cluster does not answer within some ``seconds``, or refuses us.
+    """
+    with RawLog(cluster, *place, client_id=client_id) as log:
+        seen = _Looks(log, f"{place[0]}/{place[1]}", seconds).first_damage(position)
+        return "" if seen is None else seen.why
 
 
 def first_whole(damaged: int, end: int, whole: Callable[[int], bool]) -> int:
@@ -78,10 +87,22 @@ class _Seen:
 
 
 class _Looks:
-    def __init__(self, log: RawLog, place: str) -> None:
+    def __init__(self, log: RawLog, place: str, seconds: float) -> None:
         self._log = log
         self._place = place
+        self._seconds = seconds
         self._stable = -1
+
+    def first_damage(self, position: int) -> _Seen | None:
+        """What keeps a reader at a position from going on; None where it finds records, or the end."""
+        at = position
+        while True:
+            seen = self.at(at)
+            if seen.why:
+                return seen
+            if seen.has_records or seen.offset == at:
+                return None
+            at = seen.offset  # markers and aborted records
 
     def at(self, offset: int) -> _Seen:
         """What a reader at an offset finds first."""
@@ -137,4 +158,4 @@ class _Looks:
         return base + count if count == last_delta + 1 else None
 
     def _fetched(self, offset: int) -> tuple[bytes, list[tuple[int, int]], int]:
-        return self._log.committed(offset, most_bytes=_AT_ONCE, timeout_seconds=_ANSWER_SECONDS)
+        return self._log.committed(offset, most_bytes=_AT_ONCE, timeout_seconds=self._seconds)

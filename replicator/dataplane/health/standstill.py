@@ -6,6 +6,7 @@
 from collections.abc import Iterable
 
 from replicator.clock import Clock
+from replicator.dataplane.health.damaged_source import damages_of
 from replicator.dataplane.health.drained_backlog import DrainedBacklog
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import NotMovingError, ReplicatorError
@@ -103,4 +104,7 @@ class Standstill:
                     remedy="It is read anew by itself. If that repeats, look at the broker that "
                     "leads it, and at fetch settings below the size of its records.",
                 )
-        return found
+        still = [state for state, error in found.items() if isinstance(error, NotMovingError)]
+        return found | damages_of(
+            self._source, still, client_id=self._client_id, seconds=_ASK_SECONDS
+        )

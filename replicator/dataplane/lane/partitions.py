@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Literal
 
 from replicator.clock import Clock
+from replicator.dataplane.health.damaged_source import damaged
 from replicator.dataplane.health.silent_partitions import SilentPartitions
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.session_clients import lane_client_id
-from replicator.dataplane.session.source_events import damaged
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.target_looks import read_targets
 from replicator.dataplane.takeover.target_loss import needs_look

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from replicator.dataplane.copy.source_message import SourceMessage
+from replicator.dataplane.health.damaged_source import damaged
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.takeover.seek import NEEDS_CHECK
-from replicator.errors import ReplicatorError, SourceDamagedError
+from replicator.errors import ReplicatorError
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import KafkaError, KafkaException
 from replicator.kafka.clients.errors import map_kafka_error
@@ -19,17 +20,6 @@ _DAMAGED = frozenset(
     }
 )
 """After these the client goes on somewhere else, at an offset that it made up (librdkafka 2.16)."""
-
-
-def damaged(state: PartitionState, what: str) -> SourceDamagedError:
-    """That the source gives out something at the partition's position which cannot be read."""
-    place = f"{state.topic}/{state.partition}"
-    return SourceDamagedError(
-        f"what stands at offset {state.position} of {place} cannot be read: {what}",
-        subject=place,
-        remedy="Move the partition to a replica whose log is whole, or mend the disk. It is read again "
-        "by itself, from the same offset; nothing behind it is copied before.",
-    )
 
 
 class SourceEvents:
