@@ -30,6 +30,11 @@ class Segment:
             file.write(bytes([data[start + place] ^ 0x15]))
 
 
+def write_batch(lab, topic: str, numbers: range) -> None:
+    """Numbered records in one batch: nothing is sent before all of them are there."""
+    lab.produce(topic, *({"value": b"%d" % n} for n in numbers), **{"linger.ms": 1000})
+
+
 def failure(lane, topic):
     found = lane.partition(topic)
     return None if found is None else found.failure
@@ -39,7 +44,7 @@ def failure(lane, topic):
 def test_a_damaged_batch_holds_its_partition_until_it_is_mended(lab, place):
     topic, other = lab.topic(), lab.topic()
     for start in range(0, 50, 10):
-        lab.numbered(topic, range(start, start + 10))
+        write_batch(lab, topic, range(start, start + 10))
     segment = Segment(lab.source, topic)
     segment.flip(2, place)
     lane = lab.lane(topic, other)
@@ -62,7 +67,7 @@ def test_a_batch_that_the_client_reads_for_ever_without_a_word_is_named(lab, eng
     topic, other = lab.topic(), lab.topic()
     lab.numbered(other, range(10))
     for start in range(0, 50, 10):
-        lab.numbered(topic, range(start, start + 10))
+        write_batch(lab, topic, range(start, start + 10))
     segment = Segment(lab.source, topic)
     segment.flip(2, BATCH_LENGTH)
     lane = lab.lane(topic, other, **engine)
@@ -88,7 +93,7 @@ def given_up(lab, topic: str, position: int) -> tuple[int, int]:
 def test_what_cannot_be_read_is_given_up_on_an_operators_word_and_no_more(lab, engine):
     topic = lab.topic()
     for start in range(0, 60, 10):
-        lab.numbered(topic, range(start, start + 10))
+        write_batch(lab, topic, range(start, start + 10))
     segment = Segment(lab.source, topic)
     segment.flip(2, BATCH_RECORDS)
     segment.flip(3, BATCH_MAGIC)
@@ -118,7 +123,7 @@ def test_behind_a_wrong_length_reading_goes_on_where_the_source_can(lab, engine)
     """The broker's own index of the log leads past it, where there is an entry behind."""
     topic = lab.topic(source={"index.interval.bytes": "0"})
     for start in range(0, 50, 10):
-        lab.numbered(topic, range(start, start + 10))
+        write_batch(lab, topic, range(start, start + 10))
     Segment(lab.source, topic).flip(2, BATCH_LENGTH)
     lane = lab.lane(topic, **engine)
     lab.until(lambda: failure(lane, topic), "the failure", lane)
@@ -140,7 +145,7 @@ def test_an_operator_is_told_what_he_gives_up_and_it_stays_on_record(east, west,
     worker.link("link", "east", "west", [topic])
     lab = LaneLab(east, west, name=unique, prepared=True)
     for start in range(0, 50, 10):
-        lab.numbered(topic, range(start, start + 10))
+        write_batch(lab, topic, range(start, start + 10))
     Segment(east, topic).flip(2, BATCH_RECORDS)
     worker.start()
     place = ["--flow", "east->west", "--topic", topic, "--partition", "0"]
