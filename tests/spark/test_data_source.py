@@ -84,6 +84,18 @@ def test_ranges_and_times_are_read_exactly(spark, east, unique):
     assert sorted(row.offset for row in timed.select("offset").collect()) == list(range(40, 60))
 
 
+@pytest.mark.parametrize(
+    "option",
+    ["startingOffsets", "endingOffsets", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp"],
+)
+def test_a_place_in_a_partition_that_is_not_read_is_a_wrong_name(spark, east, unique, option):
+    east.create_topic(unique, partitions=1)
+    named = json.dumps({unique: {"0": 0, "1": 0}, "ordres": {"0": 5}})
+    wrong = rf"{option} names ordres/0, {unique}/1, which the query does not read"
+    with pytest.raises(InputError, match=wrong), spark_failures():
+        source(spark, east, subscribe=unique, **{option: named}).load().count()
+
+
 def test_times_by_partition_and_the_number_of_tasks_are_kept(spark, east, unique):
     east.create_topic(unique, partitions=2)
     plain(east, unique, 100, 0)

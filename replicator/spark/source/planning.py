@@ -111,10 +111,12 @@ def resolved_starts(
     """Where reading begins, ``otherwise`` where the options name no place; offsets that are gone are moved to the oldest when that is allowed.
 
     Raises:
+        InputError: a place is named of a partition that is not read.
         SourceDataLostError: a log ends before it.
     """
     wanted: Position = otherwise if options.start is None else options.start
     late = _late(options) if options.absent_time_is_error else None
+    _require_read(keys, wanted, options, "starting")
     found = _resolved(admin, keys, wanted, bounds, unnamed=EARLIEST, late=late)
     if options.lost_is_error:
         require_reached(found, bounds.latest, options)
@@ -149,10 +151,36 @@ def require_reached(
 def resolved_ends(
     admin: ClusterAdmin, keys: list[TopicPartition], options: SourceOptions, bounds: Bounds
 ) -> dict[TopicPartition, int]:
-    """Where reading ends: never behind what can be read now."""
+    """Where reading ends: never behind what can be read now.
+
+    Raises:
+        InputError: a place is named of a partition that is not read.
+    """
     wanted: Position = "latest" if options.end is None else options.end
+    _require_read(keys, wanted, options, "ending")
     found = _resolved(admin, keys, wanted, bounds, unnamed=LATEST, late=None)
     return {key: min(end, bounds.latest[key]) for key, end in found.items()}
+
+
+def _require_read(
+    keys: list[TopicPartition], wanted: Position, options: SourceOptions, side: str
+) -> None:
+    """A wrong name must not mean that a partition is read from its beginning, or to its end."""
+    if isinstance(wanted, Times):
+        option, named = f"{side}OffsetsByTimestamp", wanted.by_partition
+    elif isinstance(wanted, Mapping):
+        option, named = f"{side}Offsets", wanted
+    else:
+        return
+    unread = sorted(set(named).difference(keys))
+    if unread:
+        places = ", ".join(f"{topic}/{partition}" for topic, partition in unread[:5])
+        more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
+        raise InputError(
+            f"{option} names {places}{more}, which the query does not read",
+            subject=f"cluster:{options.cluster.alias}",
+            remedy="Check the names there, and in subscribe, subscribePattern or assign.",
+        )
 
 
 def _resolved(
