@@ -58,14 +58,15 @@ _OTHERS: tuple[Contender, ...] = (
 _ONLY_FULL: tuple[Contender, ...] = (RECORDS_AT_LEAST_ONCE, RECORDS_AUTO_LANES)
 
 
-def throughput_cases(*, quick: bool) -> list[tuple[Payload, tuple[Contender, ...]]]:
-    """Payloads, and who copies them; the first one is that of the headline."""
+def throughput_cases(*, quick: bool, only: str = "") -> list[tuple[Payload, tuple[Contender, ...]]]:
+    """Payloads, and who copies them; the first one is that of the headline. ``only``: a part of their labels."""
     headline = (*_ALWAYS, *_OTHERS, *(() if quick else _ONLY_FULL))
     others = [
         LARGE, JSON[0], JSON[1], TLS, SMALL_BATCHES, PARTITIONS_64, PARTITION_1, *JSON[2:],
         *(() if quick else JSON_OTHERS),
     ]  # fmt: skip
-    return [(SMALL, headline), *((payload, _ALWAYS) for payload in others)]
+    found = [(SMALL, headline), *((payload, _ALWAYS) for payload in others)]
+    return [each for each in found if only in each[0].label]
 
 
 def latency_contenders(*, quick: bool) -> list[Contender]:

@@ -86,6 +86,7 @@ class Bench:
     quick: bool
     scale: float
     rounds: int
+    payload: str
 
     def throughput(self, share: Share) -> None:
         """Copying full topics."""
@@ -98,7 +99,7 @@ class Bench:
             count_theirs=not self.quick,
             say=_say,
         )
-        planned = cases.throughput_cases(quick=self.quick)
+        planned = cases.throughput_cases(quick=self.quick, only=self.payload)
         results = copying.run(planned, rounds=self.rounds, share=share)
         images = self.page.images(pictures.of_throughput(results))
         body = report.throughput_section(results, left_out=copying.left_out, images=images)
@@ -195,6 +196,9 @@ def main() -> int:
     if unknown:
         _say(f"unknown part: {', '.join(unknown)}; there are {', '.join(known)}")
         return 2
+    if not cases.throughput_cases(quick=given.quick, only=given.payload):
+        _say(f"no full topic has {given.payload!r} in its name; see tests/bench/cases.py")
+        return 2
     minutes = given.minutes or _MINUTES[given.quick]
     budget = Budget(
         seconds=minutes * 60,
@@ -211,8 +215,9 @@ def main() -> int:
         warm_up(source)
         warm_up(target)
         bench = Bench(
-            source, target, page, quick=given.quick, scale=given.scale, rounds=given.rounds
-        )
+            source, target, page, quick=given.quick, scale=given.scale, rounds=given.rounds,
+            payload=given.payload,
+        )  # fmt: skip
         parts: Mapping[str, Callable[[Share], None]] = {
             "latency": bench.latency,
             "starts": bench.starts,
@@ -250,6 +255,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="within a quarter of an hour, noisier")
     parser.add_argument("--only", default="", help="parts, comma-separated; default: all")
     parser.add_argument("--minutes", type=float, help="most that the run may take")
+    parser.add_argument(
+        "--payload", default="", help="part of the name of the full topics to copy; default: all"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="most rounds of each part")
     parser.add_argument("--scale", type=float, default=1.0, help="of the records of full topics")
     parser.add_argument("--write", type=Path, help="markdown file; default: print only")

@@ -69,6 +69,8 @@ def test_every_contender_names_its_engine():
     assert named == {"batches", "records"}
     quick = [payload.label for payload, _ in cases.throughput_cases(quick=True)]
     assert len(quick) == len(set(quick)) == 10
+    one = cases.throughput_cases(quick=True, only="64 partitions")
+    assert [payload.partitions for payload, _ in one] == [64]
 
 
 def test_every_payload_and_pace_is_judged_by_names_that_are_measured():
