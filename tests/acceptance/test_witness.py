@@ -37,7 +37,16 @@ def watched(clusters, scene):
     scene.stop_writing()
     scene.operator = Operator(scene)
     seen_since(scene, 0.0)
+    # Without one nobody knows what would be lost, and nothing is promoted.
+    wait_until(lambda: contacted(scene), timeout_seconds=60.0, describe="a contact on record")
     return scene
+
+
+def contacted(scene):
+    plan = scene.operator.plan
+    control = read_control(plan.topology, plan.cluster("west"), client_id="test")
+    found = control.contact("east", LINK)
+    return found is not None and found.topics
 
 
 def seen_since(scene, moment):

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replicator.failover.rules.request import Question
 from replicator.failover.rules.witness_decision import (
     LEAST_LOOKS,
     WitnessLook,
@@ -10,6 +11,7 @@ from replicator.failover.rules.witness_decision import (
     keep,
     patience_seconds,
 )
+from replicator.failover.run.automatic import why_refused
 from replicator.policy.procedure import Automatic
 
 RULE = Automatic(witness_cluster="central", after_seconds=30.0, interval_seconds=2.0)
@@ -82,3 +84,13 @@ def test_a_slow_primary_has_more_than_an_interval_to_answer_and_a_dead_one_is_st
     count = max(LEAST_LOOKS, int(after / patience) + 2)
     taken = looks(*[GONE] * count, every=max(patience, interval))
     assert judge(taken, rule, now_seconds=taken[-1].at_seconds).promote
+
+
+def test_a_promotion_that_is_refused_says_why():
+    asked = Question("The loss will be 5 records.", 5, 1.0)
+    assert not why_refused(asked, most=5)
+    assert why_refused(asked, most=4) == "5 records would be lost, 4 may be (maxLostRecords)"
+    unknown = Question("How much will be lost is unknown.", 0, 0.0, loss_known=False)
+    assert "is not known; a person may accept it: How much" in why_refused(unknown, most=5)
+    living = Question("", 0, 0.0, old_side_answers=True)
+    assert "answers again" in why_refused(living, most=5)

@@ -51,6 +51,7 @@ class AutomaticFailover(threading.Thread):
         self._stopping = threading.Event()
         self._looks: tuple[WitnessLook, ...] = ()
         self._retry_at = 0.0
+        self._refusal = ""
 
     def stop(self) -> None:
         """Stops probing soon; does not wait."""
@@ -120,23 +121,34 @@ class AutomaticFailover(threading.Thread):
             kind="failover", link=self._link.name, to=to, by=f"witness@{self._worker}",
             accept_loss=True, contact_seconds=60.0 + 2 * self._automatic.after_seconds,
         )  # fmt: skip
+        self._refusal = ""
         report = run_transition(
             self._plan, request, clock=self._clock, on_step=self._on_step, answer=self._allowed
         )
         log.warning("promoted automatically" if report.outcome == "done" else "not promoted",
-                    link=self._link.name, outcome=report.outcome, reason=report.reason)  # fmt: skip
+                    link=self._link.name, outcome=report.outcome, reason=self._refusal or report.reason)  # fmt: skip
         self._looks = ()
         if report.outcome != "done":
             self._retry_at = self._clock.monotonic() + RETRY_SECONDS
 
     def _allowed(self, question: Question) -> bool:
-        if question.old_side_answers:
-            return False  # it came back between the last probe and this question
-        return question.loss_known and question.lost_records <= self._automatic.max_lost_records
+        self._refusal = why_refused(question, most=self._automatic.max_lost_records)
+        return not self._refusal
 
     def _on_step(self, event: StepEvent) -> None:
         if event.state == "done":
             log.info("step done", link=self._link.name, step=event.step, result=event.text)
+
+
+def why_refused(question: Question, *, most: int) -> str:
+    """Why nobody is promoted at this loss without a person; empty where it may be. Pure."""
+    if question.old_side_answers:
+        return "the side that would be left answers again"  # since the last probe
+    if not question.loss_known:
+        return f"how much would be lost is not known; a person may accept it: {question.text}"
+    if question.lost_records > most:
+        return f"{question.lost_records} records would be lost, {most} may be (maxLostRecords)"
+    return ""
 
 
 def witnessed(
