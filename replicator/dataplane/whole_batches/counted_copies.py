@@ -101,6 +101,9 @@ class CountedCopies:
             if found is None:
                 return None
             begin, copied = found
+            if not copied:
+                # Everything is to be copied, from where it began.
+                return held.start - 1 if held.start >= 0 else None
             records = stretches(
                 self._spec.source, key, (begin, held.offset),
                 counts=is_copied(self._spec.settings, came.source_of),
@@ -121,17 +124,20 @@ class CountedCopies:
         self, key: TopicPartition, position: int, end: int, went: ProducerRegistry
     ) -> tuple[int, int] | None:
         """From the newest record whose copy still stands where it stood: its offset, and the copies from it on."""
+        by_records = False
+
+        def ours(batch: FoundBatch) -> bool:
+            nonlocal by_records
+            if went.source_of(batch.producer_id) == self._spec.source.alias:
+                return True
+            by_records = by_records or may_hold_header(batch)
+            return False
+
         known = self._index.newest_below(*key, position, end)
+        if known is None:
+            return None
         while known is not None and self._in_time():
             by_records = False
-
-            def ours(batch: FoundBatch) -> bool:
-                nonlocal by_records
-                if went.source_of(batch.producer_id) == self._spec.source.alias:
-                    return True
-                by_records = by_records or may_hold_header(batch)
-                return False
-
             seen = self._decided((self._targets[key], key[1]), (known[1], end), ours)
             if seen is None or seen.undecided or not seen.copies.complete or by_records:
                 return None
@@ -139,7 +145,11 @@ class CountedCopies:
             if copies.records and copies.records[0].first == known[1]:
                 return known[0], sum(each.count for each in copies.records)
             known = self._index.newest_below(*key, *known)  # another record stands there now
-        return None
+        # No copy that is known stands any more: if none of ours does, that is as certain as a count.
+        seen = self._decided((self._targets[key], key[1]), (0, end), ours) if end else None
+        if seen is None or seen.undecided or not seen.copies.complete or by_records:
+            return None
+        return None if seen.copies.records else (position, 0)
 
     def _decided(
         self, place: TopicPartition, bounds: tuple[int, int], ours: Callable[[FoundBatch], bool]

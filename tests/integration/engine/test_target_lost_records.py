@@ -227,9 +227,9 @@ def cut_before_marker(cluster, topic: str, *, number: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("others", ["nobody", "another writer"])
-@pytest.mark.parametrize("version", [2, 1])
-def test_whole_batches_whose_marker_was_lost_are_copied_again_once(
-    east, clusters, unique, version, others
+@pytest.mark.parametrize(("version", "marker"), [(2, 4), (1, 4), (2, 1)])
+def test_whole_batches_whose_marker_was_lost_are_copied_again_once(  # noqa: PLR0917 - fixtures
+    east, clusters, unique, version, marker, others
 ):
     (west,) = clusters("west")
     use_transaction_version(west, version)
@@ -238,7 +238,7 @@ def test_whole_batches_whose_marker_was_lost_are_copied_again_once(
     for start in range(0, 300, 50):
         lab.numbered(topic, range(start, start + 50))
         lab.copied(topic, **BATCHES)
-    cut_before_marker(west, topic, number=4)
+    cut_before_marker(west, topic, number=marker)
     producer = Producer({**west.client_settings(), "transactional.id": f"other-{unique}"})
     if others == "another writer":
         producer.init_transactions(30)
