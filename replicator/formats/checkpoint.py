@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from replicator.errors import StoredFormatError
+from replicator.formats.left_out import LeftOut, read_left_out
 from replicator.identifiers import TopicPartition
 
 VERSION = 1
@@ -60,7 +61,8 @@ class Checkpoint:
     and ``record_end`` the offset behind that record: between the two stand only markers and aborted
     records. With both the source can tell whether its log was cut there and written anew.
     ``start`` is where the flow began to copy the partition (-1 when not known). ``target`` says what the
-    target's log was like, ``target_loss`` what was last found missing in it.
+    target's log was like, ``target_loss`` what was last found missing in it. ``left_out`` are records that
+    were passed without a copy, as those in quarantine.
     ``accepted_gap`` is the last operator decision this partition acted on. ``records``, ``bytes``
     and ``dropped`` count over the life of the flow. ``extra`` keeps fields of newer versions.
     """
@@ -84,6 +86,7 @@ class Checkpoint:
     start: int = -1
     target: TargetClaim = TargetClaim()
     target_loss: TargetLoss = TargetLoss()
+    left_out: LeftOut = LeftOut()  # noqa: RUF009  frozen, so one instance is safe
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self) -> builtins.bytes:
@@ -135,13 +138,13 @@ class Checkpoint:
                 "at": self.target_loss.at_ms,
                 "detail": self.target_loss.detail,
             }
-        return claims
+        return {**claims, **self.left_out.stored(self.offset)}
 
 
 _KNOWN = frozenset(
     {
-        "acceptedGap", "at", "bytes", "detail", "dropped", "lastRecord", "leaderEpoch", "offset",
-        "positionEpoch", "problem", "quarantined", "records", "start", "target", "targetLoss",
+        "acceptedGap", "at", "bytes", "detail", "dropped", "lastRecord", "leaderEpoch", "leftOut",
+        "offset", "positionEpoch", "problem", "quarantined", "records", "start", "target", "targetLoss",
         "timestamp", "topicId", "v",
     }
 )  # fmt: skip
@@ -192,6 +195,11 @@ def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
             start=what.get("start", -1),
             target=_target_claim(what),
             target_loss=_target_loss(what.get("targetLoss")),
+            left_out=read_left_out(
+                what.get("leftOut"),
+                position=what["offset"],
+                quarantined=what.get("quarantined", 0),
+            ),
             extra={name: item for name, item in what.items() if name not in _KNOWN},
         )
     except (KeyError, TypeError, ValueError) as error:

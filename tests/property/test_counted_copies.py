@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.batches.codec.stretch import Stretch, clipped
+from replicator.batches.codec.stretch import Stretch, clipped, cut_out
+from replicator.dataplane.whole_batches.counted_copies import nth
 from replicator.offsets.index.aligned import aligned
 
 GAPS = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 3)), max_size=12)
@@ -43,3 +44,27 @@ def test_what_is_clipped_is_what_stands_between_the_bounds(gaps, start, length):
         for at in range(each.count)
     ]
     assert found == [each for each in offsets if start <= each < start + length]
+
+
+SOME = st.sets(st.integers(0, 40), max_size=4)
+
+
+@given(GAPS, st.lists(st.integers(0, 2), max_size=60), SOME, SOME, st.integers(0, 80))
+def test_a_record_without_a_copy_shifts_no_other_one(source, markers, left_out, gone, reached):
+    records, offsets, _ = log(source, 0)
+    copied = [each for each in offsets if each not in left_out]
+    places, end = [], 0
+    for number in range(len(copied)):
+        places.append(end)
+        end += 1 + (markers[number] if number < len(markers) else 0)
+
+    there = cut_out(cut_out(records, left_out), gone)  # the source's log was compacted since
+    window = aligned(there, [Stretch(each, 1) for each in places], start=0, end=end)
+    if gone.isdisjoint(copied):
+        runs = window.runs
+        found = [(run.source + at, run.target + at) for run in runs for at in range(run.count)]
+        assert found == list(zip(copied, places, strict=True))
+    else:
+        assert window is None
+    last = nth(cut_out(records, left_out), reached)
+    assert last == (copied[:reached] or [None])[-1]

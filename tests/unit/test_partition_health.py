@@ -48,6 +48,20 @@ def test_the_end_of_the_source_ends_what_failed_there_and_nothing_on_the_target(
     assert not writing.recovered(position=10, committed=10)
 
 
+def test_where_nothing_is_left_to_copy_the_targets_word_on_the_partition_ends_a_failure_there():
+    health = failed("target")
+    health.takes_writes()
+    assert not health.recovered(position=10, committed=10), "more may wait at the source"
+    health.at_end()
+    assert not health.recovered(position=11, committed=10), "a record is not stored yet"
+    assert health.recovered(position=10, committed=10)
+    again = failed("target")
+    again.takes_writes()
+    again.failed("target", DENIED, position=10, now=0.0, at_ms=1)
+    again.at_end()
+    assert not again.recovered(position=10, committed=10), "that was before it failed again"
+
+
 def test_a_failure_that_repeats_keeps_its_beginning_and_is_tried_less_often():
     health = failed(times=8)
     assert health.failure.since_ms == 0

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from replicator.batches.codec.found_batches import FoundBatch
+from replicator.batches.codec.found_batches import FoundBatch, found_batches
 from replicator.batches.codec.stretch import Stretch
 from replicator.dataplane.takeover.target_loss import SeenTarget, find_loss, moved_back, needs_look
 from replicator.dataplane.transport.spec import LaneSettings
-from replicator.dataplane.whole_batches.counted_copies import is_copied, nth
+from replicator.dataplane.whole_batches.counted_copies import not_copied, nth
 from replicator.formats.checkpoint import Checkpoint, TargetClaim
+from replicator.formats.left_out import LeftOut
+from replicator.identifiers import HOPS_HEADER
 from replicator.policy.values import StartFrom
+from replicator.wire.records.record_batch import RawRecord, encode_batch
 
 CLAIM = TargetClaim("T", 100, 3, 79)
 HELD = Checkpoint("orders", 0, 80, start=5, position_epoch=1, record_end=80, target=CLAIM)
@@ -112,17 +115,38 @@ def test_the_nth_record_of_a_stretch(count, offset):
     assert nth([Stretch(5, 3), Stretch(10, 2)], count) == offset
 
 
-@pytest.mark.parametrize(("returns", "copied"), [(True, [False, True]), (False, [True, True])])
-def test_what_came_from_the_target_counts_where_the_flow_copies_it_too(returns, copied):
+def batch(first: int, producer: int, *hops: bytes) -> FoundBatch:
+    """A batch of one record for each hop list, an empty one for none."""
+    records = [
+        RawRecord(
+            first + at, 1, "CreateTime", None, b"v", ((HOPS_HEADER.encode(), hop),) if hop else ()
+        )
+        for at, hop in enumerate(hops)
+    ]
+    data = memoryview(bytearray(encode_batch(records, producer_id=producer)))
+    return next(iter(found_batches(data, position=first, place="orders/0")))
+
+
+@pytest.mark.parametrize(
+    ("returns", "passed"),
+    [(True, [{5, 6}, {8}, {9}, set()]), (False, [set(), set(), {9}, set()])],
+    ids=["comes back", "one way"],
+)
+def test_what_came_from_the_target_or_was_left_out_has_no_copy_that_counts(returns, passed):
     settings = LaneSettings(
         delivery="exactly-once", commit_interval_seconds=0.2, provenance="path", blocked=("west",),
         start_from=StartFrom(), on_record_error="quarantine", on_truncation="stop", returns=returns,
     )  # fmt: skip
-    counts = is_copied(settings, {7: "west", 8: None}.get)
-    data = memoryview(b"")
-    assert [
-        counts(FoundBatch(data, 0, 0, 0, 1, 0, 0, producer_id=each)) for each in (7, 8)
-    ] == copied
+    left_out = LeftOut((9,))
+    offsets = not_copied(settings, {7: "west", 8: None}.get, ("orders", 0), left_out)
+    found = [
+        batch(5, 7, b"", b""),
+        batch(7, 8, b"", b"west/orders/0/3"),
+        batch(9, 8, b"north/orders/0/3"),
+        batch(10, 8, b""),
+    ]
+    held = [{each.base_offset + at for at in range(each.count)} for each in found]
+    assert [set(offsets(each)) & at for each, at in zip(found, held, strict=True)] == passed
 
 
 def test_copies_without_marks_are_not_taken_for_lost_ones():

@@ -1,10 +1,10 @@
 """Where committed records stand in a stretch of a log, from its batches: their bounds, not their content."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from replicator.batches.codec.found_batches import FoundBatch, found_batches
-from replicator.batches.codec.stretch import Stretch, clipped
+from replicator.batches.codec.stretch import Stretch, clipped, cut_out
 from replicator.errors import SourceDataLostError
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.records.record_batch import decode_batch
@@ -38,6 +38,7 @@ def stretches(
     counts: Callable[[FoundBatch], bool],
     client_id: str,
     in_time: Callable[[], bool],
+    without: Callable[[FoundBatch], Collection[int]] = lambda _: (),
 ) -> StretchesOfLog | None:
     """The committed records of producers that count, in order; None where that cannot be said.
 
@@ -48,6 +49,7 @@ def stretches(
         counts: whether the records of a batch are asked for.
         client_id: how the brokers know us.
         in_time: asked before each fetch.
+        without: offsets of a batch whose records are not asked for.
 
     Raises:
         ReplicatorError: the cluster does not answer, or refuses us.
@@ -70,7 +72,7 @@ def stretches(
                 found_batches(
                     memoryview(bytearray(data)), position=start, aborted=aborted, place=place[0]
                 ),
-                position=start, counts=counts,
+                position=start, counts=counts, without=without,
             )  # fmt: skip
             found += part.records
             complete = complete and part.complete
@@ -82,7 +84,11 @@ def stretches(
 
 
 def records_of(
-    batches: Iterable[FoundBatch], *, position: int, counts: Callable[[FoundBatch], bool]
+    batches: Iterable[FoundBatch],
+    *,
+    position: int,
+    counts: Callable[[FoundBatch], bool],
+    without: Callable[[FoundBatch], Collection[int]] = lambda _: (),
 ) -> tuple[StretchesOfLog, int]:
     """The records of some batches, and the offset behind the last one. Pure.
 
@@ -90,6 +96,7 @@ def records_of(
         batches: in order, those that end at ``position`` or later.
         position: the first offset that is asked about.
         counts: whether the records of a batch are asked for.
+        without: offsets of a batch whose records are not.
     """
     found: list[Stretch] = []
     complete = True
@@ -98,7 +105,7 @@ def records_of(
         position = batch.last_offset + 1
         if not batch.skip and counts(batch):
             records = _records(batch)
-            found += records
+            found += cut_out(records, without(batch))
             span = batch.last_offset - batch.base_offset + 1
             complete = complete and sum(one.count for one in records) == span
     return StretchesOfLog(found, complete), position

@@ -103,6 +103,7 @@ class ProgressUnit:
         outcome.read += position - state.position
         outcome.quarantined += 1
         epoch = refusal.message.leader_epoch()
+        state.left_out = state.left_out.with_offset(position - 1)
         state.position = state.record_end = position
         state.position_epoch = -1 if epoch is None else epoch
         state.timestamp_ms = refusal.message.timestamp()[1]

@@ -15,6 +15,7 @@ from replicator.dataplane.copy.progress_unit import ProgressUnit
 from replicator.dataplane.copy.source_message import ProducedHeaders, SourceMessage
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.transport.delivery import OnDelivery
+from replicator.formats.left_out import LeftOut
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import KafkaError, KafkaException, Message, Producer
@@ -180,6 +181,7 @@ class RefusedRecordFinder:
                 return attributed.broken
         if attributed.without_header:
             self._forget_last_copies()
+            self._leave_out_of_counts(messages)
         try:
             self._unit.commit()
         except KafkaException as error:
@@ -191,6 +193,13 @@ class RefusedRecordFinder:
         for by_partition in self._table.values():
             for state in by_partition.values():
                 state.target.last_copied = -1
+
+    def _leave_out_of_counts(self, messages: Sequence[SourceMessage]) -> None:
+        """A copy that names nobody is not told from other writers' records by who counts copies."""
+        for origin in self._attributed.without_header & {_origin(each) for each in messages}:
+            state = self._table.get(origin[0], {}).get(origin[1])
+            if state is not None:
+                state.left_out = state.left_out.behind(origin[2] + 1)
 
     def _refusal(
         self, message: SourceMessage, origin: Origin, error: KafkaError
@@ -217,20 +226,20 @@ class RefusedRecordFinder:
                 refused[origin] = error
 
 
-_Saved = tuple[int, int, int, int, int, str, str]
+_Saved = tuple[int, int, int, int, int, str, str, LeftOut]
 
 
 def _saved(state: PartitionState) -> _Saved:
     return (
         state.position, state.records, state.bytes, state.dropped, state.quarantined,
-        state.problem, state.detail,
+        state.problem, state.detail, state.left_out,
     )  # fmt: skip
 
 
 def _restore(state: PartitionState, saved: _Saved) -> None:
     (
         state.position, state.records, state.bytes, state.dropped, state.quarantined,
-        state.problem, state.detail,
+        state.problem, state.detail, state.left_out,
     ) = saved  # fmt: skip
 
 

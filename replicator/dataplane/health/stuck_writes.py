@@ -77,14 +77,17 @@ class StuckWrites:
 
     def refusals_of_unit(self) -> dict[TopicPartition, ReplicatorError]:
         """The target partitions of what is not committed that take no writes, and why."""
-        return self.refusals(
+        unit = (
             (state.target_topic, state.partition)
             for state in self._states()
             if state.position > state.committed >= 0
         )
+        return self.refusals(unit) or {}
 
-    def refusals(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, ReplicatorError]:
-        """Asks the target; a cluster that does not answer blames no partition."""
+    def refusals(
+        self, places: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ReplicatorError] | None:
+        """Asks the target; None where it does not answer, which says nothing of any partition."""
         asked = list(places)
         if not asked:
             return {}
@@ -94,4 +97,4 @@ class StuckWrites:
             ) as admin:
                 return unwritable_partitions(admin, asked)
         except ReplicatorError:
-            return {}
+            return None

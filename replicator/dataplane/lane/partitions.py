@@ -16,10 +16,15 @@ from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.target_looks import read_targets
-from replicator.dataplane.takeover.target_loss import needs_look
+from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
-from replicator.errors import PartitionsRefusedError, ReplicatorError, TargetRegressedError
+from replicator.errors import (
+    NotFoundError,
+    PartitionsRefusedError,
+    ReplicatorError,
+    TargetRegressedError,
+)
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 
@@ -42,9 +47,9 @@ class LanePartitions:
         post: Callable[[LostRange | LogLine], None],
         clock: Clock,
         healths: MutableMapping[TopicPartition, PartitionHealth],
-        refusals: Callable[[list[TopicPartition]], Mapping[TopicPartition, ReplicatorError]],
+        refusals: Callable[[list[TopicPartition]], Mapping[TopicPartition, ReplicatorError] | None],
     ) -> None:
-        """``healths`` outlive sessions; ``refusals`` asks which target partitions take no writes."""
+        """``healths`` outlive sessions; ``refusals`` asks which target partitions take no writes: None without an answer."""
         self.states: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
@@ -100,6 +105,7 @@ class LanePartitions:
             [(state.target_topic, state.partition) for state in running],
             client_id=client_id,
         )
+        self._set_idle_aside(running, seen)
         # What was written since belongs to the claim only once it is acknowledged.
         claims = {state: state.target.acknowledged() for state in running}
         suspects = {
@@ -112,6 +118,20 @@ class LanePartitions:
         if suspects:
             self._suspend(suspects)
             self.examine(suspects)
+
+    def _set_idle_aside(
+        self, running: Iterable[PartitionState], seen: Mapping[TopicPartition, SeenTarget]
+    ) -> None:
+        """Suspends partitions that take no writes before one of their records is in a transaction."""
+        doubtful: set[PartitionState] = set()
+        for state in running:
+            one = seen.get((state.target_topic, state.partition))
+            idle = state.is_read and state.position == state.committed
+            if idle and (one is None or not one.all_in_sync):
+                doubtful.add(state)
+        refused = self._refused(doubtful) if doubtful else set()
+        if refused:
+            self._suspend(refused)
 
     def examine(self, states: set[PartitionState]) -> None:
         """Decides where each partition starts, from what is stored and what the source says now."""
@@ -142,23 +162,46 @@ class LanePartitions:
                 )
             else:
                 start.append(state)
+        waiting = self._waiting_for_target(start)
         for state in start:
-            state.needs_check = not self._takes_writes(state)
+            state.needs_check = state in waiting
         start = [state for state in start if not state.needs_check]
         if start:
             self._clients.read_from(start)
 
-    def _takes_writes(self, state: PartitionState) -> bool:
-        """Whether to try a partition again that the target did not take; asked when it is time."""
-        failure = state.health.failure
-        if failure is None or failure.side == "source":
-            return True
-        if state.health.retry_at > self._clock.monotonic():
-            return False
-        refused = self._refusals([(state.target_topic, state.partition)])
-        for error in refused.values():
-            self.on_failure(state, "target", error)
-        return not refused
+    def _waiting_for_target(self, states: Iterable[PartitionState]) -> set[PartitionState]:
+        """Those that the target takes no writes of now; one that was refused is asked about when it is time.
+
+        Before anything of them is written: a transaction with one of them in it could not end.
+        """
+        now = self._clock.monotonic()
+        waiting: set[PartitionState] = set()
+        asked: set[PartitionState] = set()
+        for state in states:
+            failure = state.health.failure
+            refused_before = failure is not None and failure.side == "target"
+            if refused_before and state.health.retry_at > now:
+                waiting.add(state)
+            elif refused_before or state.may_refuse:
+                asked.add(state)
+        return waiting | self._refused(asked)
+
+    def _refused(self, states: Iterable[PartitionState]) -> set[PartitionState]:
+        """Asks the target which of these partitions take no writes, and keeps why."""
+        places = {state: (state.target_topic, state.partition) for state in states}
+        refusals = self._refusals(list(places.values())) if places else {}
+        if refusals is None:
+            return set()
+        refused: set[PartitionState] = set()
+        for state, place in places.items():
+            error = refusals.get(place)
+            if error is None:
+                state.health.takes_writes()
+            elif state.health.failure is not None or not isinstance(error, NotFoundError):
+                # A topic that was created just now is not known everywhere yet.
+                self.on_failure(state, "target", error)
+                refused.add(state)
+        return refused
 
     def find_silent(self, *, free: bool) -> None:
         """Suspends partitions that bring none of the records that the source says it has.

@@ -1,7 +1,8 @@
 """Why one partition does not move, since when, and when it is tried again.
 
-Invariant: a failure of a partition ends with that partition's own progress and with nothing else; that
-the cluster answers other questions, or that other partitions move, says nothing about it.
+Invariant: a failure of a partition ends with that partition's own progress, or where there is none left to
+make with the cluster's word on that very partition, and with nothing else; that the cluster answers other
+questions, or that other partitions move, says nothing about it.
 """
 
 from typing import Literal
@@ -24,7 +25,7 @@ class PartitionHealth:
         retry_at: monotonic seconds; before it the partition is not tried again.
     """
 
-    __slots__ = ("_attempts", "_ended", "_position", "failure", "retry_at")
+    __slots__ = ("_attempts", "_ended", "_position", "_takes_writes", "failure", "retry_at")
 
     def __init__(self) -> None:
         self.failure: PartitionFailure | None = None
@@ -32,6 +33,7 @@ class PartitionHealth:
         self._attempts = 0
         self._position = -1
         self._ended = False
+        self._takes_writes = False
 
     def failed(
         self, side: Side, error: ReplicatorError, *, position: int, now: float, at_ms: int
@@ -47,7 +49,7 @@ class PartitionHealth:
             at_ms: milliseconds since the epoch.
         """
         before = self.failure
-        self._ended = False
+        self._ended = self._takes_writes = False
         self._attempts += 1
         pause = min(RETRY_FIRST_SECONDS * 2 ** min(self._attempts - 1, 10), RETRY_MOST_SECONDS)
         self.retry_at = now + pause
@@ -61,9 +63,14 @@ class PartitionHealth:
         )
         return before is None or (before.code, before.side) != (error.code, side)
 
+    def takes_writes(self) -> None:
+        """The target, asked about this very partition, had no reason to refuse a write."""
+        self._takes_writes = True
+
     def at_end(self) -> None:
         """The source has just said that there is nothing more to read."""
-        self._ended = self.failure is not None and self.failure.side == "source"
+        failure = self.failure
+        self._ended = failure is not None and (failure.side == "source" or self._takes_writes)
 
     def recovered(self, *, position: int, committed: int) -> PartitionFailure | None:
         """Ends the failure if the partition made progress since, and returns what ended.
@@ -76,10 +83,11 @@ class PartitionHealth:
         if failure is None:
             return None
         moved = position if failure.side == "source" else committed
-        if not self._ended and moved <= self._position:
+        ended = self._ended and (failure.side == "source" or committed >= position)
+        if not ended and moved <= self._position:
             return None
         self.failure = None
         self.retry_at = 0.0
         self._attempts = 0
-        self._ended = False
+        self._ended = self._takes_writes = False
         return failure

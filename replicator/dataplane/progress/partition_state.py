@@ -11,6 +11,7 @@ from replicator.dataplane.progress.target_log import TargetLog
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.formats.checkpoint import Checkpoint, TargetLoss
 from replicator.formats.lane_stats import PartitionStateName, PartitionStats
+from replicator.formats.left_out import LeftOut
 from replicator.identifiers import is_canary_topic
 from replicator.policy.provenance import path_hop
 
@@ -22,7 +23,8 @@ class PartitionState:
     records; ``committed`` is the position of the newest checkpoint known to be stored, and is never
     above ``position``. Nothing is read of a partition whose ``problem`` is set. ``record_end`` is the
     offset behind the last record read (-1 when not known) and ``position_epoch`` that record's leader
-    epoch; what stands between there and ``position`` are markers and aborted records.
+    epoch; what stands between there and ``position`` are markers and aborted records. ``may_refuse`` says that
+    the last look at the target saw no leader, or not all replicas in sync.
     """
 
     __slots__ = (
@@ -38,6 +40,8 @@ class PartitionState:
         "health",
         "hop_prefix",
         "leader_epoch",
+        "left_out",
+        "may_refuse",
         "needs_check",
         "partition",
         "position",
@@ -80,6 +84,7 @@ class PartitionState:
         self.start = -1
         self.target = TargetLog()
         self.target_loss = TargetLoss()
+        self.left_out = LeftOut()
         self.committed = -1
         self.committed_at_ms = 0
         self.timestamp_ms = -1
@@ -95,6 +100,7 @@ class PartitionState:
         self.reported_records = 0
         self.reported_bytes = 0
         self.needs_check = False
+        self.may_refuse = False
         self.diverged = False
         self.retry_offset = -1
         self.health = PartitionHealth()
@@ -146,6 +152,7 @@ class PartitionState:
             start=self.start,
             target=self.target.claim(),
             target_loss=self.target_loss,
+            left_out=self.left_out,
             extra=self.extra,
         )
 

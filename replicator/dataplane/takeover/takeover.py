@@ -26,6 +26,7 @@ from replicator.dataplane.takeover.target_loss import (
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
+from replicator.formats.left_out import LeftOut
 from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.compacted_log import LogTail
@@ -164,6 +165,7 @@ def decide_starts(
         decisions[state] = decision
         apply_decision(state, decision, facts, checkpoint)
         seen = targets.seen.get(state.key)
+        state.may_refuse = seen is None or not seen.all_in_sync
         # Without an answer what was claimed before still holds: less than that is noticed.
         if seen is not None and not decision.problem:
             copy = targets.last_copies.get(state.key)
@@ -227,7 +229,9 @@ def apply_decision(
     if checkpoint is None:
         state.start = decision.offset
     else:
-        state.target_loss = checkpoint.target_loss
+        state.target_loss, state.left_out = checkpoint.target_loss, checkpoint.left_out
+    if decision.lost is not None:
+        state.left_out = LeftOut(known_from=decision.offset)
     same_place = checkpoint is not None and checkpoint.offset == decision.offset
     if checkpoint is not None and same_place and decision.lost is None:
         state.position_epoch, state.record_end = checkpoint.position_epoch, checkpoint.record_end

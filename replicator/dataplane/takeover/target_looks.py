@@ -52,7 +52,12 @@ def read_targets(
         start, end = starts.get(key), ends.get(key)
         if not isinstance(start, int) or end is None or isinstance(end, ReplicatorError):
             continue
-        seen[key] = SeenTarget(described[key[0]].topic_id, start, end.offset, end.leader_epoch)
+        topic = described[key[0]]
+        in_sync = dict(topic.in_sync).get(key[1], topic.replication_factor)
+        seen[key] = SeenTarget(
+            topic.topic_id, start, end.offset, end.leader_epoch,
+            all_in_sync=in_sync >= topic.replication_factor,
+        )  # fmt: skip
     return seen
 
 

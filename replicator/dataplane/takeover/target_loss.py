@@ -12,12 +12,16 @@ from replicator.formats.checkpoint import Checkpoint, TargetClaim, TargetLoss
 
 @dataclass(frozen=True, slots=True)
 class SeenTarget:
-    """A target partition as its cluster describes it now; ``end`` counts open transactions."""
+    """A target partition as its cluster describes it now; ``end`` counts open transactions.
+
+    ``all_in_sync`` is False where some of its replicas are not.
+    """
 
     topic_id: str
     start: int
     end: int
     leader_epoch: int
+    all_in_sync: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ def moved_back(checkpoint: Checkpoint, found: TargetLossFound, *, at_ms: int) ->
         record_end=-1,
         target=replace(checkpoint.target, last_copied=found.last_copy),
         target_loss=TargetLoss(held.count + 1, at_ms, detail),
+        left_out=checkpoint.left_out.below(found.resume_at),
     )
 
 

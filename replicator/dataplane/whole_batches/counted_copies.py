@@ -1,24 +1,26 @@
 """The last copy in a target partition whose copies carry no marks, told by counting from the offset index.
 
 A lane writes every record that it reads, in order. So from a record whose copy is known the n-th copy is that
-of the n-th record, where neither log has holes and the flow wrote nothing record by record between.
+of the n-th record that was copied, where neither log has holes and the flow wrote nothing record by record
+between.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from replicator.batches.codec.found_batches import FoundBatch
 from replicator.batches.codec.stretch import Stretch
 from replicator.batches.registry.batch_bounds import stretches
 from replicator.batches.registry.own_copies import OwnCopies, own_copies
 from replicator.batches.registry.producer_registry import ProducerRegistry, SourceOf
-from replicator.batches.registry.returning import may_hold_header
+from replicator.batches.registry.returning import ReturnGuard, may_hold_header
 from replicator.dataplane.progress.index_notes import Index
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.formats.checkpoint import Checkpoint
+from replicator.formats.left_out import LeftOut
 from replicator.identifiers import TopicPartition
 
 COUNT_SECONDS = 30.0
@@ -97,7 +99,7 @@ class CountedCopies:
         went: ProducerRegistry,
     ) -> int | None:
         try:
-            found = self._copied(key, held.offset, end, went)
+            found = self._copied(key, held, end, went)
             if found is None:
                 return None
             begin, copied = found
@@ -106,8 +108,9 @@ class CountedCopies:
                 return held.start - 1 if held.start >= 0 else None
             records = stretches(
                 self._spec.source, key, (begin, held.offset),
-                counts=is_copied(self._spec.settings, came.source_of),
+                counts=lambda _: True,
                 client_id=self._client_id, in_time=self._in_time,
+                without=not_copied(self._spec.settings, came.source_of, key, held.left_out),
             )  # fmt: skip
         except ReplicatorError as error:
             if error.retriable and not isinstance(error, StoredFormatError):
@@ -121,7 +124,7 @@ class CountedCopies:
         return nth(records.records, copied)
 
     def _copied(
-        self, key: TopicPartition, position: int, end: int, went: ProducerRegistry
+        self, key: TopicPartition, held: Checkpoint, end: int, went: ProducerRegistry
     ) -> tuple[int, int] | None:
         """From the newest record whose copy still stands where it stood: its offset, and the copies from it on."""
         by_records = False
@@ -133,7 +136,7 @@ class CountedCopies:
             by_records = by_records or may_hold_header(batch)
             return False
 
-        known = self._index.newest_below(*key, position, end)
+        known = self._index.newest_below(*key, held.offset, end)
         if known is None:
             return None
         while known is not None and self._in_time():
@@ -143,13 +146,15 @@ class CountedCopies:
                 return None
             copies = seen.copies
             if copies.records and copies.records[0].first == known[1]:
+                if known[0] < held.left_out.known_from:
+                    return None  # a record between may have none
                 return known[0], sum(each.count for each in copies.records)
             known = self._index.newest_below(*key, *known)  # another record stands there now
         # No copy that is known stands any more: if none of ours does, that is as certain as a count.
         seen = self._decided((self._targets[key], key[1]), (0, end), ours) if end else None
         if seen is None or seen.undecided or not seen.copies.complete or by_records:
             return None
-        return None if seen.copies.records else (position, 0)
+        return None if seen.copies.records else (held.offset, 0)
 
     def _decided(
         self, place: TopicPartition, bounds: tuple[int, int], ours: Callable[[FoundBatch], bool]
@@ -172,11 +177,17 @@ class CountedCopies:
         return time.monotonic() < self._deadline
 
 
-def is_copied(settings: LaneSettings, source_of: SourceOf) -> Callable[[FoundBatch], bool]:
-    """Whether a flow copies a batch of its source: all, where nobody looks for what came back."""
-    if not settings.returns:
-        return lambda _: True
-    return lambda batch: source_of(batch.producer_id) not in settings.blocked
+def not_copied(
+    settings: LaneSettings, source_of: SourceOf, key: TopicPartition, left_out: LeftOut
+) -> Callable[[FoundBatch], Collection[int]]:
+    """Which records of a batch of its source a flow passed without a copy: what came back, and what was left out."""
+    guard = ReturnGuard(source_of, blocked=settings.blocked, arrivals=settings.arrivals)
+
+    def offsets(batch: FoundBatch) -> Collection[int]:
+        returned = guard.returning(batch, *key) if settings.returns else ()
+        return {*returned, *left_out.offsets} if left_out.offsets else returned
+
+    return offsets
 
 
 def nth(records: Iterable[Stretch], count: int) -> int | None:

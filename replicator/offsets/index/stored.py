@@ -13,6 +13,7 @@ from replicator.formats.checkpoint import (
     encode_key,
     replaces,
 )
+from replicator.formats.left_out import LeftOut
 from replicator.identifiers import ClusterAlias, TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.compacted_log import LogTail
@@ -47,6 +48,11 @@ class StoredPartition:
     def target_losses(self) -> int:
         """How often records of the copy were lost, and copied again to other places."""
         return 0 if self.checkpoint is None else self.checkpoint.target_loss.count
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Source records that were passed without a copy."""
+        return LeftOut() if self.checkpoint is None else self.checkpoint.left_out
 
     @property
     def adopted(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from replicator.errors import ReplicatorError
+from replicator.formats.left_out import LeftOut
 from replicator.offsets.index.aligned import aligned
 from replicator.offsets.index.paths import ReplicatedPartition
 from replicator.offsets.index.runs import Window
@@ -12,6 +13,8 @@ from replicator.offsets.translation.translation import PartitionFacts
 from replicator.topology.plan import ClusterPlan
 
 if TYPE_CHECKING:
+    from replicator.batches.codec.found_batches import FoundBatch
+    from replicator.batches.registry.batch_bounds import StretchesOfLog
     from replicator.batches.registry.producer_registry import ProducerRegistry
 
 
@@ -52,7 +55,11 @@ class CountedCopies:
             return None
         try:
             window = self._window(
-                copied, (gap.below.source, source_end), (gap.below.target, target_end), in_time
+                copied,
+                (gap.below.source, source_end),
+                (gap.below.target, target_end),
+                facts.left_out,
+                in_time,
             )
         except ReplicatorError:
             return None
@@ -65,28 +72,46 @@ class CountedCopies:
         copied: ReplicatedPartition,
         source: tuple[int, int],
         target: tuple[int, int],
+        left_out: LeftOut,
         in_time: Callable[[], bool],
     ) -> Window | None:
         # Here, because the protocol's codec takes half a second to import.
         from replicator.batches.registry.batch_bounds import stretches
+        from replicator.batches.registry.returning import may_hold_header
 
         came, went = self._source_of(copied.source), self._source_of(copied.target)
+        one_by_one = False  # copied record by record: not counted, or not to be copied back
+
+        def copied_on(batch: "FoundBatch") -> bool:
+            nonlocal one_by_one
+            if came(batch.producer_id) == copied.target.alias:
+                return False
+            one_by_one = one_by_one or (copied.cyclic and may_hold_header(batch))
+            return True
+
+        def is_copy(batch: "FoundBatch") -> bool:
+            nonlocal one_by_one
+            if went(batch.producer_id) == copied.source.alias:
+                return True
+            one_by_one = one_by_one or may_hold_header(batch)
+            return False
+
         records = stretches(
             copied.source, (copied.topic, copied.partition), source,
-            counts=lambda batch: came(batch.producer_id) != copied.target.alias,
-            client_id=self._client_id, in_time=in_time,
+            counts=copied_on, client_id=self._client_id, in_time=in_time,
+            without=lambda _: left_out.offsets,
         )  # fmt: skip
         if records is None:
             return None
         copies = stretches(
             copied.target, (copied.target_topic, copied.partition), target,
-            counts=lambda batch: went(batch.producer_id) == copied.source.alias,
-            client_id=self._client_id, in_time=in_time,
+            counts=is_copy, client_id=self._client_id, in_time=in_time,
         )  # fmt: skip
         if copies is None:
             return None
-        if not (records.complete or copies.complete):
-            # Both may have lost as many, and others: only a log that lost nothing tells that none did.
+        if not comparable(
+            records, copies, known=source[0] >= left_out.known_from and not one_by_one
+        ):
             return None
         return aligned(records.records, copies.records, start=target[0], end=target[1])
 
@@ -98,3 +123,15 @@ class CountedCopies:
             registry = ProducerRegistry(cluster, self._topology, client_id=self._client_id)
             self._registries[cluster.alias] = registry
         return registry.source_of
+
+
+def comparable(records: "StretchesOfLog", copies: "StretchesOfLog", *, known: bool) -> bool:
+    """Whether as many records as copies mean that they are the same ones. Pure.
+
+    Both logs may have lost as many, and others: one that lost nothing tells that none did. So do both only
+    where it is not ``known`` which records have no copy that counts: a record without one and another that
+    was compacted away look like none.
+    """
+    if known:
+        return records.complete or copies.complete
+    return records.complete and copies.complete

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from replicator.formats.left_out import LeftOut
+
 Grade = Literal["exact", "bounded", "unavailable"]
 
 
@@ -47,6 +49,7 @@ class PartitionFacts:
         cyclic: whether records without a hop may be the target's own.
         adopted: whether another program copied up to where our copies begin (``from_earliest`` is
             False then): what stands on the target below our first copy is part of the copy.
+        left_out: source records that were passed without a copy, for those who count copies.
     """
 
     target_start: int
@@ -58,6 +61,7 @@ class PartitionFacts:
     marked: bool = True
     cyclic: bool = False
     adopted: bool = False
+    left_out: LeftOut = LeftOut()  # noqa: RUF009  frozen, so one instance is safe
 
 
 def exact(offset: int, *, low: int | None = None, reason: str = "") -> Translation:

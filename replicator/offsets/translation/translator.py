@@ -257,6 +257,7 @@ class Translator:
             adopted=self._stored[copied].adopted,
             marked=copied.marked,
             cyclic=copied.cyclic or asked.several,
+            left_out=self._stored[copied].left_out,
         )
         mark = CopyMark(
             copied.source.alias, copied.topic, copied.partition, replayed=self._replayed.of(copied)

@@ -1,5 +1,6 @@
 """A target that lost what it had acknowledged gets it again: nothing is lost, nothing is doubled, told once."""
 
+import os
 import shutil
 
 import pytest
@@ -9,6 +10,8 @@ from lane_lab import LaneLab, numbers, recreate
 from transaction_versions import use_transaction_version
 
 from replicator.dataplane.lane import periodic_checks
+from replicator.identifiers import HOPS_HEADER
+from replicator.offsets.index import index
 from replicator.policy.values import StartFrom
 
 BATCHES = {"engine": "batches", "provenance": "path"}
@@ -260,5 +263,41 @@ def test_whole_batches_whose_marker_was_lost_are_copied_again_once(  # noqa: PLR
         again = lab.copied(topic, **BATCHES)
         assert losses(again) == []
         assert lab.values(topic) == numbers(range(330))
+    finally:
+        lab.close()
+
+
+@pytest.mark.slow
+def test_records_without_a_copy_make_no_other_copy_look_lost(east, clusters, unique, monkeypatch):
+    monkeypatch.setattr(index, "NOTE_SECONDS", 3600.0)  # so that much is counted
+    (west,) = clusters("west")
+    lab = LaneLab(east, west, name=unique)
+    refused, returned = lab.topic(target={"max.message.bytes": "20000"}), lab.topic()
+    work = (*lab.work(refused, max_message_bytes=20_000), *lab.work(returned))
+    settings = {**BATCHES, "returns": True, "blocked": ("west",)}
+    lane = lab.lane(work=work, **settings)
+    try:
+        for topic in (refused, returned):
+            lab.numbered(topic, range(100))
+        lab.caught_up(lane)
+        lab.produce(refused, {"value": os.urandom(50_000), "key": b"large"})
+        hop = f"west/{returned}/0/7".encode()
+        lab.produce(returned, {"value": b"came from there", "headers": [(HOPS_HEADER, hop)]})
+        lab.numbered(returned, range(100, 120))
+        lab.caught_up(lane)
+        lab.until(lambda: len(lab.quarantined()) == 1, "the record in quarantine", lane)
+        lane.stop()
+        west.kill(0)
+        west.restart(0)  # another leader epoch: the copies are counted
+        lane = lab.lane(work=work, **settings)
+        lab.caught_up(lane)
+        lab.numbered(refused, range(100, 130))
+        lab.numbered(returned, range(120, 130))
+        lab.caught_up(lane)
+        lane.stop()
+
+        assert losses(lane) == []
+        assert lab.values(refused) == lab.values(returned) == numbers(range(130))
+        assert len(lab.quarantined()) == 1
     finally:
         lab.close()

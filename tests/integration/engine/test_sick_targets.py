@@ -1,0 +1,163 @@
+"""Partitions of the target with too few replicas in sync, or no leader, beside others that are well.
+
+Under exactly-once the transaction of a lane cannot end while such a partition is in it. So what is shown
+here is the rest: lanes without transactions, and partitions that were sick before anything was written.
+"""
+
+import time
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from lane_lab import LaneLab, numbers
+
+from replicator.dataplane.lane import periodic_checks
+from replicator.testing import LocalCluster, start_all
+
+pytestmark = pytest.mark.slow
+
+BATCHES = {"engine": "batches", "provenance": "path"}
+ENGINES = pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
+NAMED_SECONDS = 10.0
+DIES, STAYS, OTHER = 1, 0, 2
+
+
+@pytest.fixture(scope="module")
+def three():
+    cluster = LocalCluster("west", brokers=3)
+    start_all((cluster,))
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def sick_lab(east, three, unique):
+    lab = LaneLab(east, three, name=unique)
+    yield lab
+    lab.close()
+    three.restart(DIES)
+
+
+def topics(lab: LaneLab) -> tuple[str, str, str]:
+    """Of one with too few replicas once a broker is gone, one without a leader then, one that is well."""
+    placed = {"few": [STAYS, DIES], "none": [DIES], "well": [STAYS, OTHER]}
+    new = []
+    for name, replicas in placed.items():
+        lab.source.create_topic(f"{name}.{lab.name}")
+        new.append(
+            NewTopic(
+                f"{name}.{lab.name}",
+                num_partitions=1,
+                replica_assignment=[replicas],
+                config={"min.insync.replicas": str(len(replicas))},
+            )
+        )
+    for created in lab.target.admin().create_topics(new).values():
+        created.result(30)
+    return tuple(f"{name}.{lab.name}" for name in placed)
+
+
+def failure(lane, topic):
+    found = lane.partition(topic)
+    return None if found is None else found.failure
+
+
+def named(lab, lane, sick):
+    """Waits until the sick ones, and they alone, are named with what is wrong."""
+    for topic, word in zip(sick, ("in sync", "no leader"), strict=True):
+        found = lab.until(lambda topic=topic: failure(lane, topic), f"{topic} to be named", lane)
+        assert found.side == "target"
+        assert word in found.detail
+        assert found.remedy
+
+
+def in_order(values):
+    return list(dict.fromkeys(values))
+
+
+def all_is_well_again(lab, lane, names, count):
+    lab.target.restart(DIES)
+    lab.caught_up(lane)
+    lab.until(lambda: not any(failure(lane, each) for each in names), "the failures to end", lane)
+    for topic in names:
+        assert in_order(lab.values(topic)) == numbers(range(count))
+
+
+@ENGINES
+def test_without_transactions_the_other_partitions_of_a_running_lane_go_on(sick_lab, engine):
+    lab = sick_lab
+    *sick, well = names = topics(lab)
+    lane = lab.lane(*names, delivery="at-least-once", **engine)
+    for topic in names:
+        lab.numbered(topic, range(10))
+    lab.caught_up(lane)
+    lab.target.kill(DIES)
+    for topic in names:
+        lab.numbered(topic, range(10, 20))
+    began = time.monotonic()
+    named(lab, lane, sick)
+    assert (
+        time.monotonic() - began < 3 * NAMED_SECONDS
+    )  # until the controller misses the broker too
+    lab.numbered(well, range(20, 30))
+    lab.caught_up(lane, well)
+    assert failure(lane, well) is None
+    for topic in sick:
+        lab.numbered(topic, range(20, 30))
+    all_is_well_again(lab, lane, names, 30)
+
+
+@ENGINES
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_lane_that_starts_leaves_out_what_takes_no_writes(sick_lab, engine, delivery):
+    lab = sick_lab
+    *sick, well = names = topics(lab)
+    for topic in names:
+        lab.numbered(topic, range(10))
+    lab.copied(*names, delivery=delivery, **engine)
+    lab.target.kill(DIES)
+    lab.until(lambda: sick_by_metadata(lab, sick), "the cluster to miss the broker")
+    for topic in names:
+        lab.numbered(topic, range(10, 20))
+    lane = lab.lane(*names, delivery=delivery, **engine)
+    lab.caught_up(lane, well)
+    began = time.monotonic()
+    named(lab, lane, sick)
+    assert time.monotonic() - began < NAMED_SECONDS
+    assert lane.stats.aborts == 0
+    lab.numbered(well, range(20, 30))
+    lab.caught_up(lane, well)
+    for topic in sick:
+        lab.numbered(topic, range(20, 30))
+    all_is_well_again(lab, lane, names, 30)
+    if delivery == "exactly-once":
+        assert all(lab.values(topic) == numbers(range(30)) for topic in names)
+
+
+@ENGINES
+def test_partitions_without_traffic_are_set_aside_before_a_record_comes(
+    sick_lab, engine, monkeypatch
+):
+    monkeypatch.setattr(periodic_checks, "CHECK_TARGETS_SECONDS", 1.0)
+    lab = sick_lab
+    *sick, well = names = topics(lab)
+    lane = lab.lane(*names, **engine)
+    for topic in names:
+        lab.numbered(topic, range(10))
+    lab.caught_up(lane)
+    lab.target.kill(DIES)
+    named(lab, lane, sick)
+    for topic in names:
+        lab.numbered(topic, range(10, 20))
+    lab.caught_up(lane, well)
+    assert lane.stats.aborts == 0
+    all_is_well_again(lab, lane, names, 20)
+
+    lab.target.kill(DIES)
+    named(lab, lane, sick)
+    all_is_well_again(lab, lane, names, 20)  # also where no record came meanwhile
+
+
+def sick_by_metadata(lab, sick) -> bool:
+    metadata = lab.target.admin().list_topics(timeout=20).topics
+    few, none = (metadata[topic].partitions[0] for topic in sick)
+    return len(few.isrs) == 1 and none.leader == -1
