@@ -239,13 +239,17 @@ class BatchUnit:
         self._notes.append(stored)
 
     def check(self) -> None:
-        """Gives up a transaction that the target lets run out.
+        """Gives up what the target does not take, so that the other partitions go on without it.
 
         Raises:
+            PartitionsRefusedError: the target says which partitions take nothing; asked now and then.
             TransientBrokerError: a partition has taken nothing for STUCK_SECONDS.
         """
         since = self._writer.stuck_since()
-        if since is not None and self._clock.monotonic() - since > STUCK_SECONDS:
+        if since is None:
+            return
+        self._give_up()  # without transactions nothing else waits, and would ask
+        if self._clock.monotonic() - since > STUCK_SECONDS:
             raise self._writer.problem or TransientBrokerError(
                 "a partition of the target takes nothing",
                 remedy="Check that it has a leader and enough replicas in sync.",
