@@ -116,6 +116,23 @@ def test_a_command_killed_between_manifest_and_delta_log_is_made_good_by_the_nex
     )["records"] == count  # fmt: skip
 
 
+@pytest.mark.slow
+def test_duckdb_reads_the_table_as_sql(spark, pair, tmp_path):
+    """Over the Delta library's dataset: DuckDB's own extension for Delta is not on any package registry."""
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    folder = tmp_path / "archive"
+    records = plain(20)
+    records[3] = (None, b"", NOW_MS + 3, [("a", b"1")])
+    write(pair.east, pair.topic, records, 0)
+    archiver(spark, pair, folder, as_delta=True).round()
+    orders = table_at(folder).to_pyarrow_dataset()
+    read = duckdb.connect().register("orders", orders)
+    asked = 'select count(*), min("offset"), max("offset"), count(key) from orders where topic = ?'
+    assert read.execute(asked, [pair.topic]).fetchall() == [(20, 0, 19, 19)]
+    one = 'select value, headers, epoch_ms("timestamp") from orders where "offset" = 3'
+    assert read.execute(one).fetchall() == [(b"", [{"key": "a", "value": b"1"}], NOW_MS + 3)]
+
+
 def test_a_table_may_be_begun_late_and_is_not_left_behind(
     spark, pair, tmp_path, monkeypatch, capsys
 ):

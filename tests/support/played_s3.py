@@ -1,13 +1,22 @@
-"""An object store of the S3 kind, as far as archives need it: objects in memory over HTTP."""
+"""An object store of the S3 kind, as far as archives need it: objects in memory over HTTP.
+
+As much of it as Spark's own client (s3a), the Delta library and pyarrow ask for: objects, copies, uploads in
+parts, deletions of many, and bodies that the client sends in signed pieces (aws-chunked).
+"""
 
 import contextlib
+import hashlib
+import re
 import threading
 from collections.abc import Iterator, MutableMapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 _TIME = "2026-01-31T12:00:00.000Z"
+_NO_KEY = b"<Error><Code>NoSuchKey</Code></Error>"
+_PARTS = ".parts/"
+"""Before the names of parts that are not put together yet; no bucket is called so."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -25,13 +34,68 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_body=True)
 
     def do_PUT(self):
-        path = unquote(urlsplit(self.path).path).strip("/")
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        url = urlsplit(self.path)
+        path, query = unquote(url.path).strip("/"), parse_qs(url.query)
+        body = self._body()
+        origin = self.headers.get("x-amz-copy-source")
         with self.lock:
+            if origin is not None:
+                body = self.objects.get(unquote(origin).strip("/"))
+                if body is None:
+                    self._send(404, _NO_KEY, with_body=True)
+                    return
+            if "uploadId" in query:
+                path = f"{_PARTS}{query['uploadId'][0]}/{int(query['partNumber'][0]):05d}"
             taken = self.headers.get("If-None-Match") == "*" and path in self.objects
             if not taken:
                 self.objects[path] = body
-        self._send(412 if taken else 200, b"", with_body=True)
+        copied = f"<CopyObjectResult><ETag>{_tag(body)}</ETag><LastModified>{_TIME}</LastModified></CopyObjectResult>"
+        answer = copied.encode() if origin is not None else b""
+        self._send(412 if taken else 200, b"" if taken else answer, with_body=True, tag=_tag(body))
+
+    def do_POST(self):
+        url = urlsplit(self.path)
+        path, query = unquote(url.path).strip("/"), parse_qs(url.query, keep_blank_values=True)
+        body = self._body().decode()
+        bucket, _, key = path.partition("/")
+        if "delete" in query:
+            with self.lock:
+                for each in re.findall(r"<Key>([^<]*)</Key>", body):
+                    self.objects.pop(f"{bucket}/{unescape(each)}", None)
+            self._send(200, b"<DeleteResult></DeleteResult>", with_body=True)
+        elif "uploads" in query:
+            number = hashlib.sha256(path.encode()).hexdigest()[:16]
+            answer = (
+                f"<InitiateMultipartUploadResult><Bucket>{bucket}</Bucket><Key>{escape(key)}</Key>"
+                f"<UploadId>{number}</UploadId></InitiateMultipartUploadResult>"
+            )
+            self._send(200, answer.encode(), with_body=True)
+        else:
+            prefix = f"{_PARTS}{query['uploadId'][0]}/"
+            with self.lock:
+                names = sorted(name for name in self.objects if name.startswith(prefix))
+                whole = b"".join(self.objects.pop(name) for name in names)
+                self.objects[path] = whole
+            answer = (
+                f"<CompleteMultipartUploadResult><Bucket>{bucket}</Bucket><Key>{escape(key)}</Key>"
+                f"<ETag>{_tag(whole)}</ETag></CompleteMultipartUploadResult>"
+            )
+            self._send(200, answer.encode(), with_body=True)
+
+    def _body(self):
+        """What was sent, without the frames of pieces that are signed one by one."""
+        sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if "aws-chunked" not in self.headers.get("Content-Encoding", ""):
+            return sent
+        pieces, at = [], 0
+        while True:
+            line, _, _ = sent[at:].partition(b"\r\n")
+            size = int(line.partition(b";")[0], 16)
+            if not size:
+                return b"".join(pieces)
+            begin = at + len(line) + 2
+            pieces.append(sent[begin : begin + size])
+            at = begin + size + 2
 
     def do_DELETE(self):
         with self.lock:
@@ -46,23 +110,26 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, _listing(self.objects, path, query), with_body)
         elif path in self.objects:
             whole = self.objects[path]
-            wanted = self.headers.get("Range", "")
-            if wanted.startswith("bytes="):
-                first, _, last = wanted[6:].partition("-")
-                part = whole[int(first) : int(last) + 1 if last else None]
-                self._send(206, part, with_body)
+            first, last = _range(self.headers.get("Range", ""), len(whole))
+            if first >= len(whole) > 0:
+                self._send(416, b"<Error><Code>InvalidRange</Code></Error>", with_body)
+            elif "Range" in self.headers:
+                place = f"bytes {first}-{last}/{len(whole)}"
+                self._send(206, whole[first : last + 1], with_body, tag=_tag(whole), place=place)
             else:
-                self._send(200, whole, with_body)
+                self._send(200, whole, with_body, tag=_tag(whole))
         elif "/" not in path and any(key.startswith(f"{path}/") for key in self.objects):
             self._send(200, b"", with_body)
         else:
-            self._send(404, b"<Error><Code>NoSuchKey</Code></Error>", with_body)
+            self._send(404, _NO_KEY, with_body)
 
-    def _send(self, status, body, with_body):
+    def _send(self, status, body, with_body, *, tag='"0"', place=None):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Last-Modified", "Sat, 31 Jan 2026 12:00:00 GMT")
-        self.send_header("ETag", '"0"')
+        self.send_header("ETag", tag)
+        if place is not None:
+            self.send_header("Content-Range", place)
         self.end_headers()
         if with_body:
             self.wfile.write(body)
@@ -109,3 +176,17 @@ def _listing(objects, bucket, query):
         f"<KeyCount>{len(rows)}</KeyCount><IsTruncated>false</IsTruncated>{''.join(rows)}"
         "</ListBucketResult>"
     ).encode()
+
+
+def _tag(content):
+    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
+
+
+def _range(wanted, size):
+    """The first and the last byte that are asked for."""
+    if not wanted.startswith("bytes="):
+        return 0, size - 1
+    first, _, last = wanted[6:].partition("-")
+    if not first:
+        return max(0, size - int(last)), size - 1
+    return int(first), min(int(last), size - 1) if last else size - 1

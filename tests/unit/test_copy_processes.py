@@ -8,7 +8,7 @@ import pytest
 from session_lab import SETTINGS
 
 from replicator.dataplane.transport.spec import PartitionWork
-from replicator.errors import RefusedError
+from replicator.errors import RefusedError, ReplicatorError
 from replicator.spark.copy.local_tasks import LocalTasks, TaskProcessDiedError, usable_cores
 from replicator.spark.copy.task import CopyOrder, CopyResult
 from replicator.spark.copy.task_messages import (
@@ -23,11 +23,14 @@ from replicator.topology.plan import ClusterPlan
 
 STAND_IN = """
 import os, pathlib, sys, time
-from replicator.errors import RefusedError
+from replicator.errors import FencedError, NotAuthorizedError, RefusedError, UnreachableError
 from replicator.spark.base.failures import TaskError, task_errors
 from replicator.spark.copy.task import CopyResult
 from replicator.spark.copy.task_messages import TaskFailure, decode_order, encode
 runs = pathlib.Path({runs!r})
+ERRORS = dict(
+    refused=RefusedError, unauthorized=NotAuthorizedError, stands=UnreachableError, fenced=FencedError
+)
 for line in sys.stdin.buffer:
     order = decode_order(line)
     work = order.work
@@ -39,10 +42,10 @@ for line in sys.stdin.buffer:
     if work.topic == "hangs":
         time.sleep(600)
     answer = CopyResult(work.topic, work.partition, order.start, order.end, 1, 1, "", 0, 0.1)
-    if work.topic == "refused":
+    if work.topic in ERRORS:
         try:
             with task_errors():
-                raise RefusedError("no longer ours", subject="refused/0", remedy="See 'status'.")
+                raise ERRORS[work.topic]("no longer ours", subject="refused/0", remedy="See 'status'.")
         except TaskError as error:
             answer = TaskFailure(str(error))
     sys.stdout.buffer.write(encode(answer))
@@ -118,6 +121,18 @@ def test_a_refusal_ends_the_copy_at_once(tasks):
     with pytest.raises(RefusedError, match="no longer ours"):
         local.copy([order("refused"), order("t")])
     assert len(runs()) == 1
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "attempts"),
+    [("unauthorized", "NOT_AUTHORIZED", 1), ("stands", "UNREACHABLE", 1), ("fenced", "FENCED", 4)],
+)
+def test_what_a_range_has_waited_for_is_not_waited_for_again(tasks, topic, code, attempts):
+    local, runs = tasks(at_once=1)
+    with pytest.raises(ReplicatorError) as raised:
+        local.copy([order(topic), order("t")])
+    assert raised.value.code == code
+    assert len(runs()) == attempts
 
 
 def test_closing_ends_processes_in_the_middle_of_a_range(tasks):

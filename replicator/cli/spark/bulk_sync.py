@@ -37,6 +37,11 @@ _UNFINISHED = (
     f"Nothing to copy with this --compacted, and partitions are unfinished. {_UNFINISHED_HINT}"
 )
 
+_LEFT = (
+    "What was committed stays, and the workers do not copy the rest: run it again, and it goes on where it was, "
+    "or return the partitions to the workers with --release."
+)
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
@@ -77,6 +82,7 @@ def bulk_sync(
 
     Without a Spark master, processes of this machine copy. Run it again after an interruption: it continues where it stopped.
     """
+    from replicator.control.backfill.rights import require_rights
     from replicator.observability.logging import configure_logging
     from replicator.spark.copy.bulk_plan import survey, unfinished
     from replicator.spark.copy.target_logs import require_targets
@@ -93,11 +99,21 @@ def bulk_sync(
     applied_first(plan, pair)
     found = survey(plan, pair, topics=topic or [], keeps_latest=compacted == "latest")
     require_targets(plan, pair, found.control, topics=topic or [])
+    if found.unknown:
+        topic_name, number = found.unknown[0]
+        say(
+            f"{len(found.unknown)} partitions are left to the workers, {topic_name}/{number} among them: "
+            f"{pair.source.alias} does not say what they hold. See 'replicator status'.",
+            style="yellow",
+        )
     if not found.ranges:
         left = unfinished(found.control, pair, topic or [])
         text = _UNFINISHED if left else "Nothing to copy: the flow has all history."
+        if found.unknown and not left:
+            text = "Nothing to copy of the other partitions."
         render({"ranges": [], "unfinished": len(left)}, output, text=text)
         return
+    require_rights(plan, pair, {one.record.topic: one.record.target for one in found.ranges})
     if output is Output.TEXT and not yes:
         render({}, output, text=_shown(found))
     settings = spark_settings(master, conf, properties_file, ship=ship, pair=pair)
@@ -162,14 +178,25 @@ def applied_first(plan: "Plan", pair: "PairPlan") -> None:
 def _copied(
     plan: "Plan", found: "BulkPlan", path: Path, settings: "SparkSettings"
 ) -> "BulkOutcome":
+    import threading
+
     from replicator.cli.operation.pause import operator
     from replicator.clock import SystemClock
+    from replicator.errors import ReplicatorError
     from replicator.spark.copy.bulk_sync import run_bulk
     from replicator.spark.copy.tasks import copy_tasks
 
-    name = f"replicator bulk-sync {found.pair.id}"
-    with copy_tasks(settings, found, name=name) as tasks:  # before any partition is taken
-        return run_bulk(tasks, plan, found, topology_file=path, by=operator(), clock=SystemClock())
+    name, taken = f"replicator bulk-sync {found.pair.id}", threading.Event()
+    try:
+        with copy_tasks(settings, found, name=name) as tasks:  # before any partition is taken
+            return run_bulk(
+                tasks, plan, found,
+                topology_file=path, by=operator(), clock=SystemClock(), declared=taken.set,
+            )  # fmt: skip
+    except ReplicatorError:
+        if taken.is_set():
+            say(_LEFT, style="yellow")
+        raise
 
 
 def _release(plan: "Plan", pair: "PairPlan", topics: list[str], output: Output) -> None:

@@ -5,19 +5,17 @@ what waits for it, gives up when nothing moves for too long, and returns the out
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.dataplane.lane.lane import Lane, MayStart
+from replicator.dataplane.lane.range_patience import Patience, RangePatience, Reason
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec
-from replicator.errors import FencedError, ReplicatorError, UnreachableError
-
-PATIENCE_SECONDS = 180.0
-"""How long a range may be recovering without moving before its task fails and says why."""
+from replicator.errors import FencedError, UnreachableError
 
 _LOOK_SECONDS = 0.2
 _SILENT_SECONDS = 10.0
@@ -49,7 +47,7 @@ def copy_range(
     may_start: MayStart,
     open_index: OpenIndex,
     clock: Clock,
-    patience_seconds: float = PATIENCE_SECONDS,
+    patience: Patience = Patience(),  # noqa: B008  frozen, so one instance is safe
     log: Callable[[LogLine], None] = lambda _: None,
 ) -> RangeOutcome:
     """Copies until the range is copied.
@@ -60,11 +58,12 @@ def copy_range(
         may_start: asked once the range's last owner was fenced.
         open_index: opens the offset index.
         clock: for times in what is stored.
-        patience_seconds: how long to recover without progress.
+        patience: how long it may stand still.
         log: gets what the lane logs.
 
     Raises:
         FencedError: another attempt at the same partition took over.
+        NotAuthorizedError, NotFoundError: our user lacks a right, or a topic was deleted.
         ReplicatorError: nothing moved for too long; the same range may be tried again.
     """
     notes = _Notes(log)
@@ -74,7 +73,7 @@ def copy_range(
     )  # fmt: skip
     lane.start()
     try:
-        _watch(lane, clock, patience_seconds)
+        _watch(lane, clock, patience)
     finally:
         lane.stop(0)
         lane.join(_STOP_SECONDS)
@@ -95,38 +94,33 @@ def copy_range(
     )
 
 
-def _watch(lane: Lane, clock: Clock, patience_seconds: float) -> None:
-    moved_at = clock.monotonic()
-    position = -1
+def _watch(lane: Lane, clock: Clock, patience: Patience) -> None:
+    held = RangePatience(_name(lane.spec), patience, now=clock.monotonic())
     while lane.is_alive():
         lane.join(_LOOK_SECONDS)
         stats = lane.stats
-        reached = max((each.position for each in stats.partitions), default=-1)
         now = clock.monotonic()
+        reasons = list(_reasons(lane))
         # A lane stays ``running`` while a cluster is silent, and reports nothing from inside a commit.
-        works = (
-            stats.state == "running"
-            and not any(lane.problems())
-            and now - lane.active_at < _SILENT_SECONDS
-        )
-        if reached != position or works:
-            position, moved_at = reached, now
-        if now - moved_at > patience_seconds:
-            raise _stuck(lane)
+        works = stats.state == "running" and not reasons and now - lane.active_at < _SILENT_SECONDS
+        reached = max((each.position for each in stats.partitions), default=-1)
+        otherwise = f"cluster {lane.spec.target.alias}: {stats.reason}"
+        held.look(now, reached, reasons, works=works, otherwise=otherwise)
 
 
-def _stuck(lane: Lane) -> ReplicatorError:
-    """The error of the cluster that does not answer."""
-    source, target = lane.problems()
+def _reasons(lane: Lane) -> Iterator[Reason]:
+    """What is wrong at this moment with the partition itself, and with the connections."""
     spec = lane.spec
-    message, _, remedy = (source or target).partition("\n")
-    message = message.partition(" ")[2] or lane.stats.reason
-    blamed = spec.source if source else spec.target
-    return UnreachableError(
-        f"nothing could be copied for too long; cluster {blamed.alias}: {message}",
-        subject=_name(spec),
-        remedy=remedy or "Check that its brokers run, then run it again: it goes on where it was.",
-    )
+    for each in lane.stats.partitions:
+        failure = each.failure
+        if failure is not None:
+            alias = (spec.source if failure.side == "source" else spec.target).alias
+            yield Reason(failure.code, f"cluster {alias}: {failure.detail}", failure.remedy)
+    for cluster, text in zip((spec.source, spec.target), lane.problems(), strict=True):
+        if text:
+            said, _, remedy = text.partition("\n")
+            code, _, message = said.partition(" ")
+            yield Reason(code, f"cluster {cluster.alias}: {message}", remedy)
 
 
 def _name(spec: LaneSpec) -> str:

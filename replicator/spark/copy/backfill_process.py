@@ -14,6 +14,7 @@ from pathlib import Path
 
 from replicator.clock import SystemClock
 from replicator.control.backfill.handover import hand_back, read_control_past_open_transactions
+from replicator.control.backfill.rights import require_rights
 from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.roles.read import in_force
 from replicator.errors import ReplicatorError
@@ -65,6 +66,7 @@ def copy_history(topology_file: Path, flow: str) -> None:
         return
     found = survey(plan, pair, only_by=CONTROLLER)
     if found.ranges:
+        require_rights(plan, pair, {one.record.topic: one.record.target for one in found.ranges})
         name = f"replicator seed {flow}"
         with copy_tasks(settings_from(os.environ), found, name=name) as tasks:
             run_bulk(

@@ -13,6 +13,7 @@ from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import InputError, NotFoundError
+from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.policy.values import Throttle
 from replicator.spark.copy.task import CopyOrder
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
@@ -20,13 +21,17 @@ from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
 @dataclass(frozen=True, slots=True)
 class BulkPlan:
-    """What is to be copied for one pair of clusters; ``job`` names it over all its runs."""
+    """What is to be copied for one pair of clusters; ``job`` names it over all its runs.
+
+    ``unknown`` are partitions of which the source did not say what they hold: they stay with the workers.
+    """
 
     pair: PairPlan
     ranges: tuple[BackfillRange, ...]
     control: ControlState
     job: str
     keeps_latest: bool = False
+    unknown: tuple[TopicPartition, ...] = ()
 
     @property
     def records(self) -> int:
@@ -94,7 +99,17 @@ def survey(
         ranges = tuple(one for one in ranges if one.key in asked)
     runs = [backfill.run for backfill in held.values() if backfill is not None and backfill.run]
     jobs = sorted({run.partition(".")[0] for run in runs})
-    return BulkPlan(pair, ranges, control, jobs[0] if jobs else secrets.token_hex(4), keeps_latest)
+    job = jobs[0] if jobs else secrets.token_hex(4)
+    listed = {one.key for one in ranges}
+    unknown = tuple(
+        (record.topic, number)
+        for flow in flows
+        for record in control.topics(flow.source, flow.link)
+        if not is_canary_topic(record.topic) and (not topics or record.topic in topics)
+        for number in range(record.working_partitions)
+        if (record.topic, number) not in facts.ends and (record.topic, number) not in listed
+    )
+    return BulkPlan(pair, ranges, control, job, keeps_latest, unknown)
 
 
 def never_applied(pair: PairPlan) -> InputError:

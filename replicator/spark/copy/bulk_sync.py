@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import structlog
+
 from replicator.clock import Clock
 from replicator.control.backfill.handover import (
     read_control_past_open_transactions,
     take_from_lanes,
 )
+from replicator.control.backfill.standstill import Standstill, why_still
 from replicator.control.store.state import ControlState
-from replicator.identifiers import JsonObject
+from replicator.errors import ReplicatorError
+from replicator.identifiers import JsonObject, TopicPartition
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.base.amounts import Amount
 from replicator.spark.base.progress import progress
@@ -28,6 +32,8 @@ from replicator.spark.copy.tasks import Tasks
 from replicator.topology.plan import PairPlan, Plan
 
 CLIENT_ID = "replicator-seed"
+
+log = structlog.get_logger("replicator.spark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,9 @@ def run_bulk(
     declared()
     wanted = orders(plan, found.pair, found.ranges, run=run, at_once=tasks.at_once)
     whole = Amount(found.records, found.size or -1)
-    reached = partial(copied_so_far, plan, found, whole)
+    targets = {one.record.topic: one.record.target for one in found.ranges}
+    still = Standstill(partial(why_still, found.pair, targets), _say_still, clock=clock)
+    reached = partial(copied_so_far, plan, found, whole, still)
     with progress(tasks.session, "Copying history", shown=shown, whole=whole, reached=reached):
         if found.keeps_latest and tasks.session is not None:
             compacted = compacted_only(found.pair, wanted)
@@ -100,17 +108,43 @@ def run_bulk(
     return BulkOutcome(every, manifest(facts, found, every))
 
 
-def copied_so_far(plan: Plan, found: BulkPlan, whole: Amount) -> Amount:
+def copied_so_far(
+    plan: Plan, found: BulkPlan, whole: Amount, still: Standstill | None = None
+) -> Amount:
     """The part of what was planned that checkpoints on the target cover.
+
+    What stands still is told to ``still``, which says why.
 
     Raises:
         ReplicatorError: the target does not answer.
     """
-    stored = read_checkpoints(plan.topology, found.pair, client_id=CLIENT_ID)
+    try:
+        stored = read_checkpoints(plan.topology, found.pair, client_id=CLIENT_ID)
+    except ReplicatorError as error:
+        if still is not None:
+            still.unknown(error)
+        raise
     reached = {key: checkpoint.offset for key, checkpoint in stored.items()}
+    if still is not None:
+        still.look(
+            {
+                one.key: reached.get(one.key, one.position)
+                for one in found.ranges
+                if reached.get(one.key, -1) < one.end
+                and not (one.key in stored and stored[one.key].problem)
+            }
+        )
     return whole.part(
         sum(max(0, min(reached.get(one.key, 0), one.end) - one.position) for one in found.ranges)
     )
+
+
+def _say_still(place: TopicPartition | None, reason: ReplicatorError) -> None:
+    said = {"problem": reason.code, "detail": reason.message, "remedy": reason.remedy}
+    if place is None:
+        log.warning("the copy cannot be followed", subject=reason.subject, **said)
+    else:
+        log.warning("partition does not move", topic=place[0], partition=place[1], **said)
 
 
 def _without(wanted: Iterable[CopyOrder], done: Iterable[CopyResult]) -> tuple[CopyOrder, ...]:

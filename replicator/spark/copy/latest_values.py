@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.spark.base.failures import task_errors
-from replicator.spark.copy.task import CopyOrder, CopyResult, copy_order
+from replicator.spark.copy.task import CopyOrder, CopyResult, copy_order, patience_of_attempt
 from replicator.topology.plan import PairPlan
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def copy_latest(
         keep = array("q")  # eight bytes an offset, also on the way here
         keep.frombytes(np.sort(offsets["offset"].to_numpy()).tobytes())
         with task_errors():
-            result = copy_order(by_place[place], keep=keep)
+            result = copy_order(by_place[place], keep=keep, patience=patience_of_attempt())
         return pa.table({"result": [json.dumps(asdict(result))]})
 
     rows = (

@@ -14,14 +14,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, ClassVar
 
-from replicator.errors import InputError, RefusedError, ReplicatorError
+from replicator.errors import FencedError, ReplicatorError
 from replicator.spark.base.failures import as_replicator_error
+from replicator.spark.base.java_errors import SparkJobError
 from replicator.spark.copy.task import CopyOrder, CopyResult
 from replicator.spark.copy.task_messages import TaskFailure, decode_answer, encode
 from replicator.spark.session.settings import TASK_FAILURES
 
 ENTRY = "replicator.spark.copy.task_process"
 GRACE_SECONDS = 2.0
+_WORTH_ANOTHER = {SparkJobError.code, FencedError.code}
+"""Codes of failures that another attempt may mend: nobody foresaw it, or a task that was left over interfered.
+Whatever else a range fails with, it has waited for that."""
 _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
@@ -58,8 +62,8 @@ class LocalTasks:
         """Copies all ranges, in the order given as processes become free.
 
         Raises:
-            InputError, RefusedError: a range is refused.
-            ReplicatorError: a range failed several times; the others end with it, and a later run goes on.
+            ReplicatorError: a range was refused or stood still for too long, or its process died several times;
+                the others end with it, and a later run goes on.
         """
         listed = list(orders)
         waiting = deque(enumerate(listed))
@@ -110,10 +114,11 @@ class LocalTasks:
                 except ReplicatorError as error:
                     if self._over:
                         return
-                    if isinstance(error, TaskProcessDiedError):
+                    died = isinstance(error, TaskProcessDiedError)
+                    if died:
                         self._forget(process)
                         process = None
-                    hopeless = isinstance(error, InputError | RefusedError)
+                    hopeless = not died and error.code not in _WORTH_ANOTHER
                     if hopeless or attempt == TASK_FAILURES:
                         self._failure = self._failure or error
                         self.close()

@@ -25,6 +25,7 @@ from replicator.control.backfill.handover import (
     read_control_past_open_transactions,
     take_from_lanes,
 )
+from replicator.control.backfill.rights import require_rights
 from replicator.control.backfill.stream_partitions import copied_by_streams, partitions_to_take
 from replicator.control.roles.read import in_force
 from replicator.control.store.records import BackfillRecord, FlowRates
@@ -89,8 +90,16 @@ class FlowStream:
         """Runs until ``stopping`` is set, the topology says ``workers``, or another stream takes over.
 
         Raises:
+            NotAuthorizedError: a right is missing; nothing was taken from the workers.
             ReplicatorError: it cannot go on; its partitions stay assigned to it until the next stream.
         """
+        control = read_control_past_open_transactions(self._plan, self._pair)
+        topics = {
+            record.topic: record.target
+            for flow in streamed_flows(self._pair)
+            for record in control.topics(flow.source, flow.link)
+        }
+        require_rights(self._plan, self._pair, topics)
         identity = WorkerIdentity(
             id=stream_id(socket.gethostname(), os.getpid()),
             host=socket.gethostname(), pid=os.getpid(), http="", instance_id=None,

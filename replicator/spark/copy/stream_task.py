@@ -19,6 +19,7 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.roles.read import in_force
 from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
+from replicator.dataplane.lane.range_patience import Patience
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
@@ -32,6 +33,9 @@ from replicator.topology.plan import FlowPlan, PairPlan, Plan, find_pair
 FORMAT = "replicator-copy"
 CLIENT_ID = "replicator-stream"
 TIMEOUT_SECONDS = 30.0
+PATIENCE = Patience(seconds=20.0, refused_seconds=5.0)
+"""A micro-batch waits for its slowest range, and is run again by itself: so a range that stands still soon
+fails it, which the driver says."""
 SCHEMA = (
     "link string, topic string, partition int, start long, position long, records long, "
     "bytes long, problem string"
@@ -144,7 +148,7 @@ class CopyReader(DataSourceStreamReader):
             return  # Spark's own stand-in where nothing is to be read
         order = partition.order
         with task_errors():
-            result = copy_order(order)
+            result = copy_order(order, patience=PATIENCE)
         yield (
             order.link, result.topic, result.partition, result.start, result.position,
             result.records, result.size, result.problem,

@@ -14,7 +14,8 @@ from replicator.clock import Clock, SystemClock
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.lane.range_copy import PATIENCE_SECONDS, RangeOutcome, copy_range
+from replicator.dataplane.lane.range_copy import RangeOutcome, copy_range
+from replicator.dataplane.lane.range_patience import Patience
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
@@ -30,6 +31,9 @@ COMMIT_SECONDS = 1.0
 """How long a transaction of a bulk copy stays open: no reader waits for single records of history."""
 
 BATCHES = "batches:"
+
+REPEATED = Patience(seconds=20.0, refused_seconds=3.0)
+"""Of an attempt of a Spark task that follows one that failed."""
 
 _READ_SECONDS = 60.0
 
@@ -84,7 +88,7 @@ def copy_order(
     *,
     keep: "array[int] | None" = None,
     clock: Clock | None = None,
-    patience_seconds: float = PATIENCE_SECONDS,
+    patience: Patience = Patience(),  # noqa: B008  frozen, so one instance is safe
 ) -> CopyResult:
     """Copies the range.
 
@@ -92,11 +96,12 @@ def copy_order(
         order: the range.
         keep: offsets worth copying of a range of which only last values count.
         clock: the machine's by default.
-        patience_seconds: how long a cluster may be away.
+        patience: how long it may stand still, because a cluster is away or refuses it.
 
     Raises:
         RefusedError: the partition is no longer this run's to copy.
         FencedError: another attempt at the same partition took over.
+        NotAuthorizedError, NotFoundError: our user lacks a right, or a topic was deleted.
         ReplicatorError: nothing moved for too long.
     """
     _quiet_collector()
@@ -119,21 +124,32 @@ def copy_order(
     )  # fmt: skip
     outcome = copy_range(
         _spec(order), bounded, may_start=permit.given, open_index=LaneIndex, clock=clock,
-        patience_seconds=patience_seconds,
+        patience=patience,
     )  # fmt: skip
     if not outcome.ours:
         return permit.known_result()
     return _result(order, outcome, now_ms=round(clock.now() * 1000))
 
 
-def copied(order: CopyOrder) -> CopyResult:
+def copied(order: CopyOrder, patience: Patience = Patience()) -> CopyResult:  # noqa: B008  frozen
     """What a task runs, in a Python worker of Spark or in a process of this machine.
 
     Raises:
         TaskError: what ``copy_order`` raised, in a form that reaches the driver.
     """
     with task_errors():
-        return copy_order(order)
+        return copy_order(order, patience=patience)
+
+
+def patience_of_attempt() -> Patience:
+    """How long this attempt of a Spark task may stand still; only in such a task.
+
+    Spark repeats a task whatever it failed with, and the first attempt has waited for what may pass.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return REPEATED if context is not None and context.attemptNumber() else Patience()
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from replicator.spark.copy.bulk_plan import BulkPlan
 from replicator.spark.copy.local_tasks import LocalTasks, usable_cores
-from replicator.spark.copy.task import CopyOrder, CopyResult, copied
+from replicator.spark.copy.task import CopyOrder, CopyResult, copied, patience_of_attempt
 from replicator.spark.session.interruption import Interruption, interruptible, uninterrupted
 from replicator.spark.session.java import require_spark
 from replicator.spark.session.session import spark_session
@@ -57,7 +57,11 @@ class SparkTasks:
         if not listed:
             return ()
         tasks = self.session.sparkContext.parallelize(listed, len(listed))
-        return tuple(tasks.map(copied).collect())
+        return tuple(tasks.map(_copied_by_spark).collect())
+
+
+def _copied_by_spark(order: CopyOrder) -> CopyResult:
+    return copied(order, patience_of_attempt())
 
 
 def needs_spark(settings: SparkSettings, found: BulkPlan) -> bool:

@@ -72,7 +72,7 @@ def spark_session(
             with interruptible(interruption):
                 session = _start(settings, name, Path(folder))
             # Again: PySpark installs a handler of its own while it starts.
-            with interruptible(interruption), _without_chatter():
+            with interruptible(interruption):
                 _prepare_executors(session, settings, Path(folder))
                 if with_source:
                     session.dataSource.register(KafkaDataSource)
@@ -140,8 +140,7 @@ def _start(settings: SparkSettings, name: str, folder: Path) -> "SparkSession":
         os.environ["PYSPARK_PYTHON"] = python
     conf.setdefault("spark.sql.warehouse.dir", str(folder / "warehouse"))
     log = folder / "driver.log"
-    # It logs every connection it closes, with tracebacks for those that an interrupt breaks.
-    logging.getLogger("py4j").setLevel(logging.WARNING if settings.debug else logging.CRITICAL + 1)
+    quiet_library(debug=settings.debug)
     if settings.ship and not local:
         site = "spark.executorEnv.PYTHONPATH"
         conf[site] = os.pathsep.join(filter(None, (SITE, conf.get(site))))
@@ -248,16 +247,17 @@ def _packed(folder: Path) -> Path:
     return archive
 
 
-@contextlib.contextmanager
-def _without_chatter() -> Iterator[None]:
-    """Keeps the library from printing a traceback of its own when it is interrupted."""
+def quiet_library(*, debug: bool = False) -> None:
+    """Keeps the library from printing tracebacks of its own, for as long as this process lives.
 
-    def ours(record: logging.LogRecord) -> bool:
-        return Path(record.pathname).parent.name != "py4j"
-
+    It logs every connection that breaks, on the root logger: those that an interrupt breaks, and those over
+    which its own threads still ask for something when the JVM has ended.
+    """
+    logging.getLogger("py4j").setLevel(logging.WARNING if debug else logging.CRITICAL + 1)
     root = logging.getLogger()
-    root.addFilter(ours)
-    try:
-        yield
-    finally:
-        root.removeFilter(ours)
+    if _is_ours not in root.filters:
+        root.addFilter(_is_ours)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"

@@ -10,6 +10,7 @@ from seed_lab import SeedLab
 from replicator.control.backfill.handover import delete_expired, hand_back
 from replicator.control.backfill.retention import KEEP_MS
 from replicator.control.store.role_records import RoleRecord
+from replicator.dataplane.lane.range_patience import Patience
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic
@@ -239,7 +240,7 @@ def test_a_cluster_that_stays_away_is_named_and_the_range_given_up(
 
     def attempt() -> None:
         try:
-            copy_order(order, patience_seconds=5.0)
+            copy_order(order, patience=Patience(seconds=5.0))
         except ReplicatorError as error:
             failed.append(error)
 
