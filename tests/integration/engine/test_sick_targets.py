@@ -1,7 +1,7 @@
 """Partitions of the target with too few replicas in sync, or no leader, beside others that are well.
 
-Under exactly-once the transaction of a lane cannot end while such a partition is in it. So what is shown
-here is the rest: lanes without transactions, and partitions that were sick before anything was written.
+Under exactly-once the transaction of a lane cannot end while such a partition is in it: then the lane says
+so and waits. It need not where it has no transactions, or where the partition was sick before it was written.
 """
 
 import time
@@ -103,6 +103,27 @@ def test_without_transactions_the_other_partitions_of_a_running_lane_go_on(sick_
     for topic in sick:
         lab.numbered(topic, range(20, 30))
     all_is_well_again(lab, lane, names, 30)
+
+
+@ENGINES
+def test_a_lane_whose_transaction_cannot_end_says_why_and_goes_on_when_it_can(sick_lab, engine):
+    lab = sick_lab
+    *sick, well = names = topics(lab)
+    lane = lab.lane(*names, **engine)
+    for topic in names:
+        lab.numbered(topic, range(10))
+    lab.caught_up(lane)
+    lab.target.kill(DIES)
+    for topic in names:
+        lab.numbered(topic, range(10, 20))
+    lab.until(lambda: sick_by_metadata(lab, sick), "the cluster to miss the broker")
+    began = time.monotonic()
+    named(lab, lane, sick)
+    assert time.monotonic() - began < NAMED_SECONDS
+    assert failure(lane, well) is None
+    all_is_well_again(lab, lane, names, 20)
+    for topic in names:
+        assert lab.values(topic) == numbers(range(20))
 
 
 @ENGINES
