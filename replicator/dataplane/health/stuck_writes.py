@@ -8,6 +8,7 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import (
     AuthenticationFailedError,
+    NotFoundError,
     PartitionsRefusedError,
     ReplicatorError,
     UnreachableError,
@@ -35,11 +36,14 @@ class StuckWrites:
         *,
         target: ClusterPlan,
         client_id: str,
+        checkpoints: TopicPartition,
         clock: Clock,
         counters: LaneCounters,
         states: Callable[[], Iterable[PartitionState]],
     ) -> None:
+        """``checkpoints`` is where the lane's own are written: every unit has some."""
         self._target = target
+        self._checkpoints = checkpoints
         self._client_id = client_id
         self._clock = clock
         self._counters = counters
@@ -87,7 +91,10 @@ class StuckWrites:
     def refusals(
         self, places: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ReplicatorError] | None:
-        """Asks the target; None where it does not answer, which says nothing of any partition."""
+        """Asks the target; None where it does not answer, which says nothing of any partition.
+
+        Where the lane's checkpoints cannot be written, that is why none of its partitions moves.
+        """
         asked = list(places)
         if not asked:
             return {}
@@ -95,6 +102,12 @@ class StuckWrites:
             with ClusterAdmin(
                 self._target, client_id=self._client_id, timeout_seconds=_ASK_SECONDS
             ) as admin:
-                return unwritable_partitions(admin, asked)
+                found = unwritable_partitions(admin, [*asked, self._checkpoints])
         except ReplicatorError:
             return None
+        own = found.pop(self._checkpoints, None)
+        if own is None or isinstance(
+            own, NotFoundError
+        ):  # one that is gone is the controller's affair
+            return found
+        return {**dict.fromkeys(asked, own), **found}

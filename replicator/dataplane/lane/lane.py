@@ -43,7 +43,7 @@ from replicator.errors import (
     UnknownOutcomeError,
 )
 from replicator.formats.lane_stats import LaneStats
-from replicator.identifiers import TopicPartition, progress_group
+from replicator.identifiers import TopicPartition, checkpoints_topic, progress_group
 from replicator.kafka.clients.client import KafkaException
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.logins.cluster_login import login_of
@@ -108,6 +108,7 @@ class Lane(threading.Thread):
         self._counters = LaneCounters()
         self._writes = StuckWrites(
             target=spec.target, client_id=lane_client_id(spec), clock=clock,
+            checkpoints=(checkpoints_topic(spec.topology, spec.source.alias), spec.lane),
             counters=self._counters, states=self._states,
         )  # fmt: skip
         self._context = LaneContext(

@@ -130,14 +130,21 @@ class LaneLab:
             self.target.create_topic(name, partitions=partitions, config={**kept, **(target or {})})
         return name
 
-    def prepare(self, *, quarantine: dict[str, str] | None = None, lanes: int = 1) -> None:
-        """The control topics; done by the first lane where the test does not."""
+    def prepare(
+        self,
+        *,
+        quarantine: dict[str, str] | None = None,
+        lanes: int = 1,
+        checkpoints: bool = True,
+    ) -> None:
+        """The control topics; done by the first lane where the test does not. One may be there already."""
         self._prepared = True
-        self.target.create_topic(
-            checkpoints_topic(self.name, "east"),
-            partitions=lanes,
-            config={"cleanup.policy": "compact"},
-        )
+        if checkpoints:
+            self.target.create_topic(
+                checkpoints_topic(self.name, "east"),
+                partitions=lanes,
+                config={"cleanup.policy": "compact"},
+            )
         self.target.create_topic(
             quarantine_topic(self.name, "east"),
             config=quarantine or {"max.message.bytes": "4000000"},

@@ -11,6 +11,7 @@ from confluent_kafka.admin import NewTopic
 from lane_lab import LaneLab, numbers
 
 from replicator.dataplane.lane import periodic_checks
+from replicator.identifiers import checkpoints_topic
 from replicator.testing import LocalCluster, start_all
 
 pytestmark = pytest.mark.slow
@@ -175,6 +176,42 @@ def test_partitions_without_traffic_are_set_aside_before_a_record_comes(
     lab.target.kill(DIES)
     named(lab, lane, sick)
     all_is_well_again(lab, lane, names, 20)  # also where no record came meanwhile
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"delivery": "at-least-once"}, BATCHES, {"delivery": "at-least-once", **BATCHES}],
+    ids=["records", "records at least once", "batches", "batches at least once"],
+)
+def test_a_lane_whose_checkpoints_cannot_be_written_says_so(sick_lab, settings):
+    lab = sick_lab
+    place = checkpoints_topic(lab.name, "east")
+    new = NewTopic(
+        place,
+        num_partitions=1,
+        replica_assignment=[[STAYS, DIES]],
+        config={"min.insync.replicas": "2", "cleanup.policy": "compact"},
+    )
+    lab.target.admin().create_topics([new])[place].result(30)
+    lab.prepare(checkpoints=False)
+    *_, well = topics(lab)
+    lane = lab.lane(well, **settings)
+    lab.numbered(well, range(10))
+    lab.caught_up(lane)
+    lab.target.kill(DIES)
+    lab.until(
+        lambda: (
+            len(lab.target.admin().list_topics(timeout=20).topics[place].partitions[0].isrs) == 1
+        ),
+        "the cluster to miss the broker",
+    )
+    lab.numbered(well, range(10, 20))
+    began = time.monotonic()
+    found = lab.until(lambda: failure(lane, well), "the lane to be named", lane)
+    assert time.monotonic() - began < NAMED_SECONDS
+    assert place in found.detail
+    assert "in sync" in found.detail
+    all_is_well_again(lab, lane, [well], 20)
 
 
 def sick_by_metadata(lab, sick) -> bool:
