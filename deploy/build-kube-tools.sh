@@ -1,29 +1,64 @@
 #!/usr/bin/env bash
-# Builds what tests/chart/test_releases.py runs on: etcd, kube-apiserver and helm, from their Go modules.
+# Builds what the slow tests of the chart run on, from Go modules: etcd, kube-apiserver, kube-controller-manager, helm,
+# kube-score, crane (a registry), and Flux's two controllers. Fetches the definitions of operators' kinds (Argo CD, Flux, cert-manager, KEDA,
+# Spark, Prometheus) beside them.
 #
-#   deploy/build-kube-tools.sh FOLDER      then: KUBE_TOOLS=FOLDER pytest tests/chart/test_releases.py
+#   deploy/build-kube-tools.sh FOLDER      then: KUBE_TOOLS=FOLDER make test-slow-chart
 #
-# It takes about ten minutes of two processors, once. Go 1.25 or newer, and kubectl for the tests.
+# It takes about a quarter of an hour of two processors, once. Go 1.25 or newer, and kubectl for the tests.
 set -euo pipefail
 
 KUBERNETES=1.34.4
 HELM=3.19.5
 ETCD=3.6.4
+KUBE_SCORE=1.20.0
+CRANE=0.20.6
+HELM_CONTROLLER=1.4.0
+SOURCE_CONTROLLER=1.7.0
+ARGO_CD=3.2.0
+CERT_MANAGER=1.21.2
+KEDA=2.20.2
+SPARK_OPERATOR=2.4.0
+PROMETHEUS_OPERATOR=0.85.0
 
-[[ $# -eq 1 ]] || { sed -n '2,6p' "$0" >&2; exit 2; }
+[[ $# -eq 1 ]] || { sed -n '2,8p' "$0" >&2; exit 2; }
 command -v go >/dev/null || { echo "Go is missing (Debian: apt install golang; or go.dev)." >&2; exit 2; }
 mkdir -p "$1"
 folder="$(cd "$1" && pwd)"
 work="$(mktemp -d)"
 trap 'rm -r "$work"' EXIT
 cd "$work"
-
 go mod init kube-tools 2>/dev/null
+
+# The folder of a module's release.
+source_of() {
+  go mod download -json "$1" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p'
+}
+
+mkdir -p "$folder/definitions"
+define() {  # MODULE@VERSION FOLDER KIND…: definitions as files PLURAL.GROUP.yaml
+  local place file kind
+  place="$(source_of "$1")/$2"
+  for kind in "${@:3}"; do
+    file="$(grep -lE "^  name: $kind\$" "$place"/*.yaml)"
+    install -m 644 "$file" "$folder/definitions/$kind.yaml"
+  done
+}
+define "github.com/argoproj/argo-cd/v3@v$ARGO_CD" manifests/crds applications.argoproj.io
+define "github.com/fluxcd/helm-controller@v$HELM_CONTROLLER" config/crd/bases helmreleases.helm.toolkit.fluxcd.io
+define "github.com/fluxcd/source-controller@v$SOURCE_CONTROLLER" config/crd/bases \
+  {buckets,externalartifacts,gitrepositories,helmcharts,helmrepositories,ocirepositories}.source.toolkit.fluxcd.io
+define "github.com/cert-manager/cert-manager@v$CERT_MANAGER" deploy/crds certificates.cert-manager.io
+define "github.com/kedacore/keda/v2@v$KEDA" config/crd/bases scaledobjects.keda.sh
+define "github.com/kubeflow/spark-operator/v2@v$SPARK_OPERATOR" config/crd/bases \
+  sparkapplications.sparkoperator.k8s.io scheduledsparkapplications.sparkoperator.k8s.io
+define "github.com/prometheus-operator/prometheus-operator@v$PROMETHEUS_OPERATOR" example/prometheus-operator-crd \
+  podmonitors.monitoring.coreos.com servicemonitors.monitoring.coreos.com prometheusrules.monitoring.coreos.com
+
 # Kubernetes' own module takes its libraries from a folder that no module has: their releases are the same.
-source="$(go mod download -json "k8s.io/kubernetes@v$KUBERNETES" | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')"
 while read -r module _; do
   go mod edit "-replace=$module=$module@v0.${KUBERNETES#*.}"
-done < <(grep '=> ./staging' "$source/go.mod")
+done < <(grep '=> ./staging' "$(source_of "k8s.io/kubernetes@v$KUBERNETES")/go.mod")
 cat > tools.go <<'GO'
 //go:build tools
 
@@ -33,6 +68,7 @@ import (
 	_ "go.etcd.io/etcd/server/v3"
 	_ "helm.sh/helm/v3/cmd/helm"
 	_ "k8s.io/kubernetes/cmd/kube-apiserver"
+	_ "k8s.io/kubernetes/cmd/kube-controller-manager"
 )
 GO
 go mod edit "-require=k8s.io/kubernetes@v$KUBERNETES" "-require=helm.sh/helm/v3@v$HELM" "-require=go.etcd.io/etcd/server/v3@v$ETCD"
@@ -50,6 +86,21 @@ minor="$(cut -d. -f2 <<<"$KUBERNETES")"
 build helm helm.sh/helm/v3/cmd/helm "-X helm.sh/helm/v3/internal/version.version=v$HELM \
   -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=$minor \
   -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=$minor"
-build kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver \
-  "-X $version.gitVersion=v$KUBERNETES -X $version.gitMajor=${KUBERNETES%%.*} -X $version.gitMinor=$minor"
+for program in kube-apiserver kube-controller-manager; do
+  build "$program" "k8s.io/kubernetes/cmd/$program" \
+    "-X $version.gitVersion=v$KUBERNETES -X $version.gitMajor=${KUBERNETES%%.*} -X $version.gitMinor=$minor"
+done
+GOBIN="$folder" go install "github.com/zegl/kube-score/cmd/kube-score@v$KUBE_SCORE"
+GOBIN="$folder" go install "github.com/google/go-containerregistry/cmd/crane@v$CRANE"
+
+# Flux's controllers name their own types by a folder beside them, which is a module of the same release.
+for program in helm-controller source-controller; do
+  release="$(tr a-z- A-Z_ <<<"$program")"
+  cp -r "$(source_of "github.com/fluxcd/$program@v${!release}")" "$work/$program"
+  chmod -R u+w "$work/$program"
+  cd "$work/$program"
+  go mod edit "-dropreplace=github.com/fluxcd/$program/api"
+  echo "Building $program ..."
+  go build -mod=mod -trimpath -ldflags "-s -w" -o "$folder/$program" .
+done
 echo "Done: KUBE_TOOLS=$folder"

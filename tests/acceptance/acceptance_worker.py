@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ def in_release(release: Path) -> dict[str, str]:
 
 class WorkerProcess:
     """A worker and its lane processes, which share its process group."""
+
+    headers: Mapping[str, str] = {}
+    """Of each request: a token, where it asks for one."""
 
     def __init__(
         self,
@@ -130,7 +134,8 @@ class WorkerProcess:
     def get(self, path: str) -> Any:
         """JSON of a GET; an answer such as 503 is an answer."""
         try:
-            asked = f"{self.url()}{path}"  # the worker's own loopback address
+            # The worker's own loopback address.
+            asked = urllib.request.Request(f"{self.url()}{path}", headers=dict(self.headers))  # noqa: S310
             with urllib.request.urlopen(asked, timeout=HTTP_SECONDS) as answer:  # noqa: S310
                 return json.load(answer)
         except urllib.error.HTTPError as refused:

@@ -1,6 +1,7 @@
-"""A real API server with its etcd, without controllers or nodes: what Helm's own commands are tried on.
+"""A real API server with its etcd, without nodes: what Helm's own commands are tried on.
 
-`deploy/build-kube-tools.sh` builds the three programs; they are looked for in KUBE_TOOLS and on PATH.
+Controllers run where a test names them. `deploy/build-kube-tools.sh` builds the programs, and finds the operators' own
+definitions; both are looked for in KUBE_TOOLS, programs also on PATH.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from chart_engine import ROOT
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -24,15 +26,17 @@ from replicator.testing.kit.child_processes import ChildProcess, start_child
 from replicator.testing.kit.ports import free_ports
 
 PROGRAMS = ("etcd", "kube-apiserver", "helm", "kubectl")
+CONTROLLERS = "kube-controller-manager"
+INSTALLER = ROOT / "deploy/examples/installer.yaml"
 READY_SECONDS = 180.0
 HOOK_SECONDS = 120.0
 TOKENS = {"admin": "admin-of-tests", "installer": "installer-of-tests"}
 
 
-def find_programs() -> dict[str, str]:
+def find_programs(*more: str) -> dict[str, str]:
     """The programs by name; skips the test where one is missing."""
     places = os.pathsep.join(filter(None, (os.environ.get("KUBE_TOOLS"), os.environ.get("PATH"))))
-    found = {name: shutil.which(name, path=places) for name in PROGRAMS}
+    found = {name: shutil.which(name, path=places) for name in (*PROGRAMS, *more)}
     missing = [name for name, path in found.items() if path is None]
     if missing:
         pytest.skip(f"no {', '.join(missing)} in KUBE_TOOLS or on PATH: deploy/build-kube-tools.sh builds them")  # fmt: skip
@@ -52,15 +56,15 @@ class ApiServer:
 
     def __init__(self, folder: Path, programs: Mapping[str, str], address: str) -> None:
         self._folder = folder
-        self._programs = programs
-        self._address = address
+        self.programs = programs
+        self.address = address
 
     def environment(self, user: str) -> dict[str, str]:
         """What a user's kubectl and Helm run with."""
         config = self._folder / f"{user}.kubeconfig"
         text = yaml.safe_dump({
             "apiVersion": "v1", "kind": "Config", "current-context": "here",
-            "clusters": [{"name": "here", "cluster": {"server": self._address, "insecure-skip-tls-verify": True}}],
+            "clusters": [{"name": "here", "cluster": {"server": self.address, "insecure-skip-tls-verify": True}}],
             "users": [{"name": user, "user": {"token": TOKENS[user]}}],
             "contexts": [{"name": "here", "context": {"cluster": "here", "user": user}}],
         })  # fmt: skip
@@ -74,7 +78,7 @@ class ApiServer:
     def kubectl(self, *arguments: str, text: str = "") -> str:
         """Runs kubectl as the administrator."""
         done = subprocess.run(
-            [self._programs["kubectl"], *arguments], input=text, capture_output=True, text=True,
+            [self.programs["kubectl"], *arguments], input=text, capture_output=True, text=True,
             check=False, env=self.environment("admin"), timeout=60,
         )  # fmt: skip
         assert done.returncode == 0, f"{arguments}\n{done.stderr}"
@@ -86,18 +90,21 @@ class ApiServer:
         return {each["metadata"]["name"]: each for each in listed["items"]}
 
     def namespace(self, name: str) -> None:
-        """A namespace that asks for restricted pods, where `installer` may do everything, and nowhere else."""
-        role = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "metadata": {"name": "installer", "namespace": name},
-        }
+        """A namespace that asks for restricted pods, where `installer` has the rights of deploy/examples alone."""
+        roles = [
+            {**role, "metadata": {**role["metadata"], "namespace": name}}
+            for role in yaml.safe_load_all(INSTALLER.read_text())
+        ]
+        bindings = [
+            {**role, "kind": "RoleBinding", "subjects": [{"kind": "User", "name": "installer"}],
+             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role["metadata"]["name"]}}
+            for role in ({k: v for k, v in each.items() if k != "rules"} for each in roles)
+        ]  # fmt: skip
         objects: Sequence[dict[str, Any]] = (
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {
                 "pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
             }}},
-            {**role, "kind": "Role", "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]},
-            {**role, "kind": "RoleBinding", "subjects": [{"kind": "User", "name": "installer"}],
-             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "installer"}},
+            *roles, *bindings,
         )  # fmt: skip
         self.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(objects))
 
@@ -106,7 +113,7 @@ class ApiServer:
         hook: str = "", passes: bool = True,
     ) -> Done:  # fmt: skip
         """Runs Helm as `installer`, and ends the hook's Job as a controller would."""
-        command = [self._programs["helm"], *arguments, "-n", namespace]
+        command = [self.programs["helm"], *arguments, "-n", namespace]
         if values is not None:
             file = self._folder / "values.yaml"
             file.write_text(yaml.safe_dump(dict(values)))
@@ -124,22 +131,25 @@ class ApiServer:
         assert code is not None
         return Done(code, log.read_text())
 
-    def run(self, *words: str, folder: Path, user: str = "admin", playing: str = "") -> Done:
+    def run(
+        self, *words: str, folder: Path, user: str = "admin", playing: str = "", streams: str = "both",
+    ) -> Done:  # fmt: skip
         """Runs a command line of Helm or kubectl in a folder.
 
-        ``playing`` is a namespace in which Jobs and Pods succeed and sets get ready meanwhile, as the controllers
-        and nodes that are not here would have it.
+        ``playing`` is a namespace in which Jobs and Pods succeed and sets get ready meanwhile; ``streams`` may be
+        ``out``, for output without warnings.
         """
         log = self._folder / "command.log"
         with log.open("wb") as sink:
             child = subprocess.Popen(
-                [self._programs[words[0]], *words[1:]], cwd=folder, stdout=sink, stderr=sink,
+                [self.programs[words[0]], *words[1:]], cwd=folder, stdout=sink,
+                stderr=sink if streams == "both" else subprocess.DEVNULL,
                 env=self.environment(user),
             )  # fmt: skip
 
         def ended() -> bool:
             if child.poll() is None and playing:
-                self._play(playing)
+                self.play(playing)
             return child.poll() is not None
 
         try:
@@ -151,44 +161,51 @@ class ApiServer:
             child.kill()
         return Done(child.wait(20), log.read_text())
 
-    def _play(self, namespace: str) -> None:
+    def play(self, namespace: str, *, failing: str = "") -> None:
+        """Ends Jobs and Pods and lets sets get ready, as controllers and nodes would; ``failing`` is a Job that fails."""
         for name, job in self.get("jobs", namespace).items():
             if not job["status"].get("conditions"):
-                self.end_job(name, namespace)
+                self.end_job(name, namespace, passes=name != failing)
         for name, found in self.get("statefulsets", namespace).items():
             replicas, generation = found["spec"]["replicas"], found["metadata"]["generation"]
             if found["status"].get("observedGeneration") != generation:
-                self._set_status("statefulset", name, namespace, {
+                self.set_status("statefulset", name, namespace, {
                     "observedGeneration": generation, "replicas": replicas, "readyReplicas": replicas,
                     "updatedReplicas": replicas, "currentReplicas": replicas, "availableReplicas": replicas,
                     "currentRevision": "1", "updateRevision": "1",
                 })  # fmt: skip
         for name, pod in self.get("pods", namespace).items():
             if pod["status"].get("phase") == "Pending":
-                self._set_status("pod", name, namespace, {"phase": "Succeeded"})
+                self.set_status("pod", name, namespace, {"phase": "Succeeded"})
 
-    def _set_status(self, kind: str, name: str, namespace: str, status: Mapping[str, Any]) -> None:
+    def set_status(self, kind: str, name: str, namespace: str, status: Mapping[str, Any]) -> None:
+        """Writes a status, as a controller or a kubelet would."""
         self.kubectl(
             "patch", kind, name, "-n", namespace, "--subresource=status", "--type=merge",
             "-p", json.dumps({"status": status}),
         )  # fmt: skip
 
-    def define(self, group: str, version: str, kind: str) -> None:
-        """A kind of somebody's operator, which takes anything."""
-        plural = f"{kind.lower()}s" if not kind.endswith("y") else f"{kind[:-1].lower()}ies"
-        anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}  # fmt: skip
-        self.kubectl("apply", "-f", "-", text=yaml.safe_dump({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{plural}.{group}"},
-            "spec": {
-                "group": group, "scope": "Namespaced",
-                "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-                "versions": [{"name": version, "served": True, "storage": True, "schema": anything}],
-            },
-        }))  # fmt: skip
-        self.kubectl(
-            "wait", "--for=condition=Established", f"crd/{plural}.{group}", "--timeout=30s"
-        )
+    def account(self, name: str, namespace: str) -> dict[str, str]:
+        """The files that the kubelet mounts for a service account: its token, and who the API server is."""
+        return {
+            "token": self.kubectl("create", "token", name, "-n", namespace).strip(),
+            "ca.crt": (self._folder / "certificates/apiserver.crt").read_text(),
+            "namespace": namespace,
+        }  # fmt: skip
+
+    def define(self, *kinds: str) -> None:
+        """Kinds of somebody's operators, `PLURAL.GROUP`, by the operators' own definitions."""
+        for kind in kinds:
+            file = definition_file(kind)
+            self.kubectl("apply", "--server-side", "-f", str(file))
+            wait_until(
+                lambda kind=kind: self._established(kind), timeout_seconds=READY_SECONDS,
+                describe=f"the kind {kind}",
+            )  # fmt: skip
+
+    def _established(self, kind: str) -> bool:
+        told = json.loads(self.kubectl("get", "crd", kind, "-o", "json"))["status"]["conditions"]
+        return any(each["type"] == "Established" and each["status"] == "True" for each in told or [])  # fmt: skip
 
     def end_job(self, name: str, namespace: str, *, passes: bool = True) -> None:
         """Writes the status that the Job controller would."""
@@ -199,7 +216,7 @@ class ApiServer:
         ]  # fmt: skip
         status = {"startTime": now, "conditions": conditions, "ready": 0, "terminating": 0}
         status |= {"succeeded": 1, "completionTime": now} if passes else {"failed": 1}
-        self._set_status("job", name, namespace, status)
+        self.set_status("job", name, namespace, status)
 
     def _end_hook(
         self, child: ChildProcess, hook: str, namespace: str, before: str | None, *, passes: bool, log: Path
@@ -213,10 +230,18 @@ class ApiServer:
         self.end_job(hook, namespace, passes=passes)
 
 
+def definition_file(kind: str) -> Path:
+    """The definition of an operator's kind; skips the test where it was not fetched."""
+    file = Path(os.environ.get("KUBE_TOOLS", "")) / "definitions" / f"{kind}.yaml"
+    if not file.is_file():
+        pytest.skip(f"no definitions/{kind}.yaml in KUBE_TOOLS: deploy/build-kube-tools.sh fetches it")  # fmt: skip
+    return file
+
+
 @contextmanager
-def running_api_server(folder: Path) -> Iterator[ApiServer]:
-    """Starts etcd and an API server on free loopback ports; both end with the block."""
-    programs = find_programs()
+def running_api_server(folder: Path, *controllers: str) -> Iterator[ApiServer]:
+    """Starts etcd, an API server on free loopback ports, and controllers by name; all end with the block."""
+    programs = find_programs(*([CONTROLLERS] if controllers else []))
     etcd_port, peer_port, port = free_ports(3)
     key = folder / "service-accounts.pem"
     private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -252,6 +277,13 @@ def running_api_server(folder: Path) -> Iterator[ApiServer]:
             lambda: _ready(server, children, folder), timeout_seconds=READY_SECONDS,
             describe=lambda: f"the API server: {(folder / 'api-server.log').read_text()[-2000:]}",
         )  # fmt: skip
+        if controllers:
+            config = server.environment("admin")["KUBECONFIG"]
+            children.append(start_child(
+                [programs[CONTROLLERS], f"--kubeconfig={config}", f"--controllers={','.join(controllers)}",
+                 "--leader-elect=false", "--secure-port=0", f"--cert-dir={folder}/certificates"],
+                output=folder / "controllers.log",
+            ))  # fmt: skip
         yield server
     finally:
         for child in reversed(children):

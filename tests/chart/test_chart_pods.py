@@ -1,6 +1,8 @@
 """Every pod of the chart obeys the shared settings and those of its own kind; subcharts obey their parent."""
 
 import copy
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -88,7 +90,7 @@ def test_hook_test_and_drills_take_the_shared_service_account_and_others_keep_th
     }  # fmt: skip
 
 
-def test_no_mapping_has_a_key_twice_whatever_labels_and_variables_are_given():
+def test_no_mapping_has_a_key_twice_whatever_labels_and_variables_are_given(tmp_path):
     """As kustomize and strict parsers read it; what selectors need is never replaced."""
     labels = {"app.kubernetes.io/component": "mine", "app.kubernetes.io/name": "mine", "team": "a"}
     values = everything(commonLabels=labels)
@@ -101,6 +103,7 @@ def test_no_mapping_has_a_key_twice_whatever_labels_and_variables_are_given():
         "dashboards": {"enabled": True, "annotations": labels},
     }
     rendered = render(values)
+    kustomized(rendered, tmp_path)
     strict = YAML(typ="safe")
     for path, text in rendered.texts.items():
         if path.endswith(".yaml"):
@@ -113,6 +116,21 @@ def test_no_mapping_has_a_key_twice_whatever_labels_and_variables_are_given():
         wanted = each["spec"]["selector"]["matchLabels"].items()
         assert wanted <= each["spec"]["template"]["metadata"]["labels"].items()
         assert each["spec"]["template"]["metadata"]["labels"]["team"] == "a"
+
+
+def kustomized(rendered, folder):
+    """The objects as kustomize takes them, which refuses a key and an object that come twice."""
+    texts = {path.replace("/", "-"): text for path, text in rendered.texts.items() if path.endswith(".yaml") and text.strip()}  # fmt: skip
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({"resources": sorted(texts)}))
+    if shutil.which("kubectl") is None:  # a strict parser reads them all the same
+        return
+    done = subprocess.run(
+        ["kubectl", "kustomize", folder], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list(yaml.load_all(done.stdout, Loader=yaml.CSafeLoader))) == len(rendered.objects)
 
 
 def test_a_parent_charts_registry_pull_secrets_and_storage_class_are_obeyed():

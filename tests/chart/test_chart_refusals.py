@@ -59,6 +59,7 @@ BAD_VALUES = [
     ("a budget that is never met", {(*SET, "podDisruptionBudget"): {"minAvailable": 2, "maxUnavailable": None}}, ["minAvailable 2", "2 replicas"]),
     ("a budget that leaves an autoscaled set no pod to give", {(*SET, "podDisruptionBudget"): {"minAvailable": 1, "maxUnavailable": None}, (*SET, "autoscaling"): {"kind": "hpa"}}, ["minAvailable 1", "1 replicas"]),
     ("a budget of all pods", {(*SET, "podDisruptionBudget"): {"minAvailable": "100%", "maxUnavailable": None}}, ["minAvailable 100%"]),
+    ("a share that is all pods once it is rounded up", {(*SET, "podDisruptionBudget"): {"minAvailable": "60%", "maxUnavailable": None}}, ["minAvailable 60%", "2 replicas"]),
     ("a budget of no pod", {(*SET, "podDisruptionBudget", "maxUnavailable"): "0%"}, ["maxUnavailable 0%"]),
     ("both kinds of a budget", {("worker", "podDisruptionBudget", "minAvailable"): 1}, ["minAvailable 1", "maxUnavailable 1"]),
     ("fewer at most than at least", {("worker", "autoscaling"): {"kind": "hpa", "minReplicas": 5}}, ["maxReplicas 4", "minReplicas 5"]),

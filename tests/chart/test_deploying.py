@@ -9,7 +9,8 @@ import subprocess
 
 import pytest
 import yaml
-from chart_engine import ROOT, lint, render
+from api_server import find_programs
+from chart_engine import ROOT, ci_values, lint, render
 from documented_rights import TOPICS, commands_of, table_of
 from program_commands import commands
 
@@ -21,6 +22,9 @@ VALUES = yaml.safe_load((EXAMPLES / "values.yaml").read_text())
 COMMANDS = [
     shlex.split(line) for line in re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
 ]  # fmt: skip
+
+
+ON_PURPOSE = {"CPU limit is not set", "ImagePullPolicy is not set to Always"}
 
 
 def of(program):
@@ -93,3 +97,22 @@ def test_what_kubectl_creates_it_creates(tmp_path):
             ]
             folder = mounts[secret["metadata"]["name"]]
             assert set(files) == {f"{folder}/{key}" for key in secret["data"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", [VALUES, ci_values("spark")], ids=["bank", "spark"])
+def test_kube_score_finds_what_the_page_says_and_no_more(values):
+    program = find_programs("kube-score")["kube-score"]
+    text = "\n---\n".join(
+        text for path, text in render(values).texts.items() if path.endswith(".yaml")
+    )
+    done = subprocess.run(
+        [program, "score", "--output-format=json", "-"], input=text, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    found = {
+        comment["summary"] for each in json.loads(done.stdout) for check in each["checks"]
+        if not check["skipped"] and check["grade"] < 10 for comment in check["comments"]
+    }  # fmt: skip
+    assert found == ON_PURPOSE
+    assert "`kube-score` finds two things" in PAGE

@@ -1,11 +1,13 @@
 """Argo CD and Flux: their objects install what the page says, and what they render again changes nothing."""
 
 import copy
+import json
 import shutil
 import subprocess
 
 import pytest
 import yaml
+from api_server import running_api_server
 from chart_engine import ROOT, ci_values, render
 
 EXAMPLES = ROOT / "deploy/examples"
@@ -137,3 +139,75 @@ def test_what_flux_applies_holds_the_values_and_the_release_that_names_them():
     source = release["chart"]["spec"]["sourceRef"]
     assert found[source["kind"]]["metadata"]["name"] == source["name"]
     assert len({each["metadata"]["namespace"] for each in found.values()}) == 1
+
+
+OPERATORS = (
+    "certificates.cert-manager.io", "podmonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com",
+    "scaledobjects.keda.sh", "scheduledsparkapplications.sparkoperator.k8s.io", "servicemonitors.monitoring.coreos.com",
+    "sparkapplications.sparkoperator.k8s.io",
+)  # fmt: skip
+MANAGER = "--field-manager=argocd-controller"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with running_api_server(tmp_path_factory.mktemp("kubernetes")) as server:
+        server.define(*OPERATORS)
+        yield server
+
+
+@pytest.fixture
+def applied(server, unique, tmp_path):
+    """Applies values as Argo CD does: Helm's template, hooks apart, server-side; gives what every object then is."""
+    server.namespace(unique)
+
+    def run(values, verb="apply", *options):
+        (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+        template = ("helm", "template", "replicator", str(ROOT / "helm/replicator"), "-n", unique)
+        done = server.run(*template, "-f", "values.yaml", folder=tmp_path, streams="out")
+        assert done.code == 0, done.said
+        objects = [
+            each for each in yaml.safe_load_all(done.said)
+            if each and "helm.sh/hook" not in each["metadata"].get("annotations", {})
+        ]  # fmt: skip
+        text = yaml.safe_dump_all(objects)
+        server.kubectl(verb, "--server-side", MANAGER, "-n", unique, "-f", "-", *options, text=text)
+        found = json.loads(server.kubectl("get", "-n", unique, "-f", "-", "-o", "json", text=text))
+        items = found.get("items", [found])
+        for each in items:  # the version of a claim rises though nothing of it has changed
+            del each["metadata"]["resourceVersion"]
+        return {(each["kind"], each["metadata"]["name"]): each for each in items}
+
+    return run
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", RELEASES)
+def test_the_api_server_takes_every_object_and_the_second_time_nothing_differs(applied, name):
+    """By the operators' own definitions, too; `diff` ends with 1 where anything differs."""
+    first = applied(RELEASES[name])
+    assert len(first) > 5
+    assert applied(RELEASES[name], "diff") == first
+    assert applied(RELEASES[name]) == first
+    after = applied(changed(RELEASES[name]))
+    assert any(after[key] != first[key] for key in first.keys() & after.keys())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_a_release_no_longer_has_is_pruned_and_nothing_else(
+    applied, server, unique, monkeypatch
+):
+    monkeypatch.setenv("KUBECTL_APPLYSET", "true")
+    prune = ("--prune", "--applyset=configmap/applied")
+    values = ci_values("all-on") | {"drill": {}}  # a claim waits for its controller
+    first = applied(values, "apply", *prune)
+    del values["drills"]
+    values["workers"] = values["workers"][:2]
+    after = applied(values, "apply", *prune)
+    gone = {key for key in first if key not in after}
+    assert {kind for kind, _ in gone} == {"ConfigMap", "CronJob", "PodDisruptionBudget", "ScaledObject", "StatefulSet"}  # fmt: skip
+    for kind, name in gone:
+        assert name not in server.get(kind.lower(), unique)
+    assert set(server.get("statefulsets", unique)) == {name for kind, name in after if kind == "StatefulSet"}  # fmt: skip

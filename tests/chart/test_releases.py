@@ -94,14 +94,77 @@ def test_a_hook_that_fails_stops_the_release_and_leaves_the_running_one(server, 
     assert server.get("statefulsets", space)[SET]["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]  # fmt: skip
 
 
-def test_an_upgrade_keeps_the_autoscalers_number_of_workers(server, space):
+def workers(server, space):
+    """The only set of workers: its name, how many it has, and its label of a team."""
+    ((name, found),) = server.get("statefulsets", space).items()
+    labels = found["spec"]["template"]["metadata"]["labels"]
+    return name, found["spec"]["replicas"], labels.get("team")
+
+
+def test_neither_an_upgrade_nor_a_rollback_changes_the_autoscalers_number_of_workers(server, space):
     assert install(server, space, HPA).code == 0
-    (name,) = server.get("statefulsets", space)
+    name, _, _ = workers(server, space)
     server.kubectl("scale", "statefulset", name, "--replicas=4", "-n", space)
     done = install(server, space, {**HPA, "pods": {"podLabels": {"team": "a"}}}, verb="upgrade")
     assert done.code == 0, done.said
-    found = server.get("statefulsets", space)[name]["spec"]
-    assert (found["replicas"], found["template"]["metadata"]["labels"]["team"]) == (4, "a")
+    assert workers(server, space) == (name, 4, "a")
+    done = server.helm("rollback", "replicator", namespace=space)
+    assert done.code == 0, done.said
+    assert workers(server, space) == (name, 4, None)
+
+
+def test_a_set_that_gets_an_autoscaler_keeps_the_workers_that_run(server, space):
+    three = {**MINIMAL, "workers": [{"name": "all", "replicas": 3}]}
+    assert install(server, space, three).code == 0
+    autoscaled = {**three, "worker": HPA["worker"]}
+    for team in ("a", "b"):
+        labelled = {**autoscaled, "pods": {"podLabels": {"team": team}}}
+        done = install(server, space, labelled, verb="upgrade")
+        assert done.code == 0, done.said
+        assert workers(server, space)[1:] == (3, team)
+    done = install(server, space, {**three, "workers": [{"name": "all", "replicas": 2}]}, verb="upgrade")  # fmt: skip
+    assert done.code == 0, done.said
+    assert workers(server, space)[1:] == (2, None)
+
+
+def test_what_platforms_give_is_taken_by_helm_and_by_the_api_server(server, space):
+    """Names with dots, a user of a small number, no workers of a set, shares, and a topology that is null."""
+    values = {
+        "topology": None,
+        "topologyText": yaml.safe_dump(MINIMAL["topology"]),
+        "podSecurity": {"runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000},
+        "imagePullSecrets": [{"name": "registry.example.com"}],
+        "secretMounts": [{"existingSecret": "kafka.east.v2", "mountPath": "/etc/replicator/secrets/east"}],
+        "http": {"token": {"existingSecret": "replicator.api"}, "tls": {"existingSecret": "replicator.tls"}},
+        "workers": [{"name": "none", "replicas": 0},
+                    {"name": "some", "replicas": 5, "podDisruptionBudget": {"maxUnavailable": "40%"}}],
+    }  # fmt: skip
+    done = install(server, space, values)
+    assert done.code == 0, done.said
+    found = server.get("statefulsets", space)
+    assert {each["spec"]["replicas"] for each in found.values()} == {0, 5}
+    spec = found["replicator-some"]["spec"]["template"]["spec"]
+    secrets = {each["secret"]["secretName"] for each in spec["volumes"] if "secret" in each}
+    assert secrets == {"kafka.east.v2", "replicator.api", "replicator.tls"}
+    (budget,) = server.get("poddisruptionbudgets", space).values()
+    assert budget["spec"]["maxUnavailable"] == "40%"
+
+
+def test_the_longest_names_are_taken_by_the_api_server(server, space):
+    spark = ci_values("spark")
+    values = {
+        **spark,
+        "workers": [{"name": "w" * 20, "replicas": 2}],
+        "drills": [{**spark["drills"][0], "name": "d" * 24}],
+        "spark": {**spark["spark"], "jobs": [{**each, "name": f"{each['name']}-{'j' * 24}"[:24]} for each in spark["spark"]["jobs"]]},
+    }  # fmt: skip
+    name = f"replicator-{'r' * 42}"
+    hook = f"{name[:31]}-validate"
+    done = server.helm("install", name, str(CHART), namespace=space, values=values, hook=hook)
+    assert done.code == 0, done.said
+    (found,) = server.get("statefulsets", space)
+    assert len(found) == 52
+    assert max(map(len, server.get("cronjobs", space))) == 52
 
 
 def test_two_releases_stand_side_by_side(server, space):

@@ -57,10 +57,8 @@ What the schema cannot see. All problems are told at once, each with the value t
 {{- $go := not (kindIs "invalid" $pdb.maxUnavailable) -}}
 {{- if and $stay $go -}}
 {{- $problems = append $problems (printf "%s: podDisruptionBudget has both minAvailable %v and maxUnavailable %v: set one of them to null" $where $pdb.minAvailable $pdb.maxUnavailable) -}}
-{{- else if and (gt $most 1) $stay (eq (toString $pdb.minAvailable) "100%") -}}
-{{- $problems = append $problems (printf "%s: podDisruptionBudget.minAvailable 100%% never lets a node drain" $where) -}}
-{{- else if and (gt $most 1) $stay (kindIs "float64" $pdb.minAvailable) (ge (int $pdb.minAvailable) $least) -}}
-{{- $problems = append $problems (printf "%s: podDisruptionBudget.minAvailable %d of %d replicas never lets a node drain" $where (int $pdb.minAvailable) $least) -}}
+{{- else if and (gt $most 1) $stay (ge (include "replicator.podsOf" (dict "count" $pdb.minAvailable "all" $least) | int) $least) -}}
+{{- $problems = append $problems (printf "%s: podDisruptionBudget.minAvailable %v of %d replicas never lets a node drain" $where $pdb.minAvailable $least) -}}
 {{- else if and (gt $most 1) $go (eq (toString $pdb.maxUnavailable) "0%") -}}
 {{- $problems = append $problems (printf "%s: podDisruptionBudget.maxUnavailable 0%% never lets a node drain" $where) -}}
 {{- end -}}
@@ -137,5 +135,13 @@ What the schema cannot see. All problems are told at once, each with the value t
 
 {{- if $problems -}}
 {{- fail (printf "\n\nThese values cannot work:\n  - %s\n" (join "\n  - " $problems)) -}}
+{{- end -}}
+{{- end -}}
+{{/* Pods that a budget's number or share means; Kubernetes rounds a share up. */}}
+{{- define "replicator.podsOf" -}}
+{{- if kindIs "string" .count -}}
+{{- divf (mulf (trimSuffix "%" .count | float64) .all) 100.0 | ceil | int -}}
+{{- else -}}
+{{- int .count -}}
 {{- end -}}
 {{- end -}}
