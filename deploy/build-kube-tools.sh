@@ -81,9 +81,10 @@ build() {
   go build -trimpath -ldflags "-s -w $3" -o "$folder/$1" "$2"
 }
 build etcd go.etcd.io/etcd/server/v3 ""
-# As Helm's own Makefile does: a Helm that does not know them takes clusters for Kubernetes 1.20.
+# As Helm's own Makefile does: a Helm that does not know them takes clusters for Kubernetes 1.20, and one without a
+# commit is a library to the chart.
 minor="$(cut -d. -f2 <<<"$KUBERNETES")"
-build helm helm.sh/helm/v3/cmd/helm "-X helm.sh/helm/v3/internal/version.version=v$HELM \
+build helm helm.sh/helm/v3/cmd/helm "-X helm.sh/helm/v3/internal/version.version=v$HELM -X helm.sh/helm/v3/internal/version.gitCommit=v$HELM \
   -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=$minor \
   -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor=$minor"
 for program in kube-apiserver kube-controller-manager; do

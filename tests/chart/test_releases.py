@@ -82,7 +82,10 @@ def test_a_hook_that_fails_stops_the_release_and_leaves_the_running_one(server, 
     assert done.code != 0
     assert HOOK in done.said or "pre-install" in done.said
     assert server.get("statefulsets", space) == {}
-    assert HOOK in server.get("jobs", space), "it stays, to be looked at"
+    hook = server.get("jobs", space)[HOOK]
+    assert hook["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed", (
+        "it stays, to be looked at, and Helm prints its log"
+    )
 
     done = install(server, space, verb="upgrade")
     assert done.code == 0, (

@@ -107,3 +107,11 @@ its upgrade would roll every pod.
 {{- define "replicator.topologyText" -}}
 {{- if .Values.topologyText -}}{{ .Values.topologyText }}{{- else -}}{{ toYaml .Values.topology }}{{- end -}}
 {{- end -}}
+
+{{/*
+Not empty where Helm itself renders, which prints the logs of hooks. Flux has Helm as a library, without a commit and
+without anything to print to: its controller panics at a hook that asks for it (seen with Flux 2.7).
+*/}}
+{{- define "replicator.printsHooks" -}}
+{{- .Capabilities.HelmVersion.GitCommit -}}
+{{- end -}}
