@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds what the slow tests of the chart run on, from Go modules: etcd, kube-apiserver, kube-controller-manager, helm,
-# kube-score, crane (a registry), and Flux's two controllers. Fetches the definitions of operators' kinds (Argo CD, Flux, cert-manager, KEDA,
+# kube-score and Flux's helm-controller. Fetches the definitions of operators' kinds (Argo CD, Flux, cert-manager, KEDA,
 # Spark, Prometheus) beside them.
 #
 #   deploy/build-kube-tools.sh FOLDER      then: KUBE_TOOLS=FOLDER make test-slow-chart
@@ -12,7 +12,6 @@ KUBERNETES=1.34.4
 HELM=3.19.5
 ETCD=3.6.4
 KUBE_SCORE=1.20.0
-CRANE=0.20.6
 HELM_CONTROLLER=1.4.0
 SOURCE_CONTROLLER=1.7.0
 ARGO_CD=3.2.0
@@ -47,7 +46,7 @@ define() {  # MODULE@VERSION FOLDER KIND…: definitions as files PLURAL.GROUP.y
 define "github.com/argoproj/argo-cd/v3@v$ARGO_CD" manifests/crds applications.argoproj.io
 define "github.com/fluxcd/helm-controller@v$HELM_CONTROLLER" config/crd/bases helmreleases.helm.toolkit.fluxcd.io
 define "github.com/fluxcd/source-controller@v$SOURCE_CONTROLLER" config/crd/bases \
-  {buckets,externalartifacts,gitrepositories,helmcharts,helmrepositories,ocirepositories}.source.toolkit.fluxcd.io
+  {helmcharts,helmrepositories,ocirepositories}.source.toolkit.fluxcd.io
 define "github.com/cert-manager/cert-manager@v$CERT_MANAGER" deploy/crds certificates.cert-manager.io
 define "github.com/kedacore/keda/v2@v$KEDA" config/crd/bases scaledobjects.keda.sh
 define "github.com/kubeflow/spark-operator/v2@v$SPARK_OPERATOR" config/crd/bases \
@@ -92,16 +91,12 @@ for program in kube-apiserver kube-controller-manager; do
     "-X $version.gitVersion=v$KUBERNETES -X $version.gitMajor=${KUBERNETES%%.*} -X $version.gitMinor=$minor"
 done
 GOBIN="$folder" go install "github.com/zegl/kube-score/cmd/kube-score@v$KUBE_SCORE"
-GOBIN="$folder" go install "github.com/google/go-containerregistry/cmd/crane@v$CRANE"
 
-# Flux's controllers name their own types by a folder beside them, which is a module of the same release.
-for program in helm-controller source-controller; do
-  release="$(tr a-z- A-Z_ <<<"$program")"
-  cp -r "$(source_of "github.com/fluxcd/$program@v${!release}")" "$work/$program"
-  chmod -R u+w "$work/$program"
-  cd "$work/$program"
-  go mod edit "-dropreplace=github.com/fluxcd/$program/api"
-  echo "Building $program ..."
-  go build -mod=mod -trimpath -ldflags "-s -w" -o "$folder/$program" .
-done
+# Its own types are named by a folder beside it, which is a module of the same release.
+cp -r "$(source_of "github.com/fluxcd/helm-controller@v$HELM_CONTROLLER")" "$work/helm-controller"
+chmod -R u+w "$work/helm-controller"
+cd "$work/helm-controller"
+go mod edit -dropreplace=github.com/fluxcd/helm-controller/api
+echo "Building helm-controller ..."
+go build -mod=mod -trimpath -ldflags "-s -w" -o "$folder/helm-controller" .
 echo "Done: KUBE_TOOLS=$folder"

@@ -1,10 +1,15 @@
-"""Flux's own controllers install, change, take back and remove the release of deploy/examples, from an OCI registry.
+"""Flux's helm-controller installs, tests, changes, takes back and removes the release of deploy/examples.
 
-They run against a real API server. There are no nodes: hooks, tests and workers end and get ready as a test says.
+It runs against a real API server. There are no nodes: hooks, tests and workers end and get ready as a test says. And
+there is no source-controller: the test says where the chart's package is, as that would once it has fetched it.
 """
 
+import hashlib
 import json
 import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,70 +23,80 @@ from replicator.testing.kit.ports import free_ports
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SPACE = "replication"
-SOURCES = ("helmrepositories", "helmcharts", "ocirepositories", "gitrepositories", "buckets", "externalartifacts")  # fmt: skip
 DEFINITIONS = (
-    *(f"{plural}.source.toolkit.fluxcd.io" for plural in SOURCES),
+    *(f"{plural}.source.toolkit.fluxcd.io" for plural in ("helmrepositories", "helmcharts", "ocirepositories")),
     "helmreleases.helm.toolkit.fluxcd.io",
     "podmonitors.monitoring.coreos.com",
     "prometheusrules.monitoring.coreos.com",
-)
+)  # fmt: skip
 FLUX_SECONDS = 180.0
 HOOK = "replicator-validate"
+VERSION = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+
+
+@dataclass(frozen=True)
+class Flux:
+    """An API server with Flux's helm-controller, and where the chart's package is."""
+
+    server: ApiServer
+    package: Path
+    address: str
+    log: Path
+
+    def fetch(self) -> None:
+        """Tells of each HelmChart where its package is, as the source-controller does."""
+        digest = hashlib.sha256(self.package.read_bytes()).hexdigest()
+        now, url = "2026-01-01T00:00:00Z", f"http://{self.address}/{self.package.name}"
+        for name, chart in self.server.get("helmcharts", SPACE).items():
+            if "artifact" in chart.get("status", {}):
+                continue
+            generation = chart["metadata"]["generation"]
+            self.server.set_status("helmchart", name, SPACE, {
+                "observedGeneration": generation, "url": url,
+                "artifact": {
+                    "digest": f"sha256:{digest}", "lastUpdateTime": now, "path": self.package.name,
+                    "revision": VERSION, "url": url,
+                },
+                "conditions": [{
+                    "type": "Ready", "status": "True", "reason": "ChartPullSucceeded", "message": "",
+                    "lastTransitionTime": now, "observedGeneration": generation,
+                }],
+            })  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def flux(tmp_path_factory):
-    """An API server, a registry that holds the chart, and Flux: the server and the registry's address."""
     folder = tmp_path_factory.mktemp("flux")
-    programs = find_programs("crane", "source-controller", "helm-controller")
+    program = find_programs("helm-controller")["helm-controller"]
     for kind in DEFINITIONS:
         definition_file(kind)
     children = []
-
-    def start(name, *arguments, **environment):
-        children.append(start_child([programs[name], *arguments], output=folder / f"{name}.log", environment=environment))  # fmt: skip
-
     with running_api_server(folder) as server:
         server.define(*DEFINITIONS)
-        ports = iter(f"127.0.0.1:{port}" for port in free_ports(6))
-        registry, storage = next(ports), next(ports)
+        assert server.run("helm", "package", str(CHART), folder=folder).code == 0
+        packages, *listen = (f"127.0.0.1:{port}" for port in free_ports(3))
+        log = folder / "helm-controller.log"
         try:
-            start("crane", "registry", "serve", "--address", registry)
-            push_chart(server, registry, folder)
-            config = server.environment("admin")["KUBECONFIG"]
-            for name, more in (
-                ("source-controller", [f"--storage-path={folder}", f"--storage-addr={storage}", f"--storage-adv-addr={storage}"]),
-                ("helm-controller", []),
-            ):  # fmt: skip
-                listen = [f"--metrics-addr={next(ports)}", f"--health-addr={next(ports)}"]
-                start(name, "--watch-all-namespaces", *listen, *more, KUBECONFIG=config, RUNTIME_NAMESPACE="flux-system")  # fmt: skip
-            yield server, registry
+            children.append(start_child(
+                [sys.executable, "-m", "http.server", packages.split(":")[1], "--bind=127.0.0.1", f"--directory={folder}"],
+                output=folder / "packages.log",
+            ))  # fmt: skip
+            children.append(start_child(
+                [program, "--watch-all-namespaces", f"--metrics-addr={listen[0]}", f"--health-addr={listen[1]}"],
+                output=log, environment={"KUBECONFIG": server.environment("admin")["KUBECONFIG"], "RUNTIME_NAMESPACE": "flux-system"},
+            ))  # fmt: skip
+            yield Flux(server, folder / f"replicator-{VERSION}.tgz", packages, log)
         finally:
             for child in children:
                 child.kill()
 
 
-def push_chart(server: ApiServer, registry, folder):
-    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
-    assert server.run("helm", "package", str(CHART), folder=folder).code == 0
-
-    def pushed():
-        push = ("helm", "push", f"replicator-{version}.tgz", f"oci://{registry}/charts", "--plain-http")  # fmt: skip
-        return server.run(*push, folder=folder).code == 0
-
-    wait_until(pushed, timeout_seconds=30.0, interval_seconds=0.5, describe="the registry")
-
-
-def examples(registry):
-    """The objects of deploy/examples, in which the registry alone is another, without a certificate."""
+def examples():
+    """The objects of deploy/examples, as `kubectl apply -k` takes them."""
     built = subprocess.run(
         ["kubectl", "kustomize", ROOT / "deploy/examples"], capture_output=True, text=True, check=True
     ).stdout  # fmt: skip
-    objects = {each["kind"]: each for each in yaml.safe_load_all(built)}
-    repository = objects["HelmRepository"]["spec"]
-    repository["url"] = repository["url"].replace("registry.example.com", registry)
-    repository["insecure"] = True
-    return objects
+    return {each["kind"]: each for each in yaml.safe_load_all(built)}
 
 
 def apply(server, objects):
@@ -94,16 +109,17 @@ def change(objects, **values):
     data["values.yaml"] = yaml.safe_dump({**yaml.safe_load(data["values.yaml"]), **values})
 
 
-def until(server, there, *, failing=""):
+def until(flux, there, *, failing=""):
     """Until something is so; hooks and tests pass meanwhile, but the one that is named."""
 
     def played():
-        server.play(SPACE, failing=failing)
+        flux.fetch()
+        flux.server.play(SPACE, failing=failing)
         return there()
 
     wait_until(
         played, timeout_seconds=FLUX_SECONDS, interval_seconds=1.0,
-        describe=lambda: json.dumps(release(server)["status"], indent=1),
+        describe=lambda: json.dumps(release(flux.server)["status"], indent=1) + flux.log.read_text()[-3000:],
     )  # fmt: skip
 
 
@@ -124,35 +140,36 @@ def workers(server):
 
 
 def test_flux_installs_tests_changes_takes_back_and_removes_the_example(flux):
-    server, registry = flux
+    server = flux.server
     server.namespace(SPACE)
     server.kubectl("create", "priorityclass", "platform-critical", "--value=1000")
     server.kubectl(
-        "create", "secret", "docker-registry", "registry", "-n", SPACE, f"--docker-server={registry}",
+        "create", "secret", "docker-registry", "registry", "-n", SPACE, "--docker-server=registry.example.com",
         "--docker-username=replicator", "--docker-password=unused",
     )  # fmt: skip
-    objects = examples(registry)
+    objects = examples()
     apply(server, objects)
-    until(server, lambda: true_of(server).keys() >= {"Ready", "TestSuccess"})
+    until(flux, lambda: true_of(server).keys() >= {"Ready", "TestSuccess"})
     assert workers(server)[0] == 3
     before = workers(server)
 
     asked = {"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "now"}}}
     server.kubectl("patch", "helmrelease", "replicator", "-n", SPACE, "--type=merge", "-p", json.dumps(asked))  # fmt: skip
-    until(server, lambda: release(server)["status"].get("lastHandledReconcileAt") == "now")
+    until(flux, lambda: release(server)["status"].get("lastHandledReconcileAt") == "now")
     assert workers(server) == before, "the same values change nothing"
     assert len(release(server)["status"]["history"]) == 1
 
     change(objects, workers=[{"cluster": "west", "replicas": 4}])
     apply(server, objects)
-    until(server, lambda: workers(server)[0] == 4)
-    until(server, lambda: true_of(server).get("Ready") == "TestSucceeded")
+    until(flux, lambda: workers(server)[0] == 4)
+    until(flux, lambda: true_of(server).get("Ready") == "TestSucceeded")
 
     change(objects, workers=[{"cluster": "west", "replicas": 9}])
     apply(server, objects)
-    until(server, lambda: "Remediated" in true_of(server), failing=HOOK)
+    until(flux, lambda: "Remediated" in true_of(server), failing=HOOK)
     assert true_of(server)["Remediated"] == "RollbackSucceeded"
     assert workers(server)[0] == 4
 
     server.kubectl("delete", "helmrelease", "replicator", "-n", SPACE, "--timeout=50s")
     assert server.get("statefulsets", SPACE) == {}
+    assert "panic" not in flux.log.read_text()
