@@ -174,8 +174,8 @@ def test_a_right_that_is_missing_in_a_task_ends_it_within_half_a_minute(users, e
         copy_order(order)
     assert time.monotonic() - began < 30
     said = refused.value.paragraph()
-    assert f"{name}.a/0: cluster {missing.cluster}: cannot " in said
-    assert missing.operation.capitalize() in said or missing.operation in said
+    assert f"{name}.a/0: cluster {missing.cluster}: cannot {missing.operation.lower()}" in said
+    assert "by an ACL" in said
     copied = ["bulk-sync", "--flow", FLOW, "--yes", "-f", file]
     done(*copied)  # another run, of somebody who may, goes on by itself
 

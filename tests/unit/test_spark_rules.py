@@ -227,6 +227,20 @@ JAVA_ERRORS = {
         "(docs/spark.md lists what they need), or name another Python with --conf "
         "spark.pyspark.python=PATH."
     ),
+    ": java.io.IOException: Your default credentials were not found. To set up": (
+        "the object store gets no keys (IOException: Your default credentials were not found. To set up). "
+        "Name them as docs/spark.md says for this store ('In object stores')."
+    ),
+    ": java.nio.file.AccessDeniedException: s3a://h/x: getFileStatus on s3a://h/x: "
+    "S3Exception: Forbidden (Service: S3, Status Code: 403, Request ID: 1)": (
+        "the object store refuses our keys (AccessDeniedException: s3a://h/x: getFileStatus on s3a://h/x: "
+        "S3Exception: Forbidden (Service: S3, Status Code: 403, Request ID: 1)). Check the keys and what "
+        "they permit: reading, writing, listing and deleting."
+    ),
+    ": java.net.UnknownHostException: nowhere.dfs.core.windows.net\n\tat x": (
+        "there is no host 'nowhere.dfs.core.windows.net'. Check the name of the store, account or "
+        "cluster, and that this machine can look it up."
+    ),
     "An error occurred while calling o1.x.\n: java.lang.A: outer\n\tat y\nCaused by: java.lang.B: in": (
         "a Spark job failed: B: in. Run it again with --debug for the details."
     ),

@@ -12,7 +12,7 @@ from replicator.errors import NotAuthorizedError, ReplicatorError, TransientBrok
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.admin.topics import TopicDescription
-from replicator.topology.plan import PairPlan
+from replicator.topology.plan import ClusterPlan
 
 STILL_SECONDS = 10.0
 """So long a partition may stand still before both clusters are asked about it."""
@@ -78,26 +78,30 @@ class Standstill:
 
 
 def why_still(
-    pair: PairPlan, targets: Mapping[str, str], places: Iterable[TopicPartition]
+    source: ClusterPlan,
+    target: ClusterPlan,
+    targets: Mapping[str, str],
+    places: Iterable[TopicPartition],
 ) -> dict[TopicPartition, ReplicatorError]:
     """What keeps source partitions from being read or their copies from being written. Blocking.
 
     Args:
-        pair: both clusters.
+        source: where they are read.
+        target: where their copies are written.
         targets: the target topic of each source topic.
         places: source partitions.
     """
     asked = list(places)
     found: dict[TopicPartition, ReplicatorError] = {}
     try:
-        with ClusterAdmin(pair.source, client_id=CLIENT_ID, timeout_seconds=_ASK_SECONDS) as admin:
+        with ClusterAdmin(source, client_id=CLIENT_ID, timeout_seconds=_ASK_SECONDS) as admin:
             described = admin.describe_each_topic({topic for topic, _ in asked})
         for place in asked:
-            reason = _unreadable(place, described.get(place[0]), str(pair.source.alias))
+            reason = _unreadable(place, described.get(place[0]), str(source.alias))
             if reason is not None:
                 found[place] = reason
         copies = {(targets[topic], number): (topic, number) for topic, number in asked}
-        with ClusterAdmin(pair.target, client_id=CLIENT_ID, timeout_seconds=_ASK_SECONDS) as admin:
+        with ClusterAdmin(target, client_id=CLIENT_ID, timeout_seconds=_ASK_SECONDS) as admin:
             for copy, reason in unwritable_partitions(admin, copies).items():
                 found.setdefault(copies[copy], reason)
     except ReplicatorError as error:  # a whole cluster: one partition is enough to say so

@@ -5,7 +5,7 @@ what waits for it, gives up when nothing moves for too long, and returns the out
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from replicator.clock import Clock
@@ -15,12 +15,14 @@ from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec
-from replicator.errors import FencedError, UnreachableError
+from replicator.errors import FencedError, ReplicatorError, UnreachableError
 
 _LOOK_SECONDS = 0.2
 _SILENT_SECONDS = 10.0
 """A lane that did not go round for so long waits for an answer."""
 _STOP_SECONDS = 30.0
+_ASK_SECONDS = 10.0
+"""How often the clusters are asked about a range that stands still and whose lane gives no reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ def copy_range(
     open_index: OpenIndex,
     clock: Clock,
     patience: Patience = Patience(),  # noqa: B008  frozen, so one instance is safe
+    why_still: Callable[[], Iterable[ReplicatorError]] = lambda: (),
     log: Callable[[LogLine], None] = lambda _: None,
 ) -> RangeOutcome:
     """Copies until the range is copied.
@@ -59,6 +62,8 @@ def copy_range(
         open_index: opens the offset index.
         clock: for times in what is stored.
         patience: how long it may stand still.
+        why_still: asks the clusters why nothing moves where the lane does not say it: a client that waits for
+            records of a deleted topic gets no error for minutes. Blocking.
         log: gets what the lane logs.
 
     Raises:
@@ -73,7 +78,7 @@ def copy_range(
     )  # fmt: skip
     lane.start()
     try:
-        _watch(lane, clock, patience)
+        _watch(lane, clock, patience, why_still)
     finally:
         lane.stop(0)
         lane.join(_STOP_SECONDS)
@@ -94,16 +99,29 @@ def copy_range(
     )
 
 
-def _watch(lane: Lane, clock: Clock, patience: Patience) -> None:
+def _watch(
+    lane: Lane,
+    clock: Clock,
+    patience: Patience,
+    why_still: Callable[[], Iterable[ReplicatorError]],
+) -> None:
     held = RangePatience(_name(lane.spec), patience, now=clock.monotonic())
+    asked, ask_at, position = list[Reason](), clock.monotonic() + _ASK_SECONDS, -1
     while lane.is_alive():
         lane.join(_LOOK_SECONDS)
         stats = lane.stats
         now = clock.monotonic()
+        reached = max((each.position for each in stats.partitions), default=-1)
         reasons = list(_reasons(lane))
+        if reached != position or reasons:
+            position, asked, ask_at = reached, [], now + _ASK_SECONDS
+        elif now >= ask_at:
+            asked = [Reason(each.code, each.message, each.remedy) for each in why_still()]
+            now = clock.monotonic()
+            ask_at = now + _ASK_SECONDS
+        reasons += asked
         # A lane stays ``running`` while a cluster is silent, and reports nothing from inside a commit.
         works = stats.state == "running" and not reasons and now - lane.active_at < _SILENT_SECONDS
-        reached = max((each.position for each in stats.partitions), default=-1)
         otherwise = f"cluster {lane.spec.target.alias}: {stats.reason}"
         held.look(now, reached, reasons, works=works, otherwise=otherwise)
 

@@ -3,17 +3,21 @@
 import builtins
 import contextlib
 import os
+import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
 from replicator.errors import AlreadyExistsError, InputError, ReplicatorError
 from replicator.spark.base.file_info import FileInfo
-from replicator.spark.base.java_errors import innermost_cause
+from replicator.spark.base.java_errors import innermost_cause, spark_job_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL = "file:"
+_NO_FILE_SYSTEM = re.compile(
+    r"No FileSystem for scheme|ClassNotFoundException|IllegalArgumentException|URISyntaxException"
+)
 
 
 class Files:
@@ -24,6 +28,7 @@ class Files:
 
         Raises:
             InputError: no file system knows the path.
+            SparkJobError: its file system does not open, for want of keys for example.
         """
         # The file systems of Spark are Java's, and this is the library's only door to them.
         context: Any = session.sparkContext
@@ -33,10 +38,13 @@ class Files:
             self._fs = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001
             self.root = str(self._fs.makeQualified(path).toString()).rstrip("/")
         except Exception as error:
+            cause = innermost_cause(str(error))
+            if not _NO_FILE_SYSTEM.search(str(error)):
+                raise spark_job_error(str(error)) from error
             raise InputError(
-                f"no file system for it ({innermost_cause(str(error))})",
+                f"no file system for it ({cause})",
                 subject=root,
-                remedy="Write a local path, or a URL whose file system Spark has a jar for.",
+                remedy="Write a local path, or add the package of its store (docs/spark.md, 'In object stores').",
             ) from error
 
     def path(self, *parts: str) -> str:

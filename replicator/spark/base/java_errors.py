@@ -100,6 +100,27 @@ def _no_file_system(found: re.Match[str], _text: str) -> SparkJobError:
     )
 
 
+def _no_store_keys(_found: re.Match[str], text: str) -> SparkJobError:
+    return SparkJobError(
+        f"the object store gets no keys ({innermost_cause(text).rstrip('.')})",
+        remedy="Name them as docs/spark.md says for this store ('In object stores').",
+    )
+
+
+def _store_refuses(_found: re.Match[str], text: str) -> SparkJobError:
+    return SparkJobError(
+        f"the object store refuses our keys ({innermost_cause(text).rstrip('.')})",
+        remedy="Check the keys and what they permit: reading, writing, listing and deleting.",
+    )
+
+
+def _unknown_host(found: re.Match[str], _text: str) -> SparkJobError:
+    return SparkJobError(
+        f"there is no host '{found.group(1)}'",
+        remedy="Check the name of the store, account or cluster, and that this machine can look it up.",
+    )
+
+
 def _missing_package(found: re.Match[str], _text: str) -> SparkJobError:
     return SparkJobError(
         f"the Python of Spark's tasks has no package '{found.group(1)}'",
@@ -143,6 +164,24 @@ def _no_memory(_found: re.Match[str], _text: str) -> SparkJobError:
 
 
 _RULES: tuple[_Rule, ...] = (
+    (
+        re.compile(
+            r"default credentials were not found|NoAuthWithAWSException|NoAwsCredentialsException"
+            r"|Unable to load credentials|No AWS Credentials|ConfigurationPropertyNotFoundException"
+            r"|Failure to initialize configuration for storage account"
+        ),
+        _no_store_keys,
+    ),
+    (
+        re.compile(
+            r"Status Code: 403|InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|, 403,"
+        ),
+        _store_refuses,
+    ),
+    (
+        re.compile(r"UnknownHostException: (?:Unable to resolve host )?([\w-]+(?:\.[\w-]+)+)"),
+        _unknown_host,
+    ),
     (re.compile(r"No space left on device|DiskOutOfSpaceException"), _full_disk),
     (re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST\].*? file (\S+)"), _missing_file),
     (re.compile(r"Encountered error while reading file (\S+)"), _damaged_file),

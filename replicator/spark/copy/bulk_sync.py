@@ -84,7 +84,9 @@ def run_bulk(
     wanted = orders(plan, found.pair, found.ranges, run=run, at_once=tasks.at_once)
     whole = Amount(found.records, found.size or -1)
     targets = {one.record.topic: one.record.target for one in found.ranges}
-    still = Standstill(partial(why_still, found.pair, targets), _say_still, clock=clock)
+    still = Standstill(
+        partial(why_still, found.pair.source, found.pair.target, targets), _say_still, clock=clock
+    )
     reached = partial(copied_so_far, plan, found, whole, still)
     with progress(tasks.session, "Copying history", shown=shown, whole=whole, reached=reached):
         if found.keeps_latest and tasks.session is not None:

@@ -7,10 +7,12 @@ a retried or repeated task goes on at the checkpoint, and a range that is done c
 
 import gc
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 
 from replicator.clock import Clock, SystemClock
+from replicator.control.backfill.standstill import why_still
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import EMPTY
@@ -19,7 +21,7 @@ from replicator.dataplane.lane.range_patience import Patience
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
-from replicator.errors import RefusedError
+from replicator.errors import RefusedError, ReplicatorError
 from replicator.identifiers import control_topic, seed_transactional_id
 from replicator.kafka.logs.compacted_log import read_compacted
 from replicator.offsets.index.index import LaneIndex
@@ -125,10 +127,17 @@ def copy_order(
     outcome = copy_range(
         _spec(order), bounded, may_start=permit.given, open_index=LaneIndex, clock=clock,
         patience=patience,
+        why_still=lambda: _why_still(order),
     )  # fmt: skip
     if not outcome.ours:
         return permit.known_result()
     return _result(order, outcome, now_ms=round(clock.now() * 1000))
+
+
+def _why_still(order: CopyOrder) -> Iterable[ReplicatorError]:
+    work = order.work
+    targets = {work.topic: work.target_topic}
+    return why_still(order.source, order.target, targets, [(work.topic, work.partition)]).values()
 
 
 def copied(order: CopyOrder, patience: Patience = Patience()) -> CopyResult:  # noqa: B008  frozen
