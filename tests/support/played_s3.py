@@ -35,12 +35,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self):
         url = urlsplit(self.path)
-        path, query = unquote(url.path).strip("/"), parse_qs(url.query)
+        path, query = _named(url.path), parse_qs(url.query)
         body = self._body()
         origin = self.headers.get("x-amz-copy-source")
         with self.lock:
             if origin is not None:
-                body = self.objects.get(unquote(origin).strip("/"))
+                body = self.objects.get(_named(origin))
                 if body is None:
                     self._send(404, _NO_KEY, with_body=True)
                     return
@@ -55,7 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         url = urlsplit(self.path)
-        path, query = unquote(url.path).strip("/"), parse_qs(url.query, keep_blank_values=True)
+        path, query = _named(url.path), parse_qs(url.query, keep_blank_values=True)
         body = self._body().decode()
         bucket, _, key = path.partition("/")
         if "delete" in query:
@@ -99,15 +99,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_DELETE(self):
         with self.lock:
-            self.objects.pop(unquote(urlsplit(self.path).path).strip("/"), None)
+            self.objects.pop(_named(urlsplit(self.path).path), None)
         self._send(204, b"", with_body=False)
 
     def _answer(self, *, with_body):
         url = urlsplit(self.path)
-        path = unquote(url.path).strip("/")
+        path = _named(url.path)
         query = parse_qs(url.query, keep_blank_values=True)
         if "list-type" in query:
-            self._send(200, _listing(self.objects, path, query), with_body)
+            self._send(200, _listing(self.objects, path.rstrip("/"), query), with_body)
         elif path in self.objects:
             whole = self.objects[path]
             first, last = _range(self.headers.get("Range", ""), len(whole))
@@ -190,3 +190,8 @@ def _range(wanted, size):
     if not first:
         return max(0, size - int(last)), size - 1
     return int(first), min(int(last), size - 1) if last else size - 1
+
+
+def _named(path):
+    """Bucket and key; a key that ends in a slash stands for a folder, and is another one without it."""
+    return unquote(path).removeprefix("/")

@@ -20,7 +20,8 @@ from replicator.errors import FencedError, ReplicatorError, UnreachableError
 _LOOK_SECONDS = 0.2
 _SILENT_SECONDS = 10.0
 """A lane that did not go round for so long waits for an answer."""
-_STOP_SECONDS = 30.0
+_STOP_SECONDS = 10.0
+"""How long a lane that is given up may take to end; the next attempt fences it."""
 _ASK_SECONDS = 10.0
 """How often the clusters are asked about a range that stands still and whose lane gives no reason."""
 
