@@ -166,7 +166,7 @@ def _listing(objects, bucket, query):
         else:
             rows.append(
                 f"<Contents><Key>{escape(key)}</Key><Size>{len(content)}</Size>"
-                f"<LastModified>{_TIME}</LastModified><ETag>0</ETag></Contents>"
+                f"<LastModified>{_TIME}</LastModified><ETag>{escape(_tag(content))}</ETag></Contents>"
             )
     rows += [
         f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>" for each in folders
