@@ -90,7 +90,7 @@ def test_spark_writes_an_archive_to_s3_and_a_cluster_is_restored_from_it(
             "GCS",
             "gs://history/shop",
             "fs.gs.auth.type=APPLICATION_DEFAULT",
-            "the object store gets no keys (IOException: Your default credentials were not found",
+            "there are no credentials for the object store (IOException: Your default credentials were not found",
         ),
         (
             "Azure",

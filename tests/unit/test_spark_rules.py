@@ -228,13 +228,13 @@ JAVA_ERRORS = {
         "spark.pyspark.python=PATH."
     ),
     ": java.io.IOException: Your default credentials were not found. To set up": (
-        "the object store gets no keys (IOException: Your default credentials were not found. To set up). "
+        "there are no credentials for the object store (IOException: Your default credentials were not found. To set up). "
         "Name them as docs/spark.md says for this store ('In object stores')."
     ),
     ": java.nio.file.AccessDeniedException: s3a://h/x: getFileStatus on s3a://h/x: "
     "S3Exception: Forbidden (Service: S3, Status Code: 403, Request ID: 1)": (
-        "the object store refuses our keys (AccessDeniedException: s3a://h/x: getFileStatus on s3a://h/x: "
-        "S3Exception: Forbidden (Service: S3, Status Code: 403, Request ID: 1)). Check the keys and what "
+        "the object store refuses our credentials (AccessDeniedException: s3a://h/x: getFileStatus on s3a://h/x: "
+        "S3Exception: Forbidden (Service: S3, Status Code: 403, Request ID: 1)). Check them and what "
         "they permit: reading, writing, listing and deleting."
     ),
     ": java.net.UnknownHostException: nowhere.dfs.core.windows.net\n\tat x": (

@@ -102,15 +102,15 @@ def _no_file_system(found: re.Match[str], _text: str) -> SparkJobError:
 
 def _no_store_keys(_found: re.Match[str], text: str) -> SparkJobError:
     return SparkJobError(
-        f"the object store gets no keys ({innermost_cause(text).rstrip('.')})",
+        f"there are no credentials for the object store ({innermost_cause(text).rstrip('.')})",
         remedy="Name them as docs/spark.md says for this store ('In object stores').",
     )
 
 
 def _store_refuses(_found: re.Match[str], text: str) -> SparkJobError:
     return SparkJobError(
-        f"the object store refuses our keys ({innermost_cause(text).rstrip('.')})",
-        remedy="Check the keys and what they permit: reading, writing, listing and deleting.",
+        f"the object store refuses our credentials ({innermost_cause(text).rstrip('.')})",
+        remedy="Check them and what they permit: reading, writing, listing and deleting.",
     )
 
 
