@@ -111,7 +111,7 @@ def jobs_of(server, space, name):
 
 def test_a_drill_that_is_let_go_too_late_waits_for_its_next_date(server, space, install):
     """Beside it, one without the chart's `startingDeadlineSeconds` makes up for the date that was missed."""
-    missed = (datetime.now(UTC) + timedelta(seconds=25)).replace(second=0) + timedelta(minutes=1)
+    missed = (datetime.now(UTC) + timedelta(seconds=45)).replace(second=0) + timedelta(minutes=1)
     drill = {**DRILL, "schedule": f"{missed.minute} {missed.hour} * * *"}
     code, said = install({**ci_values("spark"), "drills": [drill], "drill": {"startingDeadlineSeconds": 10}})  # fmt: skip
     assert code == 0, said
@@ -121,7 +121,10 @@ def test_a_drill_that_is_let_go_too_late_waits_for_its_next_date(server, space, 
     del other["spec"]["startingDeadlineSeconds"]
     server.kubectl("create", "-n", space, "-f", "-", text=json.dumps(other))
 
-    soon(lambda: datetime.now(UTC) > missed + timedelta(seconds=12), "the date to have passed")
+    wait_until(
+        lambda: datetime.now(UTC) > missed + timedelta(seconds=12), timeout_seconds=180.0,
+        describe="the date to have passed",
+    )  # fmt: skip
     assert jobs_of(server, space, CRON_JOB) == jobs_of(server, space, "other") == []
     for name in (CRON_JOB, "other"):
         server.kubectl("patch", "cronjob", name, "-n", space, "-p", '{"spec": {"suspend": false}}')
