@@ -101,6 +101,35 @@ def test_a_topology_is_followed_when_the_kubelet_swaps_the_link_to_it(east, west
     scene.settled()
 
 
+def test_an_edit_is_not_followed_where_pods_are_rolled_instead(east, west, scene, tmp_path):
+    """`reload: restart`: beside a worker that has followed the edit, one with `--no-watch` has not."""
+    scene.active_passive(east, west)
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    document = json.loads(scene.topology().read_text())
+    as_kubelet(mount, document)
+    told, rolled = (
+        WorkerProcess(mount / "topology.yaml", log=tmp_path / f"{name}.log", options=options)
+        for name, options in (
+            ("watch", ("--processes", "1")),
+            ("restart", ("--processes", "1", "--no-watch")),
+        )
+    )
+    scene.workers += [told, rolled]
+    for worker in (told, rolled):
+        ready(worker, True)
+
+    document["spec"]["links"][0]["filters"] = [{"dropIf": {"keyPrefix": "never-there"}}]
+    as_kubelet(mount, document)
+    wait_until(
+        lambda: any(line["event"] == "topology reloaded" for line in told.log_lines()),
+        timeout_seconds=20.0,
+        describe="the edited topology to be taken",
+    )
+    assert "never-there" in json.dumps(told.get("/api/v1/topology")["links"])
+    assert "never-there" not in json.dumps(rolled.get("/api/v1/topology")["links"])
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_rolling_restart_of_three_workers_under_load_costs_nothing(east, west, scene):
