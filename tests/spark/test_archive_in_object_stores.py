@@ -40,7 +40,7 @@ def run_with(store, *arguments, conf=(), env=None):
         *arguments, "--master", "local[2]",
         conf={"spark.jars.packages": packages(store), **dict(conf)}, env=env,
     )  # fmt: skip
-    if "unresolved dependency" in said or "Server access error" in said:
+    if "packages of spark.jars.packages cannot be fetched" in said:
         pytest.skip(f"{packages(store)} cannot be resolved here")
     return code, said
 

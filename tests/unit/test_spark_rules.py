@@ -392,3 +392,16 @@ java.net.ConnectException: Call From vm to localhost:9 failed on connection exce
         "java.net.ConnectException: Call From vm to localhost:9 failed on connection exception"
     )
     assert errors_in_log("Using Spark's default log4j profile: x") == ""
+
+
+def test_a_package_that_cannot_be_fetched_is_named():
+    text = """:: loading settings :: url = jar:file:/x/ivysettings.xml
+Ivy Default Cache set to: /home/user/.ivy2.5.2/cache
+:: problems summary ::
+Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: org.nowhere#nothing;1.0: not found]
+\tat org.apache.spark.util.MavenUtils$.resolveMavenCoordinates(MavenUtils.scala:539)
+"""
+    assert errors_in_log(text) == (
+        "packages of spark.jars.packages cannot be fetched (unresolved dependency: "
+        "org.nowhere#nothing;1.0: not found)"
+    )

@@ -31,6 +31,10 @@ _LOG_LINE = re.compile(
 _LOG_PREFIX = re.compile(
     r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d ERROR [\w$.]+: |^Exception in thread \"\w+\" (?:[\w$]+\.)+\w+: "
 )
+_NO_PACKAGES = re.compile(
+    r"RuntimeException: \[((?:unresolved dependency|download failed): [^\n]*)\]"
+)
+"""Said by Spark's resolver of packages, at the end of a long report."""
 _Rule = tuple[re.Pattern[str], Callable[[re.Match[str], str], SparkJobError]]
 
 
@@ -209,6 +213,9 @@ _RULES: tuple[_Rule, ...] = (
 
 def errors_in_log(text: str) -> str:
     """The first errors of what a JVM wrote while it started, without the format of Spark's log; "" where there are none."""
+    packages = _NO_PACKAGES.search(text)
+    if packages is not None:
+        return f"packages of spark.jars.packages cannot be fetched ({packages.group(1)})"
     lines = [line.strip() for line in text.splitlines()]
     said = [_LOG_PREFIX.sub("", line) for line in lines if line and not _LOG_LINE.match(line)]
     return " / ".join(said[:_ERROR_LINES]).rstrip(".")

@@ -21,7 +21,7 @@ from replicator.dataplane.lane.range_patience import Patience
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
-from replicator.errors import RefusedError, ReplicatorError
+from replicator.errors import RefusedError, ReplicatorError, UnreachableError
 from replicator.identifiers import control_topic, seed_transactional_id
 from replicator.kafka.logs.compacted_log import read_compacted
 from replicator.offsets.index.index import LaneIndex
@@ -135,9 +135,11 @@ def copy_order(
 
 
 def _why_still(order: CopyOrder) -> Iterable[ReplicatorError]:
+    """What the clusters say of the partition; that one does not answer, the lane knows better."""
     work = order.work
     targets = {work.topic: work.target_topic}
-    return why_still(order.source, order.target, targets, [(work.topic, work.partition)]).values()
+    said = why_still(order.source, order.target, targets, [(work.topic, work.partition)])
+    return [error for error in said.values() if not isinstance(error, UnreachableError)]
 
 
 def copied(order: CopyOrder, patience: Patience = Patience()) -> CopyResult:  # noqa: B008  frozen

@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 from seed_lab import SeedLab
 
+from replicator.control.operator.apply import apply_plan
 from replicator.dataplane.lane.range_patience import Patience
 from replicator.errors import ReplicatorError
 from replicator.spark.copy.task import copy_order
@@ -15,10 +16,16 @@ from replicator.testing.kit.child_processes import start_child
 FLOW = "east->west"
 
 
+def apply(lab: SeedLab, **fields) -> None:
+    """Until all brokers of a cluster know the topics that were made just now."""
+    lab.topology(**fields)
+    lab.until(lambda: not apply_plan(lab.plan, clock=lab.clock).problems, "the flow to be applied")
+
+
 def begun(lab: SeedLab, patience: Patience, **fields):
     """A range that is being copied, slowly: the thread, and what it raised or returned."""
     lab.produce(20_000, size=5_000)  # more than a reader has fetched before its turn
-    lab.applied(throttle={"recordsPerSecond": 2_000}, **fields)
+    apply(lab, throttle={"recordsPerSecond": 2_000}, **fields)
     (order,) = lab.taken()
     ended: list[object] = []
 
@@ -68,7 +75,7 @@ def wide(east, clusters, unique, tmp_path):
 @pytest.mark.parametrize("engine", ["records", "batches"])
 @pytest.mark.parametrize("killed", [(2,), (1, 2)])
 def test_a_partition_that_takes_no_writes_is_named_and_the_range_given_up(wide, killed, engine):
-    copying, ended = begun(wide, Patience(seconds=10.0), engine=engine, naming="prefix")
+    copying, ended = begun(wide, Patience(seconds=30.0), engine=engine, naming="prefix")
     for broker in killed:
         wide.target.kill(broker)
     copying.join(90)
@@ -83,7 +90,7 @@ def test_a_partition_that_takes_no_writes_is_named_and_the_range_given_up(wide, 
 @pytest.mark.slow
 def test_the_command_says_what_it_waits_for_before_it_gives_up(wide, tmp_path):
     wide.produce(20_000, size=1_000)
-    wide.applied(throttle={"recordsPerSecond": 2_000}, naming="prefix")
+    apply(wide, throttle={"recordsPerSecond": 2_000}, naming="prefix")
     log = tmp_path / "log"
     command = [sys.executable, "-m", "replicator", "bulk-sync", "-f", wide.file, "--flow", FLOW]
     child = start_child([*command, "--yes"], output=log)
