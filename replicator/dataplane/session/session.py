@@ -213,6 +213,7 @@ class Session:
         wait_seconds = schedule.wait_seconds
         if self._beside and not unit.settled():
             wait_seconds = min(wait_seconds, STORING_WAIT_SECONDS)
+            self._context.give_up()  # nothing waits for them that would ask why they are not taken
         if schedule.commit:
             if not self._beside or self._open_for() >= self._commit_at_latest:
                 unit.commit()

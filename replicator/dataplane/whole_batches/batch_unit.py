@@ -207,6 +207,7 @@ class BatchUnit:
 
         Raises:
             TargetRegressedError: the target's log lost what it held; nothing is written.
+            PartitionsRefusedError: they wait for partitions that take no writes, as the target says.
         """
         beside = self._beside
         if beside is None:
@@ -221,6 +222,8 @@ class BatchUnit:
             )
         if beside.stored():
             self._beside = None
+        else:
+            self._give_up()  # nothing waits for them that would ask why they are not taken
 
     def adopt_identity(self) -> None:
         """Writes as the coordinator says from now on; an id that is new is registered first.
@@ -239,17 +242,13 @@ class BatchUnit:
         self._notes.append(stored)
 
     def check(self) -> None:
-        """Gives up what the target does not take, so that the other partitions go on without it.
+        """Gives up a transaction that the target lets run out.
 
         Raises:
-            PartitionsRefusedError: the target says which partitions take nothing; asked now and then.
             TransientBrokerError: a partition has taken nothing for STUCK_SECONDS.
         """
         since = self._writer.stuck_since()
-        if since is None:
-            return
-        self._give_up()  # without transactions nothing else waits, and would ask
-        if self._clock.monotonic() - since > STUCK_SECONDS:
+        if since is not None and self._clock.monotonic() - since > STUCK_SECONDS:
             raise self._writer.problem or TransientBrokerError(
                 "a partition of the target takes nothing",
                 remedy="Check that it has a leader and enough replicas in sync.",
