@@ -15,7 +15,11 @@ from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.health.standstill import Standstill
-from replicator.dataplane.health.stuck_writes import StuckWrites
+from replicator.dataplane.health.stuck_writes import (
+    AGAIN_SECONDS,
+    PATIENCE_SECONDS,
+    StuckWrites,
+)
 from replicator.dataplane.lane.clients_change import ClientsChange, clients_for, close_clients
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partitions import LanePartitions
@@ -36,6 +40,7 @@ from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRa
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
 from replicator.errors import (
     FencedError,
+    PartitionsRefusedError,
     RecordRefusedError,
     RecordTooLargeError,
     ReplicatorError,
@@ -97,6 +102,7 @@ class Lane(threading.Thread):
         self._commands: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
         self._stopping = False
+        self._ask_at = 0.0
         self._stop_token = 0
         self._outdated = False
         self._reopen = False
@@ -237,7 +243,8 @@ class Lane(threading.Thread):
         self._reopen = False
         spec = self._spec
         clients = self._clients = self._change.next_clients(spec, only_new=bool(self._retry_range))
-        if not clients.fence_last_owner(lambda: self._stopping):
+        self._ask_at = self._clock.monotonic() + PATIENCE_SECONDS
+        if not clients.fence_last_owner(self._waits_no_longer):
             return
         if not self._may_start(spec):
             self._stopping = True
@@ -279,6 +286,25 @@ class Lane(threading.Thread):
                 clients.stop_reading([state for state in self._states() if state.is_read])
             self._change.retire(clients)
             self._clients = None
+
+    def _waits_no_longer(self) -> bool:
+        """Asked while the lane's id is not free: it may be held by a transaction that cannot end."""
+        if not self._stopping and self._clock.monotonic() >= self._ask_at:
+            self._tell_what_takes_no_writes()
+            self._ask_at = self._clock.monotonic() + AGAIN_SECONDS
+        return self._stopping
+
+    def _tell_what_takes_no_writes(self) -> None:
+        places = ((work.target_topic, work.partition) for work in self._spec.work)
+        refusals = self._writes.refusals(places)
+        if not refusals:
+            return
+        refused = PartitionsRefusedError(refusals)
+        if self._partitions is not None:
+            self._partitions.set_aside(refused)
+        self._report.set("recovering", refused.message)
+        self._context.problems.on_failure(next(iter(refusals.values())))
+        self._report.publish()
 
     def _tell_memory(self, clients: SessionClients) -> None:
         """What the lane may hold, where that is bounded and not what was said last."""
