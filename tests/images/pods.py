@@ -18,6 +18,7 @@ from engine import Engine
 
 from replicator.testing.kit.child_processes import ChildProcess, start_child
 
+ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 PLATFORM_USER = "1000690000"
 """As OpenShift gives, where the pod names none: no passwd entry, no group but 0."""
 
@@ -40,12 +41,16 @@ class Kubelet:
         rendered: where ConfigMaps come from.
         folder: holds the volumes of all pods.
         secrets: content of Secrets by name and key.
+        config_maps: content of ConfigMaps that the chart did not render.
+        account: files of a service account's token, for pods that ask for it.
     """
 
     engine: Engine
     rendered: Rendered
     folder: Path
     secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    account: Mapping[str, str] = field(default_factory=dict)
 
     def start(
         self, pod: Mapping[str, Any], *, name: str, log: Path, container_name: str = ""
@@ -67,7 +72,7 @@ class Kubelet:
         variables = self._variables(container, pod_name=name)
         command = [
             self.engine.program, "run", "--rm", "--name", unique, "--hostname", name,
-            "--add-host", f"{name}:127.0.0.1",
+            *(f"--add-host={each}:127.0.0.1" for each in (name, *self._services())),
             "--network", "host", "--user", f"{user}:{group}", *self._confined(container),
             *(["--passwd=false", "--no-healthcheck"] if self.engine.podman else ["--no-healthcheck"]),
         ]  # fmt: skip
@@ -81,6 +86,12 @@ class Kubelet:
                 source /= mount["subPath"]
             mode = ":ro" if mount.get("readOnly") else ""
             command += ["--volume", f"{source}:{mount['mountPath']}{mode}"]
+        if self.account and spec.get("automountServiceAccountToken"):
+            token = place / "account"
+            token.mkdir()
+            _write(token, self.account, None)
+            _owned(token, int(owner))
+            command += ["--volume", f"{token}:{ACCOUNT_FOLDER}:ro"]
         for variable, value in variables.items():
             command += ["--env", f"{variable}={value}"]
         if container.get("command"):
@@ -105,6 +116,10 @@ class Kubelet:
         code = running.child.exit_code()
         assert code is not None
         return code, log.read_text(errors="replace")
+
+    def _services(self) -> list[str]:
+        """Names under which pods of the release are reached: all of them are on this host."""
+        return [each["metadata"]["name"] for each in self.rendered.kind("Service")]
 
     def _confined(self, container: Mapping[str, Any]) -> list[str]:
         security = container["securityContext"]
@@ -148,19 +163,16 @@ class Kubelet:
         if not target.exists():
             target.mkdir(parents=True)
             if kind == "configMap":
-                (data,) = (
-                    each["data"] for each in self.rendered.kind("ConfigMap")
-                    if each["metadata"]["name"] == what["name"]
-                )  # fmt: skip
+                rendered = {
+                    e["metadata"]["name"]: e["data"] for e in self.rendered.kind("ConfigMap")
+                }
+                data = {**rendered, **self.config_maps}[what["name"]]
                 _write(target, data, what.get("items"))
             elif kind == "secret":
                 _write(target, self.secrets[what["secretName"]], what.get("items"))
             else:
                 assert kind in {"emptyDir", "persistentVolumeClaim"}, kind
-        for each in (target, *target.rglob("*")):
-            if os.geteuid() == 0:
-                os.chown(each, 0, owner)
-            each.chmod(0o2775 if each.is_dir() else 0o640)
+            _owned(target, owner)
         return target
 
 
@@ -188,10 +200,12 @@ class Pod:
 
 
 def pod_of(rendered: Rendered, kind: str, name: str) -> dict[str, Any]:
-    """The pod template of the object whose name ends so."""
+    """The pod template of the object whose name ends so, or that pod itself."""
     (found,) = (
         each for each in rendered.kind(kind) if each["metadata"]["name"].endswith(name)
     )  # fmt: skip
+    if kind == "Pod":
+        return dict(found)
     spec = found["spec"]
     template: dict[str, Any] = (spec["jobTemplate"]["spec"] if kind == "CronJob" else spec)[
         "template"
@@ -202,6 +216,14 @@ def pod_of(rendered: Rendered, kind: str, name: str) -> dict[str, Any]:
 def _write(target: Path, data: Mapping[str, str], items: list[dict[str, str]] | None) -> None:
     for key, path in ((i["key"], i["path"]) for i in items) if items else ((k, k) for k in data):
         (target / path).write_text(data[key])
+
+
+def _owned(folder: Path, group: int) -> None:
+    """Gives a volume to a group, as `fsGroup` has it."""
+    for each in (folder, *folder.rglob("*")):
+        if os.geteuid() == 0:
+            os.chown(each, 0, group)
+        each.chmod(0o2775 if each.is_dir() else 0o640)
 
 
 def _expanded(text: str, variables: Mapping[str, str]) -> str:
