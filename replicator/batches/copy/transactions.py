@@ -236,7 +236,11 @@ class Transactions:
         connection = BrokerConnection(
             self._cluster, (answer.host, answer.port), client_id=self._client_id, deadline=deadline
         )
-        self.second = _second(connection, deadline)
+        try:
+            self.second = _second(connection, deadline)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 
