@@ -62,8 +62,10 @@ def test_memory_stays_under_the_charts_default_limit_at_full_speed(east, west, s
 
     def caught_up() -> bool:
         nonlocal highest
+        positions = scene.positions(
+            FLOW
+        )  # waits for the worker to answer; looked at before, it holds nothing
         highest = max(highest, sum(map(proportional_bytes, worker.group_pids())))
-        positions = scene.positions(FLOW)
         return all(positions.get(partition, 0) >= end for partition, end in ends.items())
 
     wait_until(caught_up, timeout_seconds=240.0, interval_seconds=0.2, describe="all of it copied")
