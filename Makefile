@@ -12,10 +12,12 @@ TEST_PROCESSES ?= 2
 COVERAGE_FLOOR ?= 57.5
 PYTEST := $(BIN)/python -m pytest
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadfile
+# What may happen to any link, asked of whole batches by ``--engine batches`` as well.
+WITH_BATCHES := failover switchover switchover_past_open_transactions killed_workers broken_clusters take_over turning_some_topics reseeding_a_cluster split_brain moving_groups source_transactions shapes_replicate jepsens_workloads
 SLOW := $(PYTEST) -q $(IN_PROCESSES) -m slow --durations=30
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-spark test-slow-images images test-images requirements version bench bench-quick docs fmt clean
+.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-batches test-slow-spark test-slow-images images test-images requirements version bench bench-quick docs fmt clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-20s %s\n", $$1, $$2}'
@@ -61,7 +63,7 @@ chart-files: $(STAMP) ## Write what follows from values, schema and metrics: sch
 integration: $(STAMP) ## Tests on real brokers
 	$(PYTEST) -q $(IN_PROCESSES) -m 'not slow' tests/contract tests/integration tests/acceptance tests/spark
 
-test-slow: test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-spark test-slow-images ## Long fault runs, part by part
+test-slow: test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-batches test-slow-spark test-slow-images ## Long fault runs, part by part
 
 test-slow-unit: $(STAMP) ## … thousands of schedules on virtual time
 	$(SLOW) tests/unit tests/property
@@ -74,6 +76,9 @@ test-slow-integration: $(STAMP) ## … lanes, role changes and MirrorMaker 2's f
 
 test-slow-acceptance: $(STAMP) ## … workers, operators and brokers that are killed, older brokers, drills
 	$(SLOW) tests/acceptance
+
+test-slow-batches: $(STAMP) ## … the same faults and role changes with whole batches
+	$(BIN)/python -m pytest -q $(IN_PROCESSES) --engine batches --durations=30 $(addprefix tests/acceptance/test_,$(addsuffix .py,$(WITH_BATCHES)))
 
 test-slow-spark: $(STAMP) ## … Spark drivers that are killed, history at size
 	$(SLOW) tests/spark

@@ -22,6 +22,14 @@ settings.load_profile("patient")
 BROKER_FOLDERS = {"integration", "acceptance", "images", "spark"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engine",
+        choices=["records", "batches"],
+        help="the engine of all links of acceptance tests that name none (default: the product's own choice)",
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     for item in items:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 NEAR_SECONDS = 0.005
 """Round trips up to here are those of one site or one region."""
 
-SECONDS_PER_CONNECTION = 0.01
+SECONDS_PER_CONNECTION = 0.006
 MOST_CONNECTIONS = 16
 """A lossy connection carries a rate that falls with its round trip; several carry the sum."""
 
@@ -18,8 +18,8 @@ MOST_BYTES = 64 * 1024 * 1024
 """What all connections to one broker of the source may have asked for together."""
 
 FIRST_FETCH_BYTES, LEAST_FETCH_BYTES = 1024 * 1024, 256 * 1024
-FETCH_SECONDS = 1.0
-"""How long a fetch should take at most: a partition that brings nothing for 6 s is taken for one that stands still."""
+FETCH_SECONDS = 2.0
+"""How long a fetch should take: longer wastes less of the line; a partition that brings nothing for 6 s is taken for one that stands still."""
 
 COMMIT_ROUND_TRIPS = 20
 """A commit stands still for three to four round trips, so this many cost a fifth of the time at most."""
@@ -73,9 +73,9 @@ def line_settings(
     if source_seconds <= NEAR_SECONDS:
         return LineSettings(1, fetch_bytes, partition_bytes, interval, fetch_bytes, joined)
     under_way = round(source_seconds * ASSUMED_BYTES_PER_SECOND)
-    partition = max(partition_bytes, min(under_way, fetch_bytes))
-    wanted = math.ceil(source_seconds / SECONDS_PER_CONNECTION)
-    connections = max(1, min(MOST_CONNECTIONS, wanted, MOST_BYTES // partition))
+    connections = min(MOST_CONNECTIONS, math.ceil(source_seconds / SECONDS_PER_CONNECTION))
+    partition = max(partition_bytes, min(under_way, fetch_bytes, MOST_BYTES // connections))
+    connections = max(1, min(connections, MOST_BYTES // partition))
     return LineSettings(connections, partition, partition, interval, FIRST_FETCH_BYTES, joined)
 
 

@@ -43,13 +43,14 @@ NOT_YET_THERE = {Anomaly.LOST, Anomaly.UNSEEN_TAIL}
 class Scene:
     """One topology on some clusters, with everything a test does to it."""
 
-    def __init__(self, *, name: str, directory: Path) -> None:
+    def __init__(self, *, name: str, directory: Path, engine: str | None = None) -> None:
         self.name = name
         self.topic = f"t.{name}"
         self.workers: list[WorkerProcess] = []
         self.guarantee: Guarantee = "exactly-once"
         self.naming: Naming = identity
         self._directory = directory
+        self._engine = {"engine": engine} if engine else {}
         self._clusters: dict[str, LocalCluster] = {}
         self._links: list[dict[str, Any]] = []
         self._recorder = Recorder()
@@ -73,7 +74,7 @@ class Scene:
         """Adds a link; ``flows`` says in words of the checker what it must do."""
         name = f"link-{next(self._link_numbers)}"
         topics = {"include": [self.topic]}
-        self._links.append({"name": name, "shape": shape, "topics": topics, **fields})
+        self._links.append({"name": name, "shape": shape, "topics": topics, **self._engine, **fields})
         self._recorder.expect(flows, relay=relay)
 
     def active_passive(self, source: LocalCluster, target: LocalCluster, **fields: object) -> None:

@@ -21,6 +21,6 @@ def pytest_runtest_makereport(item: pytest.Item):
 @pytest.fixture
 def scene(unique: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A topology of its own name, so that tests can share clusters; ended after the test."""
-    scene = Scene(name=unique, directory=tmp_path)
+    scene = Scene(name=unique, directory=tmp_path, engine=request.config.getoption("--engine"))
     yield scene
     scene.close(show_logs=request.node.stash.get(_OUTCOME, True))

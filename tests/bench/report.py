@@ -199,7 +199,7 @@ def wan_section(results: Sequence[wan.Result], *, images: str = "") -> str:
     ]
     text = (
         f"## A source {wan.ROUND_TRIP_SECONDS * 1000:.0f} ms away\n\nOver the test kit's line (`WanLine`) of {wan.RATE / 1e6:g} MB/s, packets of 1500 bytes, "
-        "loss in both directions; 4 partitions, records of 1 KB; brokers that leave their socket buffers to the kernel. "
+        f"loss in both directions; {wan.PARTITIONS} partitions, records of 1 KB in batches of 16 KB; brokers that leave their socket buffers to the kernel. "
         "*One plain connection* is a TCP connection that carries zeros towards us."
     )
     shown = table(["loss", "who", "rate", "of the line's rate", "to one plain connection"], rows)

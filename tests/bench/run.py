@@ -34,12 +34,13 @@ from warm_up import warm_up
 from replicator.testing import LocalCluster, start_all
 from replicator.testing.wan.wan_line import unavailable
 
-# In the order in which they run: what is left over goes to throughput, which can use any time.
+# In the order in which they run: delays late, because brokers compile for minutes; what is left over goes to throughput, which
+# can use any time.
 _WEIGHTS = {
     False: {
-        "latency": 26.0, "starts": 5.0, "takeovers": 10.0, "idle": 8.0, "wan": 5.0, "throughput": 34.0,
+        "starts": 5.0, "takeovers": 10.0, "idle": 8.0, "wan": 5.0, "latency": 26.0, "throughput": 34.0,
     },
-    True: {"latency": 3.4, "starts": 0.9, "idle": 1.6, "wan": 1.5, "throughput": 7.2},
+    True: {"starts": 0.9, "idle": 1.6, "wan": 1.5, "latency": 3.4, "throughput": 7.2},
 }  # fmt: skip
 _MINUTES = {False: 87.0, True: 14.2}
 _BROKER_HEAP_MEGABYTES = 1024

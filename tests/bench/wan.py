@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contender import Contender, Job
-from load import fill
+from load import fill_with
+from payload import Payload
 from progress import end_offsets, topic_exists
 from replicator_run import Replicator
 from throughput import Say, remove_traces
@@ -28,6 +29,12 @@ ROUND_TRIP_SECONDS = 0.1
 RATE = 8e6
 PLAIN = "one plain connection"
 KERNEL_BUFFERS = {"socket.send.buffer.bytes": "-1", "socket.receive.buffer.bytes": "-1"}
+PARTITIONS = 16
+"""A topic large enough to cross a site: partitions share out the connections, so fewer would bound them."""
+
+BATCH_RECORDS = 15
+"""16 KB, as producers come. The end of a fetch is half a batch that crosses the line in vain."""
+
 _RECORD_BYTES = 1000
 _START_SECONDS = 30.0
 _RAMP_SECONDS = 3.0
@@ -63,7 +70,10 @@ def measure(
         source = LocalCluster("wan-source", place=line.place, config=settings)
         with source, far_end(line, folder) as address:
             records = round(rate * (seconds + 2 * _RAMP_SECONDS) * 1.2 / _RECORD_BYTES)
-            fill(source, topic="wan", records=records, size_bytes=_RECORD_BYTES)
+            payload = Payload(
+                "", _RECORD_BYTES, records, partitions=PARTITIONS, batch_records=BATCH_RECORDS
+            )
+            fill_with(source, topic="wan", payload=payload)
             for loss in losses:
                 line.change(
                     LineQuality(
@@ -94,11 +104,11 @@ def _copied_rate(job: Job, contender: Contender, seconds: float) -> float:
     running = contender.start(job)
 
     def committed() -> int:
-        return end_offsets(job.target, copy, committed=True)
+        return end_offsets(job.target, copy, committed=True, partitions=PARTITIONS)
 
     try:
         wait_until(
-            lambda: topic_exists(job.target, copy) and committed() > 0,
+            lambda: topic_exists(job.target, copy, PARTITIONS) and committed() > 0,
             timeout_seconds=_START_SECONDS,
             describe=running.log_tail,
             interval_seconds=0.05,

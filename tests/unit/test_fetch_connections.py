@@ -128,8 +128,8 @@ def test_fetches_are_as_large_as_a_connection_carries_in_a_second(far):
 
 
 def test_a_fetch_is_never_too_small_for_a_few_batches():
-    assert fetch_bytes_at(6_000_000, 4.0) == 1_500_000
-    assert fetch_bytes_at(6_000_000, 0.1) == 60_000_000
+    assert fetch_bytes_at(6_000_000, 4.0) == 3_000_000
+    assert fetch_bytes_at(6_000_000, 0.1) == 120_000_000
     assert fetch_bytes_at(10_000, 9.0) == LEAST_FETCH_BYTES
 
 

@@ -31,14 +31,15 @@ def test_nothing_changes_inside_one_site(seconds):
 
 def test_a_long_line_gets_connections_and_larger_shares_within_bounds():
     far = settings(source=0.1)
-    assert far.connections == 10
+    assert far.connections == 16
     assert 2 * MIB <= far.partition_bytes <= 8 * MIB
     assert far.partition_bytes == far.fetch_bytes
     for seconds in (0.006, 0.03, 0.1, 0.25, 5.0):
         each = settings(source=seconds)
         assert each.connections * each.fetch_bytes <= 64 * MIB
     assert far.commit_interval_seconds == 0.2, "commits concern the target alone"
-    assert settings(source=5.0).connections == 8
+    assert settings(source=5.0).connections == 16
+    assert settings(source=0.03).connections == 5
 
 
 def test_commits_become_rarer_with_the_round_trip_to_the_target_and_never_more_often():
