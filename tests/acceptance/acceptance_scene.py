@@ -74,7 +74,9 @@ class Scene:
         """Adds a link; ``flows`` says in words of the checker what it must do."""
         name = f"link-{next(self._link_numbers)}"
         topics = {"include": [self.topic]}
-        self._links.append({"name": name, "shape": shape, "topics": topics, **self._engine, **fields})
+        self._links.append(
+            {"name": name, "shape": shape, "topics": topics, **self._engine, **fields}
+        )
         self._recorder.expect(flows, relay=relay)
 
     def active_passive(self, source: LocalCluster, target: LocalCluster, **fields: object) -> None:
