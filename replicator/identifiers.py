@@ -19,6 +19,9 @@ JsonObject = dict[str, object]
 
 HOPS_HEADER = "replicator-hops"
 RESERVED_PREFIX = "__replicator."
+DRILL_TOPICS = "replicator-drill"
+"""What the names of topics begin with that drills make on real links."""
+
 _CANARY = ".canary"
 _STREAM = "spark-"
 
@@ -63,6 +66,11 @@ def canary_topic(topology: str, source: ClusterAlias, target: ClusterAlias, link
 def is_canary_topic(name: str) -> bool:
     """Whether a replicated topic is a canary's: copied like any other, shown and counted nowhere."""
     return name.startswith(RESERVED_PREFIX) and name.endswith(_CANARY)
+
+
+def is_drill_topic(name: str) -> bool:
+    """Whether a drill on a real link made a topic, and deletes it at its end: nobody misses what it held."""
+    return name.startswith(f"{DRILL_TOPICS}.")
 
 
 def membership_group(topology: str, source: ClusterAlias) -> str:

@@ -149,7 +149,7 @@ def test_a_failover_is_drilled_on_the_real_link(sides, link, drilled, capsys):
         ["failback", "--link", LINK, "--no-switch", "--yes", "--export", str(link.directory),
          "-f", str(link.topology())]
     )  # fmt: skip
-    assert code == 0, capsys.readouterr().err
+    assert code == 0, str(capsys.readouterr())
     link.expect("west->east")
     link.writer(west, rate=200)
     link.copying("west->east")

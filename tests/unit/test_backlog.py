@@ -49,6 +49,15 @@ def test_what_is_copied_to_its_end_is_known_to_be():
     assert returned_short(look, COPIED) == ()
 
 
+def test_nobody_misses_a_topic_that_its_drill_deleted():
+    look = SourceLook(
+        {KEY: 10}, topic_ids={"orders": "one"}, gone=frozenset({"replicator-drill.d.1"})
+    )
+    copied = {**COPIED, ("replicator-drill.d.1", 0): Checkpoint("replicator-drill.d.1", 0, 5)}
+    assert backlog_of(look, copied, {"orders": 1, "replicator-drill.d.1": 1}) == Backlog({KEY: 0})
+    assert returned_short(look, copied) == ()
+
+
 def test_only_records_up_to_the_given_ends_count_and_none_of_partitions_that_came_later():
     look = SourceLook({KEY: 20, ("orders", 1): 7})
     assert backlog_of(look, COPIED, {"orders": 2}, {KEY: 12}).records == {KEY: 2}

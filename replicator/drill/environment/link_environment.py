@@ -20,6 +20,7 @@ from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.rules.report import TransitionReport
 from replicator.failover.rules.request import OnStep, TransitionRequest
 from replicator.failover.run.runner import run_transition
+from replicator.identifiers import DRILL_TOPICS
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.kafka.clients.settings import LOGIN, client_config, user_settings
@@ -30,7 +31,6 @@ from replicator.testing.kit.waiting import wait_until
 from replicator.topology.plan import ClusterPlan, Plan
 
 CLIENT_ID = "replicator-drill"
-OWN_TOPICS = "replicator-drill"
 READY_SECONDS = 120.0
 COMMAND_SECONDS = 300.0
 
@@ -97,7 +97,7 @@ class LinkEnvironment(contextlib.ExitStack):
             topic=topic,
             copy=copy,
             naming=naming,
-            group=f"{OWN_TOPICS}-{self._drill.name}-{self._run}",
+            group=f"{DRILL_TOPICS}-{self._drill.name}-{self._run}",
             real=True,
             starts={} if topic == own else self._ends({pair.source: topic, pair.target: copy}),
             fenced_by_word=self._drill.kind == "switchover" and not _fenced_by_brokers(plan, link),
@@ -219,7 +219,7 @@ def refuse_what_cannot_be(drill: Drill, plan: Plan) -> None:
             raise RefusedError(
                 f"link '{drill.link}' does not select the drill's own topics",
                 subject=f"drill {drill.name}",
-                remedy=f"Add '{OWN_TOPICS}.*' to its topics.include, or name a topic of the link "
+                remedy=f"Add '{DRILL_TOPICS}.*' to its topics.include, or name a topic of the link "
                 "in load.topic.",
             )
 
@@ -231,7 +231,7 @@ def _fenced_by_brokers(plan: Plan, link: str) -> bool:
 
 def own_topic(drill: str, run: str) -> str:
     """Name of the topic that one run of a drill creates and deletes."""
-    return f"{OWN_TOPICS}.{drill}.{run}"
+    return f"{DRILL_TOPICS}.{drill}.{run}"
 
 
 def endpoint(cluster: ClusterPlan) -> RemoteCluster:

@@ -9,7 +9,7 @@ from replicator.errors import NotFoundError, ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.failover.rules.backlog import Backlog, SourceLook, backlog_of
 from replicator.formats.checkpoint import Checkpoint
-from replicator.identifiers import TopicPartition, is_canary_topic
+from replicator.identifiers import TopicPartition, is_canary_topic, is_drill_topic
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.offsets.translation.probe import PartitionProbe
 from replicator.topology.plan import ClusterPlan
@@ -145,14 +145,17 @@ def _by_name(
         return look
     ids: dict[str, str] = {}
     absent: dict[str, str] = {}
+    gone: set[str] = set()
     for topic, one in clusters.admin(cluster).describe_each_topic(names).items():
-        if isinstance(one, NotFoundError):
+        if isinstance(one, NotFoundError) and is_drill_topic(topic):
+            gone.add(topic)
+        elif isinstance(one, NotFoundError):
             absent[topic] = f"{cluster.alias} has no such topic any more"
         elif isinstance(one, ReplicatorError):
             absent[topic] = one.message
         else:
             ids[topic] = one.topic_id
-    return replace(look, topic_ids=ids, absent=absent)
+    return replace(look, topic_ids=ids, absent=absent, gone=frozenset(gone))
 
 
 def oldest_missing_seconds(

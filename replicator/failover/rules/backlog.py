@@ -50,6 +50,7 @@ class SourceLook:
         refused: why a partition was not answered for.
         topic_ids: of topics that were asked for by name.
         absent: why a topic on record was not described.
+        gone: topics of drills, which have deleted them.
     """
 
     ends: Mapping[TopicPartition, int]
@@ -58,6 +59,7 @@ class SourceLook:
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ def backlog_of(
     """
     unknown = [Unknown(topic, reason) for topic, reason in sorted(look.absent.items())]
     for topic, count in sorted(recorded.items()):
-        if topic in look.absent:
+        if topic in look.absent or topic in look.gone:
             continue
         for number in range(count):
             reason = _why_unknown(look, checkpoints.get((topic, number)), (topic, number))
