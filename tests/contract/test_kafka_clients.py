@@ -8,6 +8,7 @@ import pytest
 from fake_kafka import FakeCluster, FakeConsumer, FakeProducer
 from simulated_kafka import Calm, SimulatedCluster, SimulatedProducer
 
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import (
     ClientPartition,
@@ -42,6 +43,9 @@ class Fakes:
 
     def consumer(self):
         return FakeConsumer(self._cluster)
+
+    def settle(self, topic: str, partitions: int) -> None:
+        """A transaction has ended here when the call that ends it returns."""
 
     def close(self) -> None:
         pass
@@ -96,6 +100,19 @@ class RealClients:
         self._consumers.append(open_consumer(settings))
         return self._consumers[-1]
 
+    def settle(self, topic: str, partitions: int) -> None:
+        """Waits for the markers: a coordinator answers when it knows the end, and writes them then."""
+        places = [(topic, number) for number in range(partitions)]
+        with ClusterAdmin(self._plan, client_id="contract") as admin:
+            wait_until(
+                lambda: (
+                    admin.every_offset(places, "latest")
+                    == admin.every_offset(places, "latest", isolation="read_uncommitted")
+                ),
+                timeout_seconds=PATIENCE_SECONDS,
+                describe=lambda: f"a transaction is open in {topic}",
+            )
+
     def close(self) -> None:
         for consumer in self._consumers:
             consumer.close()
@@ -127,7 +144,10 @@ def produce(producer, topic, *values, partition=0, callback=None, headers=None):
         producer.produce(topic, value, b"k", partition, callback, None, 1_700_000_000_000, headers)
 
 
-def reading(kafka, topic, *, offset=0, partitions=1):
+def reading(kafka, topic, *, offset=0, partitions=1, settled=True):
+    """A consumer at an offset; no transaction is open unless the test wants one to be."""
+    if settled:
+        kafka.settle(topic, partitions)
     consumer = kafka.consumer()
     consumer.incremental_assign(
         [ClientPartition(topic, number, offset) for number in range(partitions)]
@@ -184,7 +204,7 @@ def test_an_open_transaction_is_hidden_and_an_aborted_one_is_skipped(kafka):
     producer = begun(kafka)
     produce(producer, topic, b"aborted")
     assert producer.flush(PATIENCE_SECONDS) == 0
-    consumer = reading(kafka, topic)
+    consumer = reading(kafka, topic, settled=False)
     assert read(consumer) == ([], [0])
     producer.abort_transaction(PATIENCE_SECONDS)
     producer.begin_transaction()

@@ -4,8 +4,9 @@ import json
 import time
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Producer
 from topology_files import active_passive, write_topology
+from whole_topic import read_topic
 
 from replicator.cli.main import run_command
 from replicator.dataplane.copy.quarantine_record import quarantine_id
@@ -67,25 +68,6 @@ def keep(west, unique, offset, *, value=b"value", headers=(), raw=None, omitted=
     return identity
 
 
-def copied(west, topic):
-    """Every record of the target topic, as an ordinary consumer reads it."""
-    consumer = Consumer(
-        {**west.client_settings(), "group.id": "reader", "enable.partition.eof": True}
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    found = []
-    try:
-        while True:
-            message = consumer.poll(20)
-            assert message is not None, "the end of the partition was not reached"
-            if message.error() is None:
-                found.append(message)
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                return found
-    finally:
-        consumer.close()
-
-
 @BOTH_ENGINES
 def test_a_replayed_record_is_whole_and_names_its_origin(run, file, west, unique):
     first = keep(west, unique, 7, headers=[("trace", b"\x00\xff"), ("empty", None)])
@@ -100,7 +82,7 @@ def test_a_replayed_record_is_whole_and_names_its_origin(run, file, west, unique
     code, text, errors = run("quarantine", "replay", "--all", "--yes", "-f", file, "-o", "json")
     assert code == 0, errors
     assert [record["outcome"] for record in json.loads(text)["records"]] == ["replayed"] * 2
-    one, two = copied(west, f"{unique}.a")
+    one, two = read_topic(west, f"{unique}.a")
     assert (one.key(), one.value(), one.timestamp()[1]) == (b"key", b"value", 1234)
     assert one.headers() == [
         ("trace", b"\x00\xff"), ("empty", None),
@@ -136,7 +118,7 @@ def test_a_value_that_was_left_out_is_read_from_the_source_again(run, file, east
     gone = keep(west, unique, offset + 100, omitted=True)
     code, _, errors = run("quarantine", "replay", here, "--yes", "-f", file)
     assert code == 0, errors
-    assert copied(west, f"{unique}.a")[0].value() == b"large"
+    assert read_topic(west, f"{unique}.a")[0].value() == b"large"
     code, _, errors = run("quarantine", "replay", gone, "--yes", "-f", file)
     assert code == 3
     assert "does not have it any more" in errors
@@ -149,7 +131,7 @@ def test_replaying_all_goes_on_past_refusals_and_reports_each(run, file, west, u
     assert code == 1, errors
     outcomes = {record["id"]: record["outcome"] for record in json.loads(text)["records"]}
     assert outcomes == dict.fromkeys(gone, "refused") | dict.fromkeys(kept, "replayed")
-    assert len(copied(west, f"{unique}.a")) == 2
+    assert len(read_topic(west, f"{unique}.a")) == 2
     code, text, _ = run("quarantine", "replay", "--all", "--yes", "-f", file)
     assert code == 1
     assert "0 records done" in text
@@ -163,7 +145,7 @@ def test_a_discarded_record_is_out_of_the_way_but_on_record(run, file, west, uni
     assert json.loads(run("quarantine", "list", "-f", file, "-o", "json")[1])["records"] == []
     settled = json.loads(run("quarantine", "list", "--settled", "-f", file, "-o", "json")[1])
     assert [record["outcome"] for record in settled["records"]] == ["discarded"]
-    assert copied(west, f"{unique}.a") == []
+    assert read_topic(west, f"{unique}.a") == []
 
 
 def test_an_unknown_id_and_no_choice_are_wrong_input(run, file):

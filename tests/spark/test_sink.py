@@ -1,11 +1,10 @@
 """DataFrames and streams written with ``replicator-kafka``: what arrives, and that nothing does twice."""
 
-import time
 from datetime import UTC, datetime
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import functions as columns
+from whole_topic import read_topic
 
 from replicator.errors import InputError
 from replicator.spark.base.failures import spark_failures
@@ -21,29 +20,6 @@ def sink(writer, cluster, **options):
     return writer
 
 
-def committed(cluster, topic, partitions):
-    """All records that a reader of committed transactions sees."""
-    consumer = Consumer(
-        {
-            **cluster.client_settings(), "group.id": "reader", "auto.offset.reset": "earliest",
-            "enable.partition.eof": True, "enable.auto.commit": False,
-        }
-    )  # fmt: skip
-    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-    found, ended, deadline = [], set(), time.monotonic() + 30
-    while len(ended) < partitions:
-        assert time.monotonic() < deadline
-        message = consumer.poll(0.2)
-        if message is None:
-            continue
-        if message.error():
-            ended.add(message.partition())
-        else:
-            found.append(message)
-    consumer.close()
-    return found
-
-
 def test_a_frame_is_written_with_every_field(spark, east, unique):
     east.create_topic(unique, partitions=3, config={"retention.ms": "-1"})
     rows = [(b"k%d" % n, b"v%d" % n, n % 3, [("a", b"1"), ("a", None)], AT) for n in range(30)]
@@ -53,7 +29,7 @@ def test_a_frame_is_written_with_every_field(spark, east, unique):
         "headers array<struct<key: string, value: binary>>, timestamp timestamp",
     )
     sink(frame.repartition(4).write, east, topic=unique).mode("append").save()
-    found = committed(east, unique, 3)
+    found = read_topic(east, unique)
     assert sorted((m.key(), m.value(), m.partition()) for m in found) == sorted(
         (key, value, partition) for key, value, partition, _, _ in rows
     )
@@ -64,7 +40,7 @@ def test_a_frame_is_written_with_every_field(spark, east, unique):
     text = spark.createDataFrame([("foobar", "x")], "key string, value string")
     east.create_topic(f"{unique}-2", partitions=10)
     sink(text.write, east, topic=f"{unique}-2").mode("append").save()
-    (one,) = committed(east, f"{unique}-2", 10)
+    (one,) = read_topic(east, f"{unique}-2")
     assert (one.partition(), one.key(), one.value()) == (6, b"foobar", b"x")
 
 
@@ -108,5 +84,5 @@ def test_a_micro_batch_that_is_run_again_writes_nothing_twice(spark, east, uniqu
     last.unlink()
     (checkpoint / "commits" / f".{last.name}.crc").unlink(missing_ok=True)
     run_once()
-    found = sorted(int(m.value()) for m in committed(east, f"{unique}-out", 2))
+    found = sorted(int(m.value()) for m in read_topic(east, f"{unique}-out"))
     assert found == list(range(100))

@@ -6,14 +6,14 @@ decides what a controller would have found out, and sees what a worker would hav
 
 import random
 import threading
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic, OffsetSpec
 from running_lane import PATIENCE_SECONDS, RunningLane
+from whole_topic import read_topic
 
 from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
 from replicator.dataplane.takeover.takeover import read_lane_records
@@ -226,42 +226,7 @@ class LaneLab:
         self, cluster: LocalCluster, topic: str, *, isolation: str = "read_committed"
     ) -> list[Seen]:
         """Everything in a topic now, by partition and offset; waits for transactions to be decided."""
-        consumer = Consumer(
-            {
-                **cluster.client_settings(),
-                "group.id": "reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": isolation,
-                "auto.offset.reset": "earliest",
-                "check.crcs": True,
-                "fetch.wait.max.ms": 20,  # the end of a log is told by an empty answer
-            }
-        )
-        try:
-            metadata = consumer.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic]
-            open_ = set(metadata.partitions)
-            consumer.assign([TopicPartition(topic, number, 0) for number in open_])
-            found: list[Seen] = []
-            ends: dict[int, int] = {}
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while open_:
-                assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
-                for message in consumer.consume(500, 0.1):
-                    error = message.error()
-                    if error is None:
-                        found.append(_seen(message))
-                    elif error.code() == KafkaError._PARTITION_EOF:
-                        # A transaction is decided a moment before its markers stand everywhere.
-                        number = message.partition()
-                        ends.setdefault(number, _high_watermark(consumer, topic, number))
-                        if message.offset() >= ends[number]:
-                            open_.discard(number)
-                    else:
-                        raise AssertionError(error)
-        finally:
-            consumer.close()
-        return sorted(found, key=lambda seen: (seen.partition, seen.offset))
+        return [_seen(each) for each in read_topic(cluster, topic, isolation_level=isolation)]
 
     def on_source(self, topic: str) -> list[Seen]:
         return self.read(self.source, topic)
@@ -349,12 +314,6 @@ class LaneLab:
                 f"{describe}; {running.stats if running else ''} {running.log if running else ''}"
             ),
         )
-
-
-def _high_watermark(consumer: Consumer, topic: str, partition: int) -> int:
-    """Where a partition ended at its last fetch, open transactions included."""
-    place = TopicPartition(topic, partition)
-    return consumer.get_watermark_offsets(place, timeout=PATIENCE_SECONDS, cached=True)[1]
 
 
 def _seen(message) -> Seen:

@@ -1,8 +1,9 @@
 """`startFrom: latest` is about what was there when the flow was first applied; nothing that comes later is cut."""
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
+from whole_topic import read_topic
 
 from replicator.testing import wait_until
 
@@ -16,26 +17,9 @@ def write(cluster, topic, partition, numbers):
 
 def values(cluster, topic):
     """Partition and value of every committed record; none while the topic is not there."""
-    consumer = Consumer(
-        {**cluster.client_settings(), "group.id": "late", "enable.partition.eof": True}
-    )
-    try:
-        partitions = consumer.list_topics(timeout=20).topics
-        if topic not in partitions:
-            return set()
-        left = set(partitions[topic].partitions)
-        consumer.assign([TopicPartition(topic, number, 0) for number in left])
-        found = set()
-        while left:
-            message = consumer.poll(20)
-            assert message is not None
-            if message.error() is None:
-                found.add((message.partition(), int(message.value())))
-            else:
-                left.discard(message.partition())
-        return found
-    finally:
-        consumer.close()
+    if topic not in cluster.admin().list_topics(timeout=20).topics:
+        return set()
+    return {(each.partition(), int(each.value())) for each in read_topic(cluster, topic)}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from whole_topic import read_topic
 
 from replicator.cli.main import run_command
 from replicator.testing import commit_positions, wait_until
@@ -34,18 +35,8 @@ def fill(cluster, topic, numbers):
 
 def values(cluster, topic, partition):
     """Every committed record's offset by its value."""
-    consumer = Consumer(
-        {
-            **cluster.client_settings(), "group.id": "scan", "enable.partition.eof": True,
-            "isolation.level": "read_committed", "enable.auto.commit": False,
-        }
-    )  # fmt: skip
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    found = {}
-    while (message := consumer.poll(20)) is not None and message.error() is None:
-        found[int(message.value())] = message.offset()
-    consumer.close()
-    return found
+    found = read_topic(cluster, topic, [partition])
+    return {int(message.value()): message.offset() for message in found}
 
 
 def committed(cluster, group, topic):

@@ -1,7 +1,7 @@
 """What becomes of a tail: listed before, decided by topic, injected later, and asked about again."""
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from whole_topic import read_topic
 
 from replicator.cli.main import run_command
 from replicator.errors import InputError
@@ -10,16 +10,10 @@ from replicator.failover.run.history import history
 
 def values(lab, cluster, *, partition=0):
     """Every committed value of a partition, with the hops it carries."""
-    consumer = Consumer(
-        {**cluster.client_settings(), "group.id": "scan", "enable.partition.eof": True,
-         "isolation.level": "read_committed", "enable.auto.commit": False}
-    )  # fmt: skip
-    consumer.assign([TopicPartition(lab.topic, partition, 0)])
     found = []
-    while (message := consumer.poll(20)) is not None and message.error() is None:
+    for message in read_topic(cluster, lab.topic, [partition]):
         hops = dict(message.headers() or []).get("replicator-hops", b"").decode()
         found.append((message.value(), hops))
-    consumer.close()
     return found
 
 

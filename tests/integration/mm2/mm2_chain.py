@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from java_tools import compile_java, console_consumer, run_java
+from whole_topic import read_topic
 from worker_lab import WorkerLab
 
 from replicator.kafka.logs.compacted_log import read_compacted
@@ -109,23 +110,11 @@ class Chain:
 
     def syncs(self) -> dict[str, list[tuple[int, int]]]:
         """Offset syncs of the first flow by partition, all that were ever written, in order."""
-        consumer = Consumer(
-            {
-                **self.east.client_settings(), "group.id": "scan", "enable.partition.eof": True,
-                "auto.offset.reset": "earliest", "enable.auto.commit": False,
-            }
-        )  # fmt: skip
-        consumer.assign([TopicPartition("mm2-offset-syncs.west.internal", 0, 0)])
         found: dict[str, list[tuple[int, int]]] = {}
-        while True:
-            message = consumer.poll(20)
-            assert message is not None, "the topic ends in time"
-            if message.error() is not None:
-                break
-            one = decode_offset_sync(message.key(), message.value())
+        for record in read_topic(self.east, "mm2-offset-syncs.west.internal"):
+            one = decode_offset_sync(record.key(), record.value())
             place = f"{one.topic}-{one.partition}"
             found.setdefault(place, []).append((one.upstream, one.downstream))
-        consumer.close()
         return found
 
     def ask(

@@ -4,9 +4,10 @@ import subprocess
 import sys
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 from topology_files import write_topology
+from whole_topic import read_topic
 
 from replicator.cli.main import run_command
 from replicator.control.status.collect import collect_status
@@ -71,28 +72,13 @@ class Pair:
             )  # fmt: skip
 
     def log_of(self, cluster, topic=None, partition=0):
-        """Every committed record: offset and last hop, None where it has none."""
-        consumer = Consumer(
-            {
-                **cluster.client_settings(), "group.id": "scan", "enable.partition.eof": True,
-                "isolation.level": "read_committed", "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-            }
-        )  # fmt: skip
-        consumer.assign([TopicPartition(topic or self.topic, partition, 0)])
-        found, end = [], 0
-        while True:
-            message = consumer.poll(20)
-            assert message is not None, "the log ends in time"
-            if message.error() is not None:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                end = message.offset()
-                break
+        """Every committed record: offset and last hop, None where it has none; and the log's end."""
+        found = []
+        for message in read_topic(cluster, topic or self.topic, [partition]):
             hops = dict(message.headers() or []).get("replicator-hops")
             last = None if hops is None else hops.decode().split(" ")[-1]
             found.append((message.offset(), last))
-        consumer.close()
-        return found, end
+        return found, self.end_of(cluster, topic, partition)
 
     def end_of(self, cluster, topic=None, partition=0):
         """Next offset of a partition, markers included."""

@@ -1,7 +1,8 @@
 """Positions far behind the end, over lane changes, partition growth and restarts of the worker."""
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
+from whole_topic import read_topic
 
 MANY = 1_000_100
 LAGS = (0, 1, 10, 1_000, 1_000_000)
@@ -29,26 +30,12 @@ def source_of(message):
 
 def neighbours(pair, at, *, partition=0):
     """Source offsets of the last copy before a place on the target, and of the first at or after."""
-    consumer = Consumer(
-        {
-            **pair.west.client_settings(), "group.id": "look", "enable.partition.eof": True,
-            "isolation.level": "read_committed", "enable.auto.commit": False,
-        }
-    )  # fmt: skip
-    start = max(0, at - 20)
-    consumer.assign([TopicPartition(pair.topic, partition, start)])
     before = None
-    while True:
-        message = consumer.poll(20)
-        assert message is not None
-        if message.error() is not None:
-            consumer.close()
-            return before, None
+    for message in read_topic(pair.west, pair.topic, [partition], start=max(0, at - 20)):
         if message.offset() >= at:
-            found = source_of(message)
-            consumer.close()
-            return before, found
+            return before, source_of(message)
         before = source_of(message)
+    return before, None
 
 
 def assert_exact(pair, answer, wanted, *, partition=0):

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from topology_files import active_passive, write_topology
+from whole_topic import read_topic
 
 from replicator.clock import SystemClock
 from replicator.control.backfill.handover import (
@@ -109,7 +110,7 @@ class SeedLab:
         topic = topic or self.topic
         numbers = cluster.admin().list_topics(topic, timeout=20).topics[topic].partitions
         found: dict[int, list[bytes | None]] = {number: [] for number in numbers}
-        for message in self._messages(cluster, topic):
+        for message in read_topic(cluster, topic):
             found[message.partition()].append(message.value())
         return found
 
@@ -120,32 +121,9 @@ class SeedLab:
                 each.key(), each.value(), each.timestamp()[1],
                 [pair for pair in each.headers() or () if pair[0] != HOPS_HEADER],
             )
-            for each in self._messages(cluster, topic or self.topic)
+            for each in read_topic(cluster, topic or self.topic)
             if each.partition() == 0
         ]  # fmt: skip
-
-    def _messages(self, cluster: LocalCluster, topic: str) -> list[Message]:
-        consumer = Consumer(
-            {
-                **cluster.client_settings(), "group.id": "lab", "enable.auto.commit": False,
-                "enable.partition.eof": True, "auto.offset.reset": "earliest",
-            }
-        )  # fmt: skip
-        found: list[Message] = []
-        try:
-            left = set(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
-            consumer.assign([TopicPartition(topic, number, 0) for number in left])
-            deadline = time.monotonic() + 60
-            while left:
-                assert time.monotonic() < deadline, f"{topic} cannot be read to its end"
-                for message in consumer.consume(1000, 0.1):
-                    if message.error() is None:
-                        found.append(message)
-                    elif message.error().code() == KafkaError._PARTITION_EOF:
-                        left.discard(message.partition())
-        finally:
-            consumer.close()
-        return found
 
     def truncate(self, cluster: LocalCluster, before: dict[int, int]) -> None:
         """Deletes records as retention does."""
