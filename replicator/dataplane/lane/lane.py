@@ -14,13 +14,10 @@ from replicator.backoff import Backoff
 from replicator.clock import Clock
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.connection_problems import ConnectionProblems
-from replicator.dataplane.health.standstill import Standstill
-from replicator.dataplane.health.stuck_writes import (
-    AGAIN_SECONDS,
-    PATIENCE_SECONDS,
-    StuckWrites,
-)
+from replicator.dataplane.health.held_id import HeldId
+from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.lane.clients_change import ClientsChange, clients_for, close_clients
+from replicator.dataplane.lane.lane_failures import LaneFailures
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.periodic_checks import PeriodicChecks
@@ -42,17 +39,13 @@ from replicator.errors import (
     FencedError,
     PartitionsRefusedError,
     RecordRefusedError,
-    RecordTooLargeError,
     ReplicatorError,
     SpentProducerError,
-    UnknownOutcomeError,
 )
 from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import TopicPartition, checkpoints_topic, progress_group
 from replicator.kafka.clients.client import KafkaException
-from replicator.kafka.clients.errors import map_kafka_error
 from replicator.logins.cluster_login import login_of
-from replicator.policy.memory_shares import LaneMemory, shown_bytes
 
 RETRY = Backoff(0.2, 5.0)
 DRAIN_SECONDS = 8.0
@@ -102,7 +95,6 @@ class Lane(threading.Thread):
         self._commands: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
         self._stopping = False
-        self._ask_at = 0.0
         self._stop_token = 0
         self._outdated = False
         self._reopen = False
@@ -110,7 +102,6 @@ class Lane(threading.Thread):
             self._open, name=self.name, turn=turn or Turn(), clock=clock,
             on_failure=self._none_ahead,
         )  # fmt: skip
-        self._told_memory: LaneMemory | None = None
         self._counters = LaneCounters()
         self._writes = StuckWrites(
             target=spec.target, client_id=lane_client_id(spec), clock=clock,
@@ -142,12 +133,15 @@ class Lane(threading.Thread):
             lambda: self._spec, counters=self._counters, problems=self._context.problems,
             logins=self._logins, states=self._states, post=post, on_stats=on_stats,
         )  # fmt: skip
-        self._checks = PeriodicChecks(
-            report=self._report, counters=self._counters, context=self._context, clock=clock,
-            standstill=Standstill(
-                source=spec.source, client_id=lane_client_id(spec), clock=clock
-            ),
+        self._failures = LaneFailures(
+            spec.target.alias, context=self._context, report=self._report,
+            clients=lambda: self._clients,
         )  # fmt: skip
+        self._held_id = HeldId(
+            self._writes, clock=clock, on_refused=self._held_by,
+            places=lambda: [(work.target_topic, work.partition) for work in self._spec.work],
+        )  # fmt: skip
+        self._checks = PeriodicChecks(spec, report=self._report, context=self._context, clock=clock)
         self.active_at = clock.monotonic()
         """When its last step ended; a lane whose target does not answer a commit stays inside one."""
 
@@ -193,7 +187,7 @@ class Lane(threading.Thread):
                     fenced = self._work()
                 except Exception as error:  # noqa: BLE001  a lane must never die in silence
                     self._report.log("error", "lane failed unexpectedly", error=repr(error))
-                    self._recovering(ReplicatorError(f"unexpected: {error!r}"))
+                    self._failures.recovering(ReplicatorError(f"unexpected: {error!r}"))
                     self._pause(RETRY.most_seconds)
         finally:
             self._end(fenced=fenced)
@@ -210,16 +204,16 @@ class Lane(threading.Thread):
             except RecordRefusedError as error:
                 self._retry_record_by_record(error)
             except (ReplicatorError, KafkaException) as error:
-                if self._is_fenced(error):
+                if self._failures.is_fenced(error):
                     return True
                 self._counters.roll_back()
-                refused = self._writes.explanation(self._mapped(error))
+                refused = self._writes.explanation(self._failures.mapped(error))
                 if refused is not None:
                     self._counters.aborts += 1
                     self._partitions_now().set_aside(refused)
                     self._report.publish()
                     continue
-                self._recovering(error)
+                self._failures.recovering(error)
                 if isinstance(error, SpentProducerError):
                     continue  # the target works: nothing to wait for
                 failures = 1 if self._clock.monotonic() - began > 30 else failures + 1
@@ -243,7 +237,7 @@ class Lane(threading.Thread):
         self._reopen = False
         spec = self._spec
         clients = self._clients = self._change.next_clients(spec, only_new=bool(self._retry_range))
-        self._ask_at = self._clock.monotonic() + PATIENCE_SECONDS
+        self._held_id.takeover_begins()
         if not clients.fence_last_owner(self._waits_no_longer):
             return
         if not self._may_start(spec):
@@ -260,7 +254,7 @@ class Lane(threading.Thread):
         self._partitions.follow(spec)
         self._report.set("running", "copying")
         self._change.session_reads()
-        self._tell_memory(clients)
+        self._report.memory(clients.memory)
         self._checks.session_begins()
         session = clients.session
         while not self._stopping:
@@ -288,42 +282,15 @@ class Lane(threading.Thread):
             self._clients = None
 
     def _waits_no_longer(self) -> bool:
-        """Asked while the lane's id is not free: it may be held by a transaction that cannot end."""
-        if not self._stopping and self._clock.monotonic() >= self._ask_at:
-            self._tell_what_takes_no_writes()
-            self._ask_at = self._clock.monotonic() + AGAIN_SECONDS
+        """Asked while the lane's id is not free."""
+        if not self._stopping:
+            self._held_id.waits()
         return self._stopping
 
-    def _tell_what_takes_no_writes(self) -> None:
-        places = ((work.target_topic, work.partition) for work in self._spec.work)
-        refusals = self._writes.refusals(places)
-        if not refusals:
-            return
-        refused = PartitionsRefusedError(refusals)
+    def _held_by(self, refused: PartitionsRefusedError) -> None:
         if self._partitions is not None:
             self._partitions.set_aside(refused)
-        self._report.set("recovering", refused.message)
-        self._context.problems.on_failure(next(iter(refusals.values())))
-        self._report.publish()
-
-    def _tell_memory(self, clients: SessionClients) -> None:
-        """What the lane may hold, where that is bounded and not what was said last."""
-        memory = clients.memory
-        if memory is None or not memory.held_bytes or memory == self._told_memory:
-            return
-        self._told_memory = memory
-        fields = {
-            "share": shown_bytes(self._spec.memory.size_bytes),
-            "holds_at_most": shown_bytes(memory.held_bytes),
-            "answer_of_a_broker": shown_bytes(memory.answer_bytes),
-            "records_per_stored_byte": str(memory.expansion),
-        }
-        if memory.kept:
-            self._report.log("info", "memory of the lane", **fields)
-        else:
-            self._report.log("warning", "the lane cannot keep to its part of the worker's memory",
-                             remedy="Give the worker more memory (--memory), or fewer lanes.",
-                             **fields)  # fmt: skip
+        self._failures.waiting(next(iter(refused.refusals.values())), refused.message)
 
     def _others_are_ready(self) -> bool:
         """Whether the next session's clients are at hand; a bounded copy opens them after it closed its own."""
@@ -333,7 +300,7 @@ class Lane(threading.Thread):
 
     def _none_ahead(self, error: ReplicatorError | KafkaException) -> None:
         self._report.log("warning", "new clients cannot be opened, the lane goes on with those it has",
-                  error=self._mapped(error).message)  # fmt: skip
+                  error=self._failures.mapped(error).message)  # fmt: skip
 
     def _open(self, spec: LaneSpec) -> SessionClients:
         one_by_one = bool(self._retry_range)
@@ -364,34 +331,7 @@ class Lane(threading.Thread):
         self._report.log("warning", "target refused a record, copying the range record by record",
                   error=error.message)  # fmt: skip
         self._counters.aborts += 1
-        self._retry_range.extend(self._states())
-        if isinstance(error, RecordTooLargeError) and error.place is not None:
-            self._retry_range.reach(error.place)
-
-    def _is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
-        if isinstance(error, KafkaException):
-            if isinstance(self._mapped(error), FencedError):
-                return True
-            return self._clients is not None and self._clients.replaced(error)
-        return isinstance(error, FencedError)
-
-    def _mapped(self, error: ReplicatorError | KafkaException) -> ReplicatorError:
-        if isinstance(error, ReplicatorError):
-            return error
-        return map_kafka_error(
-            error.args[0], subject=f"cluster:{self._spec.target.alias}", doing="write records"
-        )
-
-    def _recovering(self, error: ReplicatorError | KafkaException) -> None:
-        mapped = self._mapped(error)
-        if isinstance(mapped, UnknownOutcomeError):
-            self._counters.unknown_outcomes += 1
-        else:
-            self._counters.aborts += 1
-        self._report.set("recovering", mapped.message)
-        self._context.problems.on_failure(mapped)
-        self._report.publish()
-        self._report.log("warning", "lane recovers from its checkpoints", error=mapped.message)
+        self._retry_range.refused(error, self._states())
 
     def _pause(self, seconds: float) -> None:
         self._wake.clear()

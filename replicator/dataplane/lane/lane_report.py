@@ -9,6 +9,7 @@ from replicator.dataplane.transport.messages import LogLine
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.lane_stats import LaneState, LaneStats
 from replicator.logins.cluster_login import ClusterLogin
+from replicator.policy.memory_shares import LaneMemory, shown_bytes
 from replicator.problem import Problem
 
 
@@ -45,6 +46,7 @@ class LaneReport:
         self._on_stats = on_stats
         self.state: LaneState = "starting"
         self.reason = "taking over"
+        self._told_memory: LaneMemory | None = None
         self.stats = self._collected()
 
     def set(self, state: LaneState, reason: str) -> None:
@@ -73,6 +75,24 @@ class LaneReport:
         spec = self._spec()
         place = {"flow": spec.pair, "link": spec.link, "lane": str(spec.lane)}
         self._post(LogLine(level, event, {**place, **fields}))
+
+    def memory(self, memory: LaneMemory | None) -> None:
+        """Logs what the lane may hold, where that is bounded and not what was logged last."""
+        if memory is None or not memory.held_bytes or memory == self._told_memory:
+            return
+        self._told_memory = memory
+        fields = {
+            "share": shown_bytes(self._spec().memory.size_bytes),
+            "holds_at_most": shown_bytes(memory.held_bytes),
+            "answer_of_a_broker": shown_bytes(memory.answer_bytes),
+            "records_per_stored_byte": str(memory.expansion),
+        }
+        if memory.kept:
+            self.log("info", "memory of the lane", **fields)
+        else:
+            self.log("warning", "the lane cannot keep to its part of the worker's memory",
+                     remedy="Give the worker more memory (--memory), or fewer lanes.",
+                     **fields)  # fmt: skip
 
     def _collected(self) -> LaneStats:
         spec, states = self._spec(), self._states()

@@ -5,9 +5,10 @@ from replicator.dataplane.health.standstill import Standstill
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
-from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.lane_context import LaneContext
+from replicator.dataplane.session.session_clients import lane_client_id
+from replicator.dataplane.transport.spec import LaneSpec
 
 RECHECK_SECONDS = 2.0
 """How often a partition the source could not answer for is asked about again."""
@@ -21,17 +22,18 @@ class PeriodicChecks:
 
     def __init__(
         self,
+        spec: LaneSpec,
         *,
         report: LaneReport,
-        counters: LaneCounters,
         context: LaneContext,
-        standstill: Standstill,
         clock: Clock,
     ) -> None:
         self._report = report
-        self._counters = counters
+        self._counters = context.counters
         self._context = context
-        self._standstill = standstill
+        self._standstill = Standstill(
+            source=spec.source, client_id=lane_client_id(spec), clock=clock
+        )
         self._clock = clock
         self._schedule = StatsSchedule()
         self._recheck_at = 0.0

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.errors import RecordRefusedError, RecordTooLargeError
 from replicator.identifiers import TopicPartition
 
 
@@ -20,6 +21,12 @@ class RetryRange:
     def __bool__(self) -> bool:
         """Whether there is a range to copy."""
         return bool(self._until)
+
+    def refused(self, error: RecordRefusedError, states: Collection[PartitionState]) -> None:
+        """Takes in what may hold the refused record, and the record itself where the client names it."""
+        self.extend(states)
+        if isinstance(error, RecordTooLargeError) and error.place is not None:
+            self.reach(error.place)
 
     def extend(self, states: Collection[PartitionState]) -> None:
         """Takes in everything that was produced and is not committed."""
