@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -38,11 +37,8 @@ from replicator.problem import Problem, problem_of
 from replicator.thread_deaths import ThreadDeaths
 from replicator.topology.file.load import require_plan
 from replicator.topology.plan import PairPlan, Plan
-from replicator.topology.roles import orient
-
-if TYPE_CHECKING:
-    from replicator.failover.run.automatic import AutomaticFailover
-    from replicator.failover.run.return_watch import ReturnWatch
+from replicator.topology.roles import Role, orient
+from replicator.wiring_failover import FailoverWatches
 
 log = structlog.get_logger("worker")
 
@@ -115,8 +111,13 @@ class Worker:
         self._adopting = threading.Lock()
         self._followers = ControlFollowers(self._identity.id, liveness=self.liveness)
         self._roles = self._role_watch()
-        self._witnesses: tuple[AutomaticFailover, ...] = ()
-        self._returns: tuple[ReturnWatch, ...] = ()
+        self._failover = FailoverWatches(
+            serves=self._serves,
+            roles=self._link_roles,
+            states=self.known_states,
+            worker=self.worker_id,
+            clock=self.clock,
+        )
 
     @property
     def worker_id(self) -> str:
@@ -148,8 +149,7 @@ class Worker:
         self._roles.begin(ROLES_SECONDS)
         self._started = True
         self._adopt(self._file_plan)
-        self._watch_witnesses()
-        self._watch_returns()
+        self._failover.follow(self._file_plan)
         if self.options.watch:
             self._watch.start()
         self.logins.start()
@@ -191,50 +191,15 @@ class Worker:
         before.stop()  # last, so that clusters of both stay followed
         self._adopt(new)
         log.info("topology reloaded", plan=new.hash[:12], before=old.hash[:12])
-        self._watch_witnesses()
-        for returns in self._returns:
-            returns.stop()
-        self._returns = ()
-        self._watch_returns()
-
-    def _watch_returns(self) -> None:
-        """Watches the clusters that failovers left; before there was one it costs nothing."""
-        promoted = any(role.state == "promoted" for role in self._roles.roles().values())
-        if self._returns or not promoted:
-            return
-        from replicator.failover.run.return_watch import return_watches  # slow to import
-
-        self._returns = return_watches(
-            self._file_plan,
-            self._serves,
-            lambda link: self._roles.roles()[link],
-            self.known_states,
-            clock=self.clock,
-        )
-        for watch in self._returns:
-            watch.start()
+        self._failover.follow(new)
 
     def _serves(self, alias: str) -> bool:
         return not self.options.clusters or alias in self.options.clusters
 
-    def _watch_witnesses(self) -> None:
-        """Watches the links of the plan that may be promoted by themselves; usually there are none."""
-        for watch in self._witnesses:
-            watch.stop()
-        if all(link.procedure.automatic is None for link in self._file_plan.links):
-            self._witnesses = ()
-            return
-        from replicator.failover.run.automatic import witnessed  # slow to import, seldom wanted
-
-        self._witnesses = witnessed(
-            self._file_plan,
-            self._serves,
-            lambda link: self._roles.roles()[link],
-            worker=self.worker_id,
-            clock=self.clock,
-        )
-        for watch in self._witnesses:
-            watch.start()
+    def _link_roles(self) -> dict[str, Role]:
+        return (
+            self._roles.roles()
+        )  # of the watch there is now: an edit of the topology makes another
 
     def _role_watch(self) -> RoleWatch:
         return RoleWatch(self._file_plan, self._followers, on_change=self._roles_changed)
@@ -247,16 +212,16 @@ class Worker:
             "roles changed",
             roles={
                 link: f"{role.active} {role.state} in epoch {role.epoch}"
-                for link, role in self._roles.roles().items()
+                for link, role in self._link_roles().items()
             },
         )
         self._adopt(self._file_plan)
-        self._watch_returns()
+        self._failover.watch_returns(self._file_plan)
 
     def _adopt(self, plan: Plan) -> None:
         """Goes on with the plan as roles have it: starts, changes and ends runners of pairs."""
         with self._adopting:
-            new = orient(plan, self._roles.roles())
+            new = orient(plan, self._link_roles())
             with self._lock:
                 old, self.plan = self.plan, new
             wanted = {pair.id: pair for pair in self.served(new)}
@@ -287,10 +252,7 @@ class Worker:
         self._watch.stop()
         self.logins.stop()
         self._roles.stop()
-        for watch in self._witnesses:
-            watch.stop()
-        for returns in self._returns:
-            returns.stop()
+        self._failover.stop()
         deadline = self.clock.monotonic() + self.options.grace_seconds
         runners = [*self._runners.values(), *self._leaving.values()]
         for runner in runners:
@@ -309,7 +271,7 @@ class Worker:
         """The role of every link that has one, and what its last change took."""
         now_ms, states = round(self.clock.now() * 1000), self._roles.states()
         found = []
-        for name, role in self._roles.roles().items():
+        for name, role in self._link_roles().items():
             link = self.plan.link(name)
             facts = link_facts(states, link, role)
             last = self._roles.last_change(name)

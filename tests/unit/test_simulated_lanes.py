@@ -20,7 +20,7 @@ from replicator.dataplane.copy import progress_unit, refused_record_search, rewr
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.dataplane.copy.progress_unit import ProgressUnit
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
-from replicator.dataplane.lane.lane import Lane
+from replicator.dataplane.lane.lane_failures import LaneFailures
 from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.progress import commit
 from replicator.dataplane.progress.first_writes import FirstWrites
@@ -173,7 +173,7 @@ def records_and_checkpoints_are_two_transactions(patch):
 
 
 def a_replaced_lane_takes_over_again(patch):
-    patch.setattr(Lane, "_is_fenced", lambda *_: False)
+    patch.setattr(LaneFailures, "is_fenced", lambda *_: False)
 
 
 def first_writes_are_not_confirmed(patch):

@@ -90,7 +90,7 @@ class Session:
         self._clock = context.clock
         self._throttle = context.throttle
         self._commit_interval = settings.commit_interval_seconds
-        self._transactional = settings.delivery == "exactly-once"
+        self._transactional = settings.transactional
         self._record_by_record = record_by_record
         self._batch = (
             (RETRY_BATCH_RECORDS, RETRY_POLL_SECONDS) if record_by_record else (BATCH_RECORDS, 0.0)

@@ -96,7 +96,7 @@ class LaneClients:
             KafkaException: when the target refuses.
             UnreachableError: when it does not answer for CONNECTED_SECONDS.
         """
-        if self.spec.settings.delivery != "exactly-once":
+        if not self.spec.settings.transactional:
             return True
         waited = 0.0
         while not stopping():
@@ -124,7 +124,7 @@ class LaneClients:
         """
         tail, self._checkpoints = self._checkpoints, None
         records = read_lane_records(self.spec, client_id=lane_client_id(self.spec), tail=tail)
-        transactional = self.spec.settings.delivery == "exactly-once"
+        transactional = self.spec.settings.transactional
         if open_index is not None and transactional and not self.record_by_record:
             self.session.unit.reports.index = IndexNotes(open_index(records), clock=self._clock)
         if self._returned is not None:

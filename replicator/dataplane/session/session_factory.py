@@ -1,6 +1,5 @@
 """Opening what one session of a lane works with, and wiring it together."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
@@ -21,57 +20,28 @@ from replicator.dataplane.progress.first_writes import FirstWrites, transaction_
 from replicator.dataplane.progress.partition_state import PartitionTable
 from replicator.dataplane.progress.run_reports import RunReports
 from replicator.dataplane.session.bounded_copy import BoundedCopy
+from replicator.dataplane.session.consumer_and_producer import (
+    FETCH_BYTES,
+    FETCHES_BYTES,
+    open_lane_consumer,
+    open_lane_producer,
+)
 from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
-from replicator.dataplane.session.session_clients import LaneClients, batch_bytes, lane_client_id
+from replicator.dataplane.session.session_clients import LaneClients, lane_client_id
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
-from replicator.identifiers import (
-    checkpoints_topic,
-    lane_transactional_id,
-    progress_group,
-)
+from replicator.identifiers import checkpoints_topic, lane_transactional_id
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.admin.topic_ids import watch_topic_ids
-from replicator.kafka.clients.client import Consumer, Producer, open_consumer, open_producer
+from replicator.kafka.clients.client import Consumer, Producer
 from replicator.kafka.clients.opened_with import OpenedWith
-from replicator.kafka.clients.settings import consumer_config, producer_config
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.policy.line_settings import line_settings
-from replicator.policy.memory_shares import LaneMemory, lane_memory
+from replicator.policy.memory_shares import lane_memory
 from replicator.wire.probes.broker_count import broker_count
 from replicator.wire.probes.line import round_trip_seconds
-
-COMMITTED_LINGER = 0.02
-"""Seconds a batch may wait to fill inside a transaction: the commit sends it off anyway, and larger
-batches save a quarter of the CPU on both sides."""
-
-DIRECT_LINGER = 0.001
-"""Without transactions nothing else sends a batch off, so this is latency."""
-
-QUEUE_RECORDS = 100_000
-FETCH_AHEAD_RECORDS = 20_000
-FETCH_BYTES = 2 * 1024 * 1024
-"""What a lane may hold on each side: as fast as larger queues, at half the memory (measured). How many
-bytes its queues may hold follows from its part of the worker's memory, ``policy/memory_shares.py``."""
-
-ONE_BY_ONE_BYTES = 1_000_000_000
-"""Room for any record: of those that are copied one by one, few are under way."""
-
-FETCHES_BYTES = 8 * 1024 * 1024
-"""What it may ask of one partition at once on a long line."""
-
-FETCH_WAIT_SECONDS = 0.25
-"""How long a broker holds a fetch that finds nothing; records end the wait at once. Longer costs less
-while idle, and delays a partition that is added to an idle lane by as much. So it does to partitions with a backlog that
-the client leaves out of a fetch: docs/decisions/fetches-in-a-backlog.md."""
-
-BOUNDED_FETCH_WAIT_SECONDS = 0.02
-"""The same for a bounded copy: where its range ends in markers, only an empty fetch shows the end."""
-
-LARGEST_RECORD_BYTES = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +65,7 @@ class SessionParts:
                 on_problem=context.problems.note,
                 on_failure=lambda state, error: context.on_failure(state, "source", error),
             ),
-            DeliveryErrors(transactional=_transactional(spec), attributed=record_by_record),
+            DeliveryErrors(transactional=spec.settings.transactional, attributed=record_by_record),
             record_by_record,
             CoordinatorWatch(),
         )
@@ -131,21 +101,23 @@ def open_clients(
     )
     parts = SessionParts.of(spec, context, record_by_record=record_by_record)
     opened_with = OpenedWith(spec.source, spec.target)
-    consumer = _open_consumer(
+    consumer = open_lane_consumer(
         spec,
         context,
         on_topic_id=parts.events.on_topic_id,
-        fetch_wait_seconds=BOUNDED_FETCH_WAIT_SECONDS if bounded_copy else FETCH_WAIT_SECONDS,
+        bounded=bounded_copy is not None,
         partition_fetch_bytes=line.partition_bytes,
         memory=memory,
     )
     own_id = lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
-    producer = _open_producer(
+    producer = open_lane_producer(
         spec,
         context,
-        parts,
+        deliveries=parts.deliveries,
+        coordinator=parts.coordinator,
         transactional_id=bounded_copy.writer if bounded_copy else own_id,
-        queue_bytes=ONE_BY_ONE_BYTES if record_by_record else memory.unsent_bytes,
+        record_by_record=record_by_record,
+        memory=memory,
     )
     returned = (
         ReturnedRecords(spec, client_id=lane_client_id(spec)) if spec.settings.returns else None
@@ -200,74 +172,6 @@ def wire_session(
     )
 
 
-def _open_consumer(
-    spec: LaneSpec,
-    context: LaneContext,
-    *,
-    on_topic_id: Callable[[str, str], None],
-    fetch_wait_seconds: float,
-    partition_fetch_bytes: int,
-    memory: LaneMemory,
-) -> Consumer:
-    settings = {
-        **consumer_config(
-            spec.source,
-            follower_reads=True,
-            client_id=lane_client_id(spec),
-            group_id=progress_group(spec.topology, spec.target.alias),
-            fetch_bytes=memory.answer_bytes,
-            partition_fetch_bytes=min(partition_fetch_bytes, memory.answer_bytes),
-            queue_bytes=memory.queue_bytes,
-            fetch_wait_seconds=fetch_wait_seconds,
-        ),
-        "queued.min.messages": FETCH_AHEAD_RECORDS,
-        "error_cb": lambda error: context.problems.note("source", error),
-        "on_commit": lambda error, _: context.problems.note_progress(error),
-    }
-    return open_consumer(watch_topic_ids(settings, on_topic_id))
-
-
-def _open_producer(
-    spec: LaneSpec,
-    context: LaneContext,
-    parts: SessionParts,
-    *,
-    transactional_id: str,
-    queue_bytes: int,
-) -> Producer:
-    transactional = _transactional(spec)
-    record_by_record = parts.record_by_record
-    return open_producer(
-        {
-            **producer_config(
-                spec.target,
-                client_id=lane_client_id(spec),
-                transactional_id=transactional_id if transactional else None,
-                linger_seconds=COMMITTED_LINGER if transactional else DIRECT_LINGER,
-                queue_bytes=queue_bytes,
-                requests_in_flight=5,
-            ),
-            "queue.buffering.max.messages": QUEUE_RECORDS,
-            # The broker decides what is too large, not the client: only then is it a fact.
-            "message.max.bytes": LARGEST_RECORD_BYTES,
-            "batch.size": batch_bytes(spec),
-            **({"batch.num.messages": 1} if record_by_record else {}),
-            # Nothing behind a refused batch may be written before the lane has seen the refusal;
-            # inside a transaction nothing is.
-            **({} if record_by_record or transactional else {"enable.gapless.guarantee": True}),
-            # In a transaction the commit fails with any record, and a report per record costs; the
-            # few that are asked for must report success too.
-            **(
-                {"delivery.report.only.error": False}
-                if transactional
-                else {"on_delivery": parts.deliveries.report, "delivery.report.only.error": True}
-            ),
-            **(parts.coordinator.settings() if transactional else {}),
-            "error_cb": lambda error: context.problems.note("target", error),
-        }
-    )
-
-
 def _progress_unit(
     spec: LaneSpec,
     context: LaneContext,
@@ -275,7 +179,7 @@ def _progress_unit(
     producer: Producer,
 ) -> ProgressUnit:
     clock, give_up, deliveries = context.clock, context.give_up, parts.deliveries
-    transactional = _transactional(spec)
+    transactional = spec.settings.transactional
 
     def failed() -> bool:
         return transaction_failed(producer) if transactional else deliveries.failed
@@ -346,9 +250,5 @@ def _engine(
         table=parts.table,
         unit=unit,
         cyclic=settings.cyclic,
-        one_by_one=not _transactional(spec),
+        one_by_one=not spec.settings.transactional,
     )
-
-
-def _transactional(spec: LaneSpec) -> bool:
-    return spec.settings.delivery == "exactly-once"

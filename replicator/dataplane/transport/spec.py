@@ -69,6 +69,11 @@ class LaneSettings:
     """As ``cyclic``, counting ways back that rest until a role changes: then what stands on the source
     may be copies of what the target has, with or without a header."""
 
+    @property
+    def transactional(self) -> bool:
+        """Whether copies and checkpoints are committed together."""
+        return self.delivery == "exactly-once"
+
 
 @dataclass(frozen=True, slots=True)
 class LaneSpec:

@@ -75,7 +75,7 @@ class BatchClients:
         self.spec = spec
         self.opened_with = OpenedWith(spec.source, spec.target)
         self._context = context
-        self._transactional = spec.settings.delivery == "exactly-once"
+        self._transactional = spec.settings.transactional
         client_id = lane_client_id(spec)
         own_id = lane_transactional_id(
             spec.topology, spec.source.alias, spec.target.alias, spec.lane

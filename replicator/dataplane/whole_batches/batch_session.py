@@ -82,7 +82,7 @@ class BatchSession:
         self._throttle = context.throttle
         self._line = line
         self._outstanding_bytes = outstanding_bytes
-        self._transactional = settings.delivery == "exactly-once"
+        self._transactional = settings.transactional
         self._guard = guard
         self._pacing = BatchPacing(
             unit=unit,
