@@ -32,7 +32,7 @@ from replicator.identifiers import FlowId, worker_client_id
 from replicator.observability.health import Liveness
 from replicator.observability.metrics import Metrics
 from replicator.observability.snapshot import LinkMetrics
-from replicator.policy.memory_shares import MemoryShare, records_bytes, shown_bytes
+from replicator.policy.capacity.memory_shares import MemoryShare, records_bytes, shown_bytes
 from replicator.problem import Problem, problem_of
 from replicator.thread_deaths import ThreadDeaths
 from replicator.topology.file.load import require_plan

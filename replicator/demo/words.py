@@ -2,7 +2,7 @@
 
 from replicator.demo.reading import Found
 from replicator.demo.scenario import Scenario
-from replicator.policy.provenance import Hop, parse_hops
+from replicator.policy.copies.provenance import Hop, parse_hops
 
 
 def explain_record(found: Found, scenario: Scenario) -> list[str]:

@@ -1,5 +1,5 @@
 """The rules that a flow obeys, each a pure function of its arguments.
 
-Decided here: target names, provenance and loops, selection of topics and groups, topic settings, ACLs, throttling.
-Start at ``values``, the policy of a link after all defaults.
+Decided here: what is copied and what its copy looks like (``copies``), how fast and in how much memory (``capacity``).
+Start at ``values``, the policy of a link after all defaults; ``procedure`` is the same of its role changes.
 """

@@ -13,10 +13,10 @@ from typing import Literal
 
 from replicator.errors import InputError
 from replicator.identifiers import ClusterAlias, FlowId, LinkName, flow_id, parse_flow_id
-from replicator.policy.engines import WayBack
+from replicator.policy.copies.engines import WayBack
+from replicator.policy.copies.provenance import Arrivals
+from replicator.policy.copies.routes import leads_to
 from replicator.policy.procedure import Procedure
-from replicator.policy.provenance import Arrivals
-from replicator.policy.routes import leads_to
 from replicator.policy.values import LinkPolicy
 
 Shape = Literal["active-passive", "active-active", "hub-and-spoke"]

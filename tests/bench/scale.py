@@ -24,7 +24,7 @@ from replicator.control.status.report import status_report
 from replicator.control.store.records import Block, Layout, Pause, TopicRecord
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.formats.checkpoint import Checkpoint
-from replicator.policy.topic_config import ConfigValue
+from replicator.policy.copies.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
 

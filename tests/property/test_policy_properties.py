@@ -5,10 +5,11 @@ from dataclasses import replace
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from replicator.policy.lane_assignment import lane_of
-from replicator.policy.naming import source_name, target_name, template_problem
-from replicator.policy.overlap import find_overlap
-from replicator.policy.provenance import (
+from replicator.policy.capacity.lane_assignment import lane_of
+from replicator.policy.capacity.throttling import LaneNeed, TokenBucket, split_budget
+from replicator.policy.copies.naming import source_name, target_name, template_problem
+from replicator.policy.copies.overlap import find_overlap
+from replicator.policy.copies.provenance import (
     Hop,
     aliases_in,
     append,
@@ -18,8 +19,7 @@ from replicator.policy.provenance import (
     parse_hops,
     with_hop,
 )
-from replicator.policy.selection import matcher
-from replicator.policy.throttling import LaneNeed, TokenBucket, split_budget
+from replicator.policy.copies.selection import matcher
 from replicator.policy.values import Naming, Selection, Throttle
 
 ALIASES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)

@@ -25,7 +25,7 @@ from replicator.control.reconcile.topic_selection import TopicSelector
 from replicator.control.reconcile.unselected import MASS_DELETION, asked_by_name
 from replicator.control.store.records import Block, Layout, Pause, TopicRecord
 from replicator.formats.checkpoint import Checkpoint
-from replicator.policy.topic_config import ConfigValue
+from replicator.policy.copies.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, TopicSync
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan

@@ -9,7 +9,7 @@ from replicator.batches.codec.repack import packed_anew
 from replicator.batches.registry.returning import ReturnGuard
 from replicator.formats.producer_registry import RegisteredProducer, decode_producer
 from replicator.identifiers import HOPS_HEADER
-from replicator.policy.provenance import Arrivals, append, find_hops, path_hop
+from replicator.policy.copies.provenance import Arrivals, append, find_hops, path_hop
 from replicator.policy.values import Naming
 from replicator.wire.records.codecs import CODECS
 from replicator.wire.records.record_batch import RawRecord, decode_batch, encode_batch

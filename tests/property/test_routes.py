@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.policy.routes import leads_to
+from replicator.policy.copies.routes import leads_to
 
 PLACES = st.sampled_from("abcdef")
 ARROWS = st.lists(st.tuples(PLACES, PLACES), max_size=14)

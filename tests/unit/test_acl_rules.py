@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from replicator.control.reconcile.acl_decision import decide_acls
 from replicator.control.reconcile.topic_selection import selected_topics
-from replicator.policy.acl_rules import READING, AclBinding
-from replicator.policy.selection import matcher
+from replicator.policy.copies.acl_rules import READING, AclBinding
+from replicator.policy.copies.selection import matcher
 from replicator.policy.values import LinkPolicy, Naming, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan
 

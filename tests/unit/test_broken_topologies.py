@@ -3,7 +3,7 @@
 import pytest
 from topology_files import topology_text
 
-from replicator.policy.engines import flow_engine
+from replicator.policy.copies.engines import flow_engine
 from replicator.topology.file.load import load_text
 
 HEAD = """apiVersion: replicator/v1

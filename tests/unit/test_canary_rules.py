@@ -9,7 +9,7 @@ from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.dataplane.copy.rewrite import Rewriter
 from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.identifiers import canary_topic, is_canary_topic
-from replicator.policy.provenance import Arrivals
+from replicator.policy.copies.provenance import Arrivals
 from replicator.policy.values import DropRule, LinkPolicy, Naming, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan
 

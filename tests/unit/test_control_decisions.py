@@ -32,7 +32,7 @@ from replicator.control.store.state import EMPTY
 from replicator.errors import StoredFormatError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.kafka.clients.wire_json import encode_key, encode_value
-from replicator.policy.topic_config import ConfigValue
+from replicator.policy.copies.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, StartFrom, Throttle, TopicSync
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan

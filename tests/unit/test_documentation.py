@@ -13,7 +13,7 @@ PAGES = [
 ]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-# A file of the repository between backticks: `policy/naming.py`, `tests/chart`, `docs/acls.md`.
+# A file of the repository between backticks: `policy/copies/naming.py`, `tests/chart`, `docs/acls.md`.
 NAMED_FILE = re.compile(r"`([\w./-]+\.(?:py|md)|(?:tests|topologies|deploy)/[\w./-]+)`")
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 # Where a page may start a path from.

@@ -15,7 +15,7 @@ from replicator.batches.network.channel import Channel
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import LeadersSeen
 from replicator.clock import SystemClock
-from replicator.policy.line_settings import LEAST_FETCH_BYTES, fetch_bytes_at
+from replicator.policy.capacity.line_settings import LEAST_FETCH_BYTES, fetch_bytes_at
 from replicator.topology.plan import ClusterPlan
 
 

@@ -5,7 +5,7 @@ import pytest
 from replicator.dataplane.copy.rewrite import Rewriter
 from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.identifiers import HOPS_HEADER
-from replicator.policy.provenance import (
+from replicator.policy.copies.provenance import (
     Arrivals,
     Hop,
     append,

@@ -9,7 +9,7 @@ from replicator.dataplane.process.process_pool import LanePool
 from replicator.dataplane.process.spawn import start_child
 from replicator.dataplane.transport.messages import LogLine, decode_command
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
-from replicator.policy.memory_shares import MemoryShare
+from replicator.policy.capacity.memory_shares import MemoryShare
 from replicator.policy.values import StartFrom
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from replicator.policy.line_settings import line_settings
+from replicator.policy.capacity.line_settings import line_settings
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.probes.line import LineFacts, line_facts, round_trip_seconds, suit_to_line
 

@@ -11,7 +11,7 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import InputError
 from replicator.kafka.clients.client import open_consumer
 from replicator.kafka.clients.settings import consumer_config
-from replicator.policy.memory_shares import (
+from replicator.policy.capacity.memory_shares import (
     MIB,
     MemoryShare,
     batches_memory,

@@ -20,7 +20,7 @@ from replicator.offsets.groups.group_decision import GroupOutcomeDraft
 from replicator.offsets.groups.group_report import GroupOutcome, PartitionOutcome, SyncReport
 from replicator.offsets.index.index import OffsetIndex
 from replicator.offsets.index.stored import StoredPartitions
-from replicator.policy.selection import is_internal_topic, select_topics
+from replicator.policy.copies.selection import is_internal_topic, select_topics
 from replicator.topology.file.load import load_text
 
 ALIASES = ("east", "west", "north")

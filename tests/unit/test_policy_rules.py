@@ -2,18 +2,18 @@
 
 import pytest
 
-from replicator.policy.filters import drop_reason
-from replicator.policy.lane_assignment import auto_lanes, lane_of
-from replicator.policy.naming import (
+from replicator.policy.capacity.lane_assignment import auto_lanes, lane_of
+from replicator.policy.copies.filters import drop_reason
+from replicator.policy.copies.naming import (
     alias_chain,
     name_problem,
     source_name,
     target_name,
     template_problem,
 )
-from replicator.policy.overlap import find_overlap, on_target
-from replicator.policy.selection import select_groups, select_topics, topic_priority
-from replicator.policy.topic_config import (
+from replicator.policy.copies.overlap import find_overlap, on_target
+from replicator.policy.copies.selection import select_groups, select_topics, topic_priority
+from replicator.policy.copies.topic_config import (
     HEADER_HEADROOM_BYTES,
     ConfigValue,
     config_changes,

@@ -12,7 +12,7 @@ from replicator.formats.producer_registry import (
     decode_producer,
 )
 from replicator.identifiers import HOPS_HEADER
-from replicator.policy.provenance import Arrivals, path_hop
+from replicator.policy.copies.provenance import Arrivals, path_hop
 from replicator.policy.values import Naming
 from replicator.wire.records.codecs import CODECS
 from replicator.wire.records.record_batch import RawRecord, encode_batch

@@ -28,7 +28,7 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session import source_events
 from replicator.dataplane.takeover import takeover
 from replicator.kafka.logs import coordinator_watch
-from replicator.policy.provenance import Arrivals
+from replicator.policy.copies.provenance import Arrivals
 
 SEEDS = 250
 FOUND_WITHIN = 600

@@ -8,7 +8,7 @@ import pytest
 
 from replicator.errors import InputError, NotFoundError
 from replicator.offsets.index.runs import Pair
-from replicator.policy.provenance import Arrivals, parse_hops
+from replicator.policy.copies.provenance import Arrivals, parse_hops
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.spark.archive.rounds import first_part, up_to
 from replicator.spark.base.amounts import (

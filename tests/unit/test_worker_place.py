@@ -7,8 +7,8 @@ from topology_files import active_passive, plan_of
 
 from replicator.cli.file.check_wan import lines_result, lines_text
 from replicator.errors import UnreachableError
-from replicator.policy.line_buffers import BrokerBuffers, buffers_advice, buffers_of
-from replicator.policy.worker_place import Line, place_of_worker
+from replicator.policy.capacity.line_buffers import BrokerBuffers, buffers_advice, buffers_of
+from replicator.policy.capacity.worker_place import Line, place_of_worker
 from replicator.wire.probes.line_probe import LineMeasured
 
 NEAR, FAR, LOSSY = Line(0.0004, 0.0), Line(0.1, 0.0), Line(0.1, 0.01)

@@ -20,7 +20,7 @@ from replicator.batches.network.buffers import Buffer
 from replicator.batches.network.channel import Frame
 from replicator.batches.network.io_loop import IoLoop
 from replicator.errors import UnreachableError
-from replicator.policy.line_settings import MOST_BYTES, fetch_bytes_at
+from replicator.policy.capacity.line_settings import MOST_BYTES, fetch_bytes_at
 from replicator.topology.plan import ClusterPlan
 
 FETCH_WAIT_SECONDS = 0.5

@@ -12,7 +12,7 @@ from replicator.batches.codec.header import CODEC_MASK, HEADER_BYTES, MAGIC
 from replicator.batches.registry.producer_registry import SourceOf
 from replicator.errors import StoredFormatError
 from replicator.identifiers import HOPS_HEADER
-from replicator.policy.provenance import Arrivals
+from replicator.policy.copies.provenance import Arrivals
 from replicator.wire.records.codecs import CODECS, decompress
 from replicator.wire.records.record_batch import RawRecord, decode_batch
 

@@ -9,7 +9,7 @@ from replicator.cli.output import render, say
 
 if TYPE_CHECKING:
     from replicator.errors import ReplicatorError
-    from replicator.policy.line_buffers import BrokerBuffers
+    from replicator.policy.capacity.line_buffers import BrokerBuffers
     from replicator.topology.plan import ClusterPlan, Plan
     from replicator.wire.probes.line_probe import LineMeasured
 
@@ -49,7 +49,7 @@ def _buffers(cluster: "ClusterPlan") -> "BrokerBuffers | None":
     """Those of one broker; None where we may not read its settings."""
     from replicator.errors import ReplicatorError
     from replicator.kafka.admin.admin import ClusterAdmin
-    from replicator.policy.line_buffers import buffers_of
+    from replicator.policy.capacity.line_buffers import buffers_of
 
     try:
         with ClusterAdmin(cluster, client_id="replicator-check") as admin:
@@ -70,9 +70,9 @@ def lines_result(
     ``buffers`` are those of brokers, by cluster; None or missing where they could not be read.
     """
     from replicator.errors import ReplicatorError
-    from replicator.policy.line_buffers import buffers_advice
-    from replicator.policy.line_settings import NEAR_SECONDS
-    from replicator.policy.worker_place import Line, place_of_worker
+    from replicator.policy.capacity.line_buffers import buffers_advice
+    from replicator.policy.capacity.line_settings import NEAR_SECONDS
+    from replicator.policy.capacity.worker_place import Line, place_of_worker
 
     clusters: list[dict[str, Any]] = []
     lines: dict[str, Line] = {}

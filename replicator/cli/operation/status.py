@@ -120,7 +120,7 @@ def _engine(flow: Any) -> str:  # noqa: ANN401
 
 def _worker(worker: Any) -> str:  # noqa: ANN401
     """Which lanes it has, and what they may hold; a worker of an older release does not say it."""
-    from replicator.policy.memory_shares import shown_bytes
+    from replicator.policy.capacity.memory_shares import shown_bytes
 
     lanes = ", ".join(str(lane) for lane in worker["lanes"])
     memory = worker.get("memory")

@@ -14,7 +14,7 @@ from replicator.control.lanes.layout import lane_in
 from replicator.control.store.records import AcceptedGap, BackfillRecord, Block, Pause, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
-from replicator.policy.engines import flow_engine
+from replicator.policy.copies.engines import flow_engine
 from replicator.policy.values import Throttle
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 

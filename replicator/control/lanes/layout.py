@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.control.store.records import Block, Layout
-from replicator.policy.lane_assignment import MAX_LANES, auto_lanes, lane_of
+from replicator.policy.capacity.lane_assignment import MAX_LANES, auto_lanes, lane_of
 from replicator.topology.plan import PairPlan
 
 LayoutChange = Literal["none", "write", "fenced"]

@@ -13,7 +13,7 @@ from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
-from replicator.policy.throttling import LaneNeed, split_budget
+from replicator.policy.capacity.throttling import LaneNeed, split_budget
 from replicator.policy.values import PRIORITIES, Priority
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 

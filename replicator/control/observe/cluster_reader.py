@@ -13,7 +13,7 @@ from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.errors import ReplicatorError
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.admin.topics import TopicDescription
-from replicator.policy.topic_config import ConfigValue
+from replicator.policy.copies.topic_config import ConfigValue
 
 if TYPE_CHECKING:
     from replicator.wire.requests.topic_changes import TopicChanges

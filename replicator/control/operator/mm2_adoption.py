@@ -18,8 +18,8 @@ from replicator.kafka.admin.connect_groups import describe_worker_group
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.mm2.configuration.import_map import MirroredFlow
 from replicator.mm2.topics.adopt import ConnectorProgress, read_progress
-from replicator.policy.naming import carries_source, target_name
-from replicator.policy.selection import select_topics
+from replicator.policy.copies.naming import carries_source, target_name
+from replicator.policy.copies.selection import select_topics
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
 CLIENT_ID = "replicator-adopt"

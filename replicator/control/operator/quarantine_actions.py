@@ -19,7 +19,7 @@ from replicator.errors import (
 )
 from replicator.identifiers import JsonObject, control_topic
 from replicator.kafka.logs.log_writer import LogWriter
-from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
+from replicator.policy.copies.provenance import Hop, encode_hop, find_hops, with_hop
 from replicator.policy.values import Provenance
 from replicator.topology.plan import PairPlan, Plan
 from replicator.wire.records.record_batch import RawRecord

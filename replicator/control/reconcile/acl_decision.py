@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from replicator.control.reconcile.actions import PlannedChange
 from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.identifiers import LinkName, is_canary_topic
-from replicator.policy.acl_rules import AclBinding, AclScope, covered, target_bindings
+from replicator.policy.copies.acl_rules import AclBinding, AclScope, covered, target_bindings
 from replicator.topology.plan import PairPlan
 
 

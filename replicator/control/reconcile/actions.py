@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from replicator.control.lanes.layout import LayoutDecision
 from replicator.control.store.base import Record
-from replicator.policy.topic_config import ConfigChange
+from replicator.policy.copies.topic_config import ConfigChange
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from replicator.policy.topic_config import ConfigValue
+from replicator.policy.copies.topic_config import ConfigValue
 
 KEPT_CHANGES = 64
 """How many versions back a view can say what changed."""

@@ -7,7 +7,7 @@ refused; a **warning** means that room is missing and a rare record may go to qu
 from collections.abc import Mapping
 
 from replicator.control.reconcile.topic_selection import SelectedTopic
-from replicator.policy.topic_config import (
+from replicator.policy.copies.topic_config import (
     HEADER_HEADROOM_BYTES,
     MAX_MESSAGE_BYTES,
     TIMESTAMP_BOUNDS,

@@ -12,7 +12,7 @@ from replicator.control.reconcile.config_drift import config_findings
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.control.store.records import TopicRecord, problem_part
-from replicator.policy.topic_config import (
+from replicator.policy.copies.topic_config import (
     MAX_MESSAGE_BYTES,
     config_changes,
     creation_configs,

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from replicator.control.reconcile.cluster_view import ClusterView
 from replicator.identifiers import canary_topic
-from replicator.policy.naming import name_problem, target_name
-from replicator.policy.selection import select_topics, topic_priority
+from replicator.policy.copies.naming import name_problem, target_name
+from replicator.policy.copies.selection import select_topics, topic_priority
 from replicator.policy.values import Priority
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan

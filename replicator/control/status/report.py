@@ -21,7 +21,7 @@ from replicator.control.store.records import (
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import JsonObject, is_canary_topic
-from replicator.policy.engines import FlowEngine, flow_engine
+from replicator.policy.copies.engines import FlowEngine, flow_engine
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 from replicator.topology.roles import Role

@@ -3,7 +3,7 @@
 from replicator.control.store.read import read_control
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject, is_canary_topic
-from replicator.policy.engines import FlowEngine, flow_engine
+from replicator.policy.copies.engines import FlowEngine, flow_engine
 from replicator.problem import Problem, problem_json, problem_of
 from replicator.topology.plan import Plan, find_pair
 

@@ -21,7 +21,7 @@ from replicator.errors import (
     UnreachableError,
 )
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.policy.acl_rules import AclBinding
+from replicator.policy.copies.acl_rules import AclBinding
 from replicator.problem import Problem
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 

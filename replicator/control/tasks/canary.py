@@ -26,7 +26,7 @@ from replicator.identifiers import canary_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.observability.snapshot import TaskMetrics
-from replicator.policy.naming import name_problem
+from replicator.policy.copies.naming import name_problem
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 

@@ -24,7 +24,7 @@ from replicator.offsets.groups.group_report import SyncReport
 from replicator.offsets.groups.group_sync import GroupSync
 from replicator.offsets.index.index import index_pairs
 from replicator.offsets.index.stored import StoredPartitions
-from replicator.policy.selection import is_internal_topic
+from replicator.policy.copies.selection import is_internal_topic
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan, PairPlan
 

@@ -17,8 +17,8 @@ from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import Message
 from replicator.offsets.translation.probe import PartitionProbe
-from replicator.policy.overlap import find_overlap
-from replicator.policy.provenance import Arrivals, Headers, find_hops
+from replicator.policy.copies.overlap import find_overlap
+from replicator.policy.copies.provenance import Arrivals, Headers, find_hops
 from replicator.problem import Problem
 from replicator.topology.plan import FlowPlan
 

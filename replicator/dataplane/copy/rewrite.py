@@ -13,8 +13,8 @@ from replicator.dataplane.copy.source_message import Headers, ProducedHeaders, S
 from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.errors import InputError, RecordRefusedError
 from replicator.identifiers import is_canary_topic
-from replicator.policy.filters import drop_reason
-from replicator.policy.provenance import Arrivals, aliases_of, find_hops, with_hop
+from replicator.policy.copies.filters import drop_reason
+from replicator.policy.copies.provenance import Arrivals, aliases_of, find_hops, with_hop
 from replicator.policy.values import DropRule
 
 

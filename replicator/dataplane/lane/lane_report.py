@@ -9,7 +9,7 @@ from replicator.dataplane.transport.messages import LogLine
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.lane_stats import LaneState, LaneStats
 from replicator.logins.cluster_login import ClusterLogin
-from replicator.policy.memory_shares import LaneMemory, shown_bytes
+from replicator.policy.capacity.memory_shares import LaneMemory, shown_bytes
 from replicator.problem import Problem
 
 

@@ -25,7 +25,7 @@ from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.transport.stats_changes import with_change
 from replicator.formats.lane_stats import LaneStats
 from replicator.logins.cluster_login import login_of
-from replicator.policy.memory_shares import MemoryShare, lane_share
+from replicator.policy.capacity.memory_shares import MemoryShare, lane_share
 
 LaneKey = tuple[str, int]
 """Pair as people write it, and lane number."""

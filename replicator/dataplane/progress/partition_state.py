@@ -13,7 +13,7 @@ from replicator.formats.checkpoint import Checkpoint, TargetLoss
 from replicator.formats.lane_stats import PartitionStateName, PartitionStats
 from replicator.formats.left_out import LeftOut
 from replicator.identifiers import is_canary_topic
-from replicator.policy.provenance import path_hop
+from replicator.policy.copies.provenance import path_hop
 
 
 class PartitionState:

@@ -11,7 +11,7 @@ from replicator.kafka.admin.topic_ids import watch_topic_ids
 from replicator.kafka.clients.client import Consumer, Producer, open_consumer, open_producer
 from replicator.kafka.clients.settings import consumer_config, producer_config
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
-from replicator.policy.memory_shares import LaneMemory
+from replicator.policy.capacity.memory_shares import LaneMemory
 
 COMMITTED_LINGER = 0.02
 """Seconds a batch may wait to fill inside a transaction: the commit sends it off anyway, and larger
@@ -24,7 +24,7 @@ QUEUE_RECORDS = 100_000
 FETCH_AHEAD_RECORDS = 20_000
 FETCH_BYTES = 2 * 1024 * 1024
 """What a lane may hold on each side: as fast as larger queues, at half the memory (measured). How many
-bytes its queues may hold follows from its part of the worker's memory, ``policy/memory_shares.py``."""
+bytes its queues may hold follows from its part of the worker's memory, ``policy/capacity/memory_shares.py``."""
 
 ONE_BY_ONE_BYTES = 1_000_000_000
 """Room for any record: of those that are copied one by one, few are under way."""

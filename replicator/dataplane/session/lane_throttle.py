@@ -6,7 +6,7 @@ from typing import Protocol
 from replicator.dataplane.progress.pacing import held_back
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.kafka.clients.client import ClientPartition
-from replicator.policy.throttling import TokenBucket
+from replicator.policy.capacity.throttling import TokenBucket
 from replicator.policy.values import Priority, Throttle
 
 _FIRST_BATCH_RECORDS = 10

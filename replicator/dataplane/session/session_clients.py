@@ -29,7 +29,7 @@ from replicator.kafka.clients.client import (
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
-from replicator.policy.memory_shares import LaneMemory
+from replicator.policy.capacity.memory_shares import LaneMemory
 
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it reports the failure and starts over."""

@@ -38,8 +38,8 @@ from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import Consumer, Producer
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
-from replicator.policy.line_settings import line_settings
-from replicator.policy.memory_shares import lane_memory
+from replicator.policy.capacity.line_settings import line_settings
+from replicator.policy.capacity.memory_shares import lane_memory
 from replicator.wire.probes.broker_count import broker_count
 from replicator.wire.probes.line import round_trip_seconds
 

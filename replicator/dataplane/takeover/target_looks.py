@@ -13,7 +13,7 @@ from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import ClientPartition, Message, open_consumer
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.kafka.clients.settings import Isolation, consumer_config
-from replicator.policy.provenance import find_hops, hop_prefix
+from replicator.policy.copies.provenance import find_hops, hop_prefix
 from replicator.topology.plan import ClusterPlan
 
 LOOK_SECONDS = 30.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.identifiers import FlowId, flow_id
-from replicator.policy.memory_shares import MemoryShare
-from replicator.policy.provenance import Arrivals
+from replicator.policy.capacity.memory_shares import MemoryShare
+from replicator.policy.copies.provenance import Arrivals
 from replicator.policy.values import (
     Delivery,
     DropRule,

@@ -46,8 +46,8 @@ from replicator.identifiers import TopicPartition, checkpoints_topic, lane_trans
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
-from replicator.policy.line_settings import line_settings
-from replicator.policy.memory_shares import LaneMemory, batches_memory
+from replicator.policy.capacity.line_settings import line_settings
+from replicator.policy.capacity.memory_shares import LaneMemory, batches_memory
 from replicator.wire.probes.broker_count import broker_count
 from replicator.wire.probes.line import round_trip_seconds
 

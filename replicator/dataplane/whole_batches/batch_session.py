@@ -30,7 +30,7 @@ from replicator.dataplane.whole_batches.batch_pacing import BatchPacing
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
 from replicator.errors import ReplicatorError, TransientBrokerError
 from replicator.kafka.clients.client import ClientPartition
-from replicator.policy.line_settings import LineSettings
+from replicator.policy.capacity.line_settings import LineSettings
 from replicator.wire.connection.errors import code_error
 
 FETCH_BYTES = 8 * 1024 * 1024

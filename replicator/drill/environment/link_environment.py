@@ -24,7 +24,7 @@ from replicator.identifiers import DRILL_TOPICS
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.kafka.clients.settings import LOGIN, client_config, user_settings
-from replicator.policy.selection import matcher
+from replicator.policy.copies.selection import matcher
 from replicator.programs import run_program
 from replicator.testing.kit.endpoints import RemoteCluster
 from replicator.testing.kit.waiting import wait_until

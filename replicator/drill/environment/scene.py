@@ -1,6 +1,6 @@
 """Parts of a scene that follow from the plan. Pure."""
 
-from replicator.policy.naming import target_name
+from replicator.policy.copies.naming import target_name
 from replicator.testing.checker.routes import Naming
 from replicator.topology.plan import LinkPlan, PairPlan, Plan
 

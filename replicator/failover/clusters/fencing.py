@@ -22,7 +22,7 @@ from replicator.failover.clusters.lag import link_keys
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.clusters.programs import ProgramCall, run_command
 from replicator.failover.rules.report import Check
-from replicator.policy.acl_rules import TOPIC, AclBinding, without_rules
+from replicator.policy.copies.acl_rules import TOPIC, AclBinding, without_rules
 from replicator.policy.procedure import Fencing
 from replicator.topology.file.secrets import read_secret
 from replicator.topology.plan import ClusterPlan

@@ -24,7 +24,7 @@ from replicator.kafka.clients.client import (
 )
 from replicator.kafka.clients.errors import map_kafka_error, may_pass
 from replicator.kafka.clients.settings import consumer_config
-from replicator.policy.provenance import Arrivals, Headers
+from replicator.policy.copies.provenance import Arrivals, Headers
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.requests.fetch_one import fetch_record
 

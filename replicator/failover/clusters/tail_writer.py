@@ -11,7 +11,7 @@ from replicator.failover.clusters.link_clusters import CLIENT_ID
 from replicator.failover.clusters.tail import TailRecord
 from replicator.identifiers import TopicPartition, control_topic, salvage_transactional_id
 from replicator.kafka.logs.transactions import TransactionWriter
-from replicator.policy.provenance import Hop, encode_hop, find_hops, with_hop
+from replicator.policy.copies.provenance import Hop, encode_hop, find_hops, with_hop
 from replicator.policy.values import Provenance
 from replicator.topology.plan import ClusterPlan
 

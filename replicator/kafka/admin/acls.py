@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
 
 from replicator.errors import ReplicatorError
 from replicator.kafka.admin.session import AdminSession
-from replicator.policy.acl_rules import AclBinding
+from replicator.policy.copies.acl_rules import AclBinding
 
 _Kind = TypeVar("_Kind", LibraryBinding, AclBindingFilter)
 

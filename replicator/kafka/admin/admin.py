@@ -13,8 +13,8 @@ from replicator.kafka.admin.offsets import LogEnd, OffsetPoint
 from replicator.kafka.admin.session import AdminSession
 from replicator.kafka.admin.topics import Failures, NewTopicSpec, TopicDescription
 from replicator.kafka.clients.settings import Isolation
-from replicator.policy.acl_rules import AclBinding
-from replicator.policy.topic_config import ConfigValue
+from replicator.policy.copies.acl_rules import AclBinding
+from replicator.policy.copies.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
 
 if TYPE_CHECKING:

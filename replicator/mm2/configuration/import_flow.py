@@ -13,8 +13,8 @@ from replicator.mm2.configuration.import_selection import import_groups, import_
 from replicator.mm2.configuration.properties import Entry
 from replicator.mm2.configuration.scopes import Settings, is_true, number
 from replicator.mm2.configuration.unmapped import Outcome
-from replicator.policy.lane_assignment import MAX_LANES
-from replicator.policy.topic_config import EXCLUDED
+from replicator.policy.capacity.lane_assignment import MAX_LANES
+from replicator.policy.copies.topic_config import EXCLUDED
 from replicator.topology.spec.sync_spec import MAX_REPLICATION_FACTOR
 from replicator.topology.spec.units import format_duration
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from replicator.mm2.configuration.import_flow import FlowImport
-from replicator.policy.provenance import MAX_ALIAS_LENGTH
+from replicator.policy.copies.provenance import MAX_ALIAS_LENGTH
 
 Link = tuple[dict[str, Any], tuple[FlowImport, ...]]
 """A link as it stands in the file, and the flows it stands for."""

@@ -17,7 +17,7 @@ from replicator.mm2.configuration.properties import Entry
 from replicator.mm2.configuration.scopes import Settings
 from replicator.mm2.configuration.security_values import PLACEHOLDER
 from replicator.mm2.configuration.verdicts import MappingVerdict, VerdictSheet
-from replicator.policy.provenance import MAX_ALIAS_LENGTH
+from replicator.policy.copies.provenance import MAX_ALIAS_LENGTH
 from replicator.policy.values import Naming
 
 DEFAULT_NAME = "mm2"

@@ -7,8 +7,8 @@ from replicator.mm2.configuration.patterns import translate_list
 from replicator.mm2.configuration.properties import Entry
 from replicator.mm2.configuration.security_values import PLACEHOLDER
 from replicator.mm2.configuration.unmapped import Outcome
-from replicator.policy.naming import name_problem
-from replicator.policy.selection import is_internal_topic, is_literal, pattern_matches
+from replicator.policy.copies.naming import name_problem
+from replicator.policy.copies.selection import is_internal_topic, is_literal, pattern_matches
 
 DEFAULT_TOPICS_EXCLUDED = ("*.replica",)
 """What MirrorMaker 2 leaves out by default and no rule here does; internal topics never match."""

@@ -7,7 +7,7 @@ connect-mirror-client. Internal topics and heartbeats are called the same under 
 from collections.abc import Collection
 from typing import Literal
 
-from replicator.policy.selection import MM2_HEARTBEATS, is_heartbeats_topic
+from replicator.policy.copies.selection import MM2_HEARTBEATS, is_heartbeats_topic
 
 ReplicationPolicy = Literal["default", "identity"]
 

@@ -21,7 +21,7 @@ from replicator.offsets.groups.group_report import GroupOutcome, PartitionOutcom
 from replicator.offsets.index.paths import TranslationPath, reversed_path, translation_paths
 from replicator.offsets.translation.group_names import require_visible_groups
 from replicator.offsets.translation.translator import Translator
-from replicator.policy.selection import select_groups
+from replicator.policy.copies.selection import select_groups
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
 GROUPS_PER_SECOND = 50

@@ -9,9 +9,9 @@ Under one name for all (same-name active-active) that is several replicated part
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from replicator.policy.engines import flow_engine
-from replicator.policy.naming import source_name, target_name
-from replicator.policy.selection import select_topics
+from replicator.policy.copies.engines import flow_engine
+from replicator.policy.copies.naming import source_name, target_name
+from replicator.policy.copies.selection import select_topics
 from replicator.topology.plan import ClusterPlan, FlowPlan, Plan
 
 

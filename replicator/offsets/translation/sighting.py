@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from replicator.policy.provenance import find_hops, hop_prefix
+from replicator.policy.copies.provenance import find_hops, hop_prefix
 
 OTHERS = -1
 """A record of somebody else: another cluster's copy."""

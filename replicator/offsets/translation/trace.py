@@ -18,7 +18,7 @@ from replicator.offsets.index.paths import (
 )
 from replicator.offsets.translation.sighting import UNMARKED, CopyMark
 from replicator.offsets.translation.translator import Translator
-from replicator.policy.provenance import Headers, Hop, find_hops, parse_hops
+from replicator.policy.copies.provenance import Headers, Hop, find_hops, parse_hops
 from replicator.topology.plan import Plan
 
 PlaceState = Literal["origin", "copy", "missing", "unreachable"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from replicator.errors import InputError
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.policy.selection import pattern_matches
+from replicator.policy.copies.selection import pattern_matches
 from replicator.topology.plan import ClusterPlan
 
 CLIENT_ID = "replicator-archive"

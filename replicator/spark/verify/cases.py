@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.offsets.index.runs import Pair
-from replicator.policy.provenance import Arrivals, Hop
+from replicator.policy.copies.provenance import Arrivals, Hop
 from replicator.policy.values import DropRule, Provenance
 
 Mode = Literal["origin", "content", "latest"]

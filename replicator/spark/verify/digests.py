@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from replicator.identifiers import HOPS_HEADER
-from replicator.policy.provenance import find_hops
-from replicator.policy.provenance import without_last_hop as split_last_hop
+from replicator.policy.copies.provenance import find_hops
+from replicator.policy.copies.provenance import without_last_hop as split_last_hop
 
 Headers = Sequence[tuple[str, bytes | None]]
 

@@ -20,9 +20,9 @@ from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.offsets.index.index import index_pairs
 from replicator.offsets.index.stored import CheckpointsView, StoredPartitions
-from replicator.policy.naming import carries_source
-from replicator.policy.provenance import find_hops, parse_hops
-from replicator.policy.topic_config import ConfigValue
+from replicator.policy.copies.naming import carries_source
+from replicator.policy.copies.provenance import find_hops, parse_hops
+from replicator.policy.copies.topic_config import ConfigValue
 from replicator.spark.base.ranges import Range
 from replicator.spark.source.scan import RangeScanner
 from replicator.spark.verify.cases import CaseFacts, Rules, Side

@@ -21,7 +21,7 @@ from replicator.dataplane.copy.source_message import (
 from replicator.dataplane.transport.delivery import CopyOutcome
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import HOPS_HEADER
-from replicator.policy.provenance import parse_hops
+from replicator.policy.copies.provenance import parse_hops
 from replicator.spark.base.ranges import Range
 from replicator.spark.source.scan import RangeScanner, Scanned
 from replicator.spark.verify.cases import Case, belongs, segment_of

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from replicator.policy.provenance import MARK_PATTERN
+from replicator.policy.copies.provenance import MARK_PATTERN
 from replicator.topology.compiler.draft import Draft
 from replicator.topology.problems import Finding, Path
 from replicator.topology.spec.cluster_spec import SecuritySpec

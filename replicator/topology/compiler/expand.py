@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from replicator.identifiers import ClusterAlias, LinkName
-from replicator.policy.naming import carries_source
-from replicator.policy.overlap import find_overlap
-from replicator.policy.routes import leads_to
+from replicator.policy.copies.naming import carries_source
+from replicator.policy.copies.overlap import find_overlap
+from replicator.policy.copies.routes import leads_to
 from replicator.policy.values import NamingKind
 from replicator.topology.compiler.draft import DraftLink
 from replicator.topology.compiler.policies import link_policy

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from replicator.policy.engines import WayBack, obstacles
-from replicator.policy.naming import carries_source, name_problem, target_name
-from replicator.policy.overlap import find_overlap, on_target
-from replicator.policy.selection import is_literal
+from replicator.policy.copies.engines import WayBack, obstacles
+from replicator.policy.copies.naming import carries_source, name_problem, target_name
+from replicator.policy.copies.overlap import find_overlap, on_target
+from replicator.policy.copies.selection import is_literal
 from replicator.topology.compiler.draft import Draft, DraftLink
 from replicator.topology.compiler.expand import with_way_back
 from replicator.topology.compiler.link_rules import COPY_RECORDS

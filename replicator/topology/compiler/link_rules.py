@@ -3,8 +3,8 @@
 import difflib
 from collections.abc import Iterator
 
-from replicator.policy.engines import obstacles
-from replicator.policy.selection import (
+from replicator.policy.copies.engines import obstacles
+from replicator.policy.copies.selection import (
     is_heartbeats_topic,
     is_internal_topic,
     is_literal,

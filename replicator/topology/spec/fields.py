@@ -25,8 +25,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from replicator.policy.provenance import ALIAS_PATTERN, MAX_ALIAS_LENGTH
-from replicator.policy.selection import pattern_problem
+from replicator.policy.copies.provenance import ALIAS_PATTERN, MAX_ALIAS_LENGTH
+from replicator.policy.copies.selection import pattern_problem
 from replicator.topology.spec.units import (
     DURATION_PATTERN,
     SIZE_PATTERN,

@@ -16,8 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from replicator.policy.lane_assignment import MAX_LANES
-from replicator.policy.naming import template_problem
+from replicator.policy.capacity.lane_assignment import MAX_LANES
+from replicator.policy.copies.naming import template_problem
 from replicator.policy.values import (
     Delivery,
     EngineChoice,

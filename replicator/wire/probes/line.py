@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from replicator.errors import ReplicatorError
 from replicator.logins.cluster_login import login_of
 from replicator.logins.tls import tls_context
-from replicator.policy.line_settings import NEAR_SECONDS
+from replicator.policy.capacity.line_settings import NEAR_SECONDS
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.leader import split_address
 

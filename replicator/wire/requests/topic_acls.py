@@ -6,7 +6,7 @@ that nobody has a right and that nobody told us must not look the same.
 
 import time
 
-from replicator.policy.acl_rules import TOPIC, AclBinding, Pattern, Permission
+from replicator.policy.copies.acl_rules import TOPIC, AclBinding, Pattern, Permission
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.errors import code_error
 from replicator.wire.connection.leader import any_broker

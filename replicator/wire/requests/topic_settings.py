@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 
 from replicator.errors import ReplicatorError
-from replicator.policy.topic_config import ConfigValue
+from replicator.policy.copies.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error

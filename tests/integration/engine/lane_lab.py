@@ -26,7 +26,7 @@ from replicator.identifiers import (
     quarantine_topic,
 )
 from replicator.kafka.clients.wire_json import decode_value
-from replicator.policy.memory_shares import MemoryShare
+from replicator.policy.capacity.memory_shares import MemoryShare
 from replicator.policy.values import StartFrom, Throttle
 from replicator.testing import LocalCluster, wait_until
 from replicator.testing.faults.fault_proxy import FaultProxy

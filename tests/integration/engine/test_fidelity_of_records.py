@@ -6,7 +6,7 @@ import os
 import pytest
 
 from replicator.identifiers import HOPS_HEADER
-from replicator.policy.provenance import path_hop
+from replicator.policy.copies.provenance import path_hop
 from replicator.wire.records.record_batch import RawRecord
 from replicator.wire.requests.fetch_one import record_from_bytes
 from replicator.wire.requests.produce_one import produce_record

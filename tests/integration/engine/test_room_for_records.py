@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.policy.memory_shares import LEAST_UNSENT_BYTES, MemoryShare
+from replicator.policy.capacity.memory_shares import LEAST_UNSENT_BYTES, MemoryShare
 
 HUGE = b"x" * (LEAST_UNSENT_BYTES + 2_000_000)
 COMPRESSED = {"compression.type": "zstd", "message.max.bytes": 10_000_000}

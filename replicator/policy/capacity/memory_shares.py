@@ -7,7 +7,7 @@ what is stored of them, times the brokers, twice.
 
 from dataclasses import dataclass
 
-from replicator.policy.line_settings import NEAR_SECONDS
+from replicator.policy.capacity.line_settings import NEAR_SECONDS
 
 MIB = 1024 * 1024
 

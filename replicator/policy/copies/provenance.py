@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replicator.identifiers import HOPS_HEADER
-from replicator.policy.naming import target_name
+from replicator.policy.copies.naming import target_name
 from replicator.policy.values import Naming
 
 ALIAS_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
-from replicator.policy.naming import alias_chain
+from replicator.policy.copies.naming import alias_chain
 from replicator.policy.values import LinkPolicy, Priority, Selection
 
 REGEX_PREFIX = "regex:"

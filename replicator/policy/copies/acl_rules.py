@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from replicator.policy.naming import carries_source, target_name, template_of
-from replicator.policy.selection import is_literal, is_regex
+from replicator.policy.copies.naming import carries_source, target_name, template_of
+from replicator.policy.copies.selection import is_literal, is_regex
 from replicator.policy.values import LinkPolicy
 
 Pattern = Literal["LITERAL", "PREFIXED"]

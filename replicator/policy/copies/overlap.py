@@ -9,8 +9,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
-from replicator.policy.naming import target_name
-from replicator.policy.selection import REGEX_PREFIX, is_literal, is_regex, matcher, pattern_matches
+from replicator.policy.copies.naming import target_name
+from replicator.policy.copies.selection import (
+    REGEX_PREFIX,
+    is_literal,
+    is_regex,
+    matcher,
+    pattern_matches,
+)
 from replicator.policy.values import Naming, Selection
 
 _MAX_STATES = 20_000

@@ -9,7 +9,7 @@ it loses packets.
 from dataclasses import dataclass
 from typing import Literal
 
-from replicator.policy.line_settings import NEAR_SECONDS
+from replicator.policy.capacity.line_settings import NEAR_SECONDS
 
 LOSSY = 0.001
 """From this share of lost packets on, one connection of 100 ms carries 1 MB/s or less."""

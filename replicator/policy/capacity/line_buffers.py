@@ -6,7 +6,7 @@ nothing is configured, which also switches off that the kernel sizes buffers by 
 
 from dataclasses import dataclass
 
-from replicator.policy.line_settings import ASSUMED_BYTES_PER_SECOND, NEAR_SECONDS
+from replicator.policy.capacity.line_settings import ASSUMED_BYTES_PER_SECOND, NEAR_SECONDS
 
 SEND, RECEIVE = "socket.send.buffer.bytes", "socket.receive.buffer.bytes"
 _KERNELS = -1
