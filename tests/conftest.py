@@ -3,14 +3,17 @@
 Shared clusters are never killed or paused by a test, and only ``proxied`` is ever cut; names from ``unique`` keep tests apart.
 """
 
+import logging
 import re
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
+from replicator.cli.main import run_command
 from replicator.testing import LocalCluster, start_all
 
 # How long an example takes says how busy the machine is, and nothing of what it shows.
@@ -92,6 +95,31 @@ def clusters() -> Iterator[Callable[..., tuple[LocalCluster, ...]]]:
     yield boot
     for cluster in started:
         cluster.stop()
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command of the product in this process: exit code, standard output and standard error."""
+
+    def command(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run_command([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+@pytest.fixture
+def restored_logging() -> Iterator[None]:
+    """For tests that set up logging as a command does."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import Producer
 from documented_rights import left_without, needs_of, rights_of
 from limited_users import LimitedUsers, run, setup_users, user_names
+from producing import produce
 from topology_files import active_passive, write_topology
 
 from replicator.dataplane.copy.quarantine_record import quarantine_id
@@ -51,9 +51,7 @@ def done(*arguments):
 
 
 def write(cluster, topic, value, **fields):
-    producer = Producer(cluster.admin_settings())
-    producer.produce(topic, value, **fields)
-    assert producer.flush(20) == 0
+    produce(cluster, topic, [{"value": value, **fields}], settings=cluster.admin_settings())
 
 
 def unnamed(who, prepare, command):

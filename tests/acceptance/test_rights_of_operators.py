@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from confluent_kafka import Producer
 from documented_rights import TOPICS, left_without, needs_of, rights_of
 from limited_users import LimitedUsers, run, setup_users, user_names
+from producing import produce
 from role_changes import LINK
 
 from replicator.testing import SecuritySetup, commit_positions, wait_until
@@ -39,10 +39,8 @@ def users(clusters, scene):
 
 
 def write(cluster, topic, count):
-    producer = Producer(cluster.admin_settings())
-    for number in range(count):
-        producer.produce(topic, b"%d" % number, partition=number % 4)
-    assert producer.flush(20) == 0
+    records = ({"value": b"%d" % number, "partition": number % 4} for number in range(count))
+    produce(cluster, topic, records, settings=cluster.admin_settings())
 
 
 def looks(topic):

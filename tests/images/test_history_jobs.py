@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from confluent_kafka import Producer
 from pods import pod_of
+from producing import produce
 from topology_files import active_passive, topology_text
 from whole_topic import read_topic
 
@@ -18,10 +18,7 @@ def release(request, east, west, unique, kubelet):
     """A release with a seed, a comparison and an archive of one topic with records."""
     topic = f"t.{unique}"
     east.create_topic(topic, partitions=3)
-    producer = Producer({**east.client_settings(), "linger.ms": 20})
-    for number in range(RECORDS):
-        producer.produce(topic, b"v%d" % number, b"k%d" % number)
-    assert producer.flush(30) == 0
+    produce(east, topic, ({"key": b"k%d" % n, "value": b"v%d" % n} for n in range(RECORDS)))
     claim = {"name": "reports", "persistentVolumeClaim": {"claimName": "reports"}}
     return topic, kubelet(
         {

@@ -7,6 +7,7 @@ import urllib.request
 
 import pytest
 from confluent_kafka import Producer
+from producing import produce
 from topology_files import active_passive, write_topology
 
 from replicator.cli.main import run_command
@@ -103,9 +104,7 @@ def test_plan_shows_rights_apply_adds_them_and_readers_may_read_the_copies(
     for topic in (orders, secret):
         for cluster in secured:
             cluster.create_topic(topic)
-        writer = Producer(west.client_settings("admin"))
-        writer.produce(topic, b"v")
-        assert writer.flush(20) == 0
+        produce(west, topic, [b"v"], settings=west.client_settings("admin"))
     east.allow("ann", ["ALL"], name=f"{unique}.", prefixed=True)
     east.allow("ann", ["WRITE", "DESCRIBE_CONFIGS"], name=orders)
     east.deny("ann", ["READ"], name=secret)
@@ -184,9 +183,7 @@ def test_without_an_authorizer_it_is_one_problem_with_a_remedy_and_records_go_on
 ):
     east, west = east_and_west
     east.create_topic(unique)
-    producer = Producer(east.client_settings())
-    producer.produce(unique, b"v")
-    assert producer.flush(20) == 0
+    produce(east, unique, [b"v"])
     path = topology(unique, east, west, topics={"include": [unique]})
     with pytest.raises(AuthorizerMissingError):
         every_acl(east)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
+from producing import produce
 
 from replicator.clock import SystemClock
 from replicator.control.controller.bootstrap import bootstrap_pair
@@ -649,10 +650,7 @@ def test_errors_of_a_round_are_of_the_one_tree(east, unique):
 def test_a_throttle_is_split_over_lanes_by_what_they_still_have_to_copy(east, west, unique, desks):
     topic = f"{unique}.a"
     east.create_topic(topic, partitions=2)
-    producer = Producer(east.client_settings())
-    for number in range(500):
-        producer.produce(topic, b"v" * 1000, partition=0, key=b"%d" % number)
-    assert producer.flush(30) == 0
+    produce(east, topic, [b"v" * 1000] * 500, partition=0)
     throttle = Throttle(bytes_per_second=100_000)
     context = desks(make_plan(unique, east, west, orders=policy(topic, lanes=2, throttle=throttle)))
     context.bootstrap()

@@ -1,6 +1,6 @@
 """Ends of logs on real brokers, asked again and again over kept connections."""
 
-from confluent_kafka import Producer
+from producing import produce
 
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.admin.topics import NewTopicSpec
@@ -13,18 +13,15 @@ def keys(topic):
     return [(topic, number) for number in range(3)]
 
 
-def produce(cluster, topic, partition, count):
-    producer = Producer(cluster.client_settings())
-    for number in range(count):
-        producer.produce(topic, b"v%d" % number, partition=partition)
-    assert producer.flush(30) == 0
+def write(cluster, topic, partition, count):
+    produce(cluster, topic, (b"v%d" % number for number in range(count)), partition=partition)
 
 
 def test_what_is_written_shows_at_the_next_look(east, unique):
     east.create_topic(unique, partitions=3)
     ends = LogEnds(ClusterPlan("east", tuple(east.bootstrap_servers)), client_id="ends")
     assert ends.read(keys(unique)) == {(unique, 0): 0, (unique, 1): 0, (unique, 2): 0}
-    produce(east, unique, 1, 5)
+    write(east, unique, 1, 5)
     assert ends.read(keys(unique)) == {(unique, 0): 0, (unique, 1): 5, (unique, 2): 0}
     assert ends.read(keys(unique)[:1]) == {(unique, 0): 0}
     assert ends.read([]) == {}
@@ -37,7 +34,7 @@ def test_a_lost_connection_and_a_topic_that_is_gone_are_survived(proxied, unique
     proxied.create_topic(unique, partitions=3)
     plan = ClusterPlan("west", tuple(proxied.bootstrap_servers))
     ends = LogEnds(plan, client_id="ends")
-    produce(proxied, unique, 2, 3)
+    write(proxied, unique, 2, 3)
     assert ends.read(keys(unique))[unique, 2] == 3
     proxied.proxy.cut()
     proxied.proxy.heal()

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from confluent_kafka import Producer
+from producing import produce
 from topology_files import active_passive, write_topology
 
-from replicator.cli.main import run_command
 from replicator.control.lanes.layout import lane_in
 from replicator.control.store.read import read_control
 from replicator.formats.checkpoint import Checkpoint
@@ -25,21 +24,8 @@ def orders_link(topics, **fields):
 
 
 def fill(cluster, topic, count):
-    producer = Producer(cluster.client_settings())
-    for number in range(count):
-        producer.produce(topic, b"value %d" % number, b"key %d" % number)
-    assert producer.flush(20) == 0
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*arguments):
-        capsys.readouterr()
-        code = run_command([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
+    numbers = range(count)
+    produce(cluster, topic, ({"key": b"key %d" % n, "value": b"value %d" % n} for n in numbers))
 
 
 @pytest.fixture

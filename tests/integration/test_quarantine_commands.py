@@ -4,11 +4,10 @@ import json
 import time
 
 import pytest
-from confluent_kafka import Producer
+from producing import produce
 from topology_files import active_passive, write_topology
 from whole_topic import read_topic
 
-from replicator.cli.main import run_command
 from replicator.dataplane.copy.quarantine_record import quarantine_id
 from replicator.identifiers import quarantine_topic
 from replicator.topology.file.load import require_plan
@@ -18,17 +17,6 @@ from replicator.wire.requests.produce_one import produce_record
 
 NOW_MS = round(time.time() * 1000)
 """Old records would fall to the brokers' retention in the middle of a test."""
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*arguments):
-        capsys.readouterr()
-        code = run_command([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
 
 
 BOTH_ENGINES = pytest.mark.parametrize("file", ["records", "batches"], indirect=True)
@@ -59,12 +47,11 @@ def keep(west, unique, offset, *, value=b"value", headers=(), raw=None, omitted=
         "code": "MSG_SIZE_TOO_LARGE", "at": 1_700_000_000_000 + offset,
         "rawBase64": None if raw is None else base64.b64encode(raw).decode(),
     }  # fmt: skip
-    producer = Producer(west.client_settings())
-    producer.produce(
-        quarantine_topic(unique, "east"), None if omitted else value, b"{}",
-        headers=[*headers, ("replicator-quarantine", json.dumps(about).encode())],
-    )  # fmt: skip
-    assert producer.flush(20) == 0
+    record = {
+        "key": b"{}", "value": None if omitted else value,
+        "headers": [*headers, ("replicator-quarantine", json.dumps(about).encode())],
+    }  # fmt: skip
+    produce(west, quarantine_topic(unique, "east"), [record])
     return identity
 
 

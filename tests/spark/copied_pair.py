@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
+from producing import produce
 from topology_files import active_passive, write_topology
 
 from replicator.cli.main import run_command
@@ -33,15 +33,9 @@ def plain(count: int, *, keys: int | None = None) -> list[Record]:
 
 def write(cluster, topic, records, partition=0) -> None:
     """Produces records; their offsets follow those that are there."""
-    failed: list[Any] = []
-    producer = Producer({**cluster.client_settings(), "linger.ms": 20})
-    for key, value, at, headers in records:
-        producer.produce(
-            topic, value, key, partition, timestamp=at, headers=headers,
-            on_delivery=lambda error, _: error and failed.append(error),
-        )  # fmt: skip
-    assert producer.flush(30) == 0
-    assert not failed, failed[0]
+    fields = ("key", "value", "timestamp", "headers")
+    named = (dict(zip(fields, each, strict=True)) for each in records)
+    produce(cluster, topic, named, partition=partition, settings={"linger.ms": 20})
 
 
 class CopiedPair:

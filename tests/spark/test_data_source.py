@@ -5,6 +5,7 @@ import time
 
 import pytest
 from confluent_kafka import Producer
+from producing import produce
 from topology_files import active_passive, write_topology
 
 from replicator.errors import InputError, NotFoundError, ReplicatorError, SourceDataLostError
@@ -14,16 +15,15 @@ NOW_MS = round(time.time() * 1000) - 3_600_000
 """Young enough that retention does not take the records of a test away."""
 
 
-def produce(cluster, topic, records, **settings):
+def write(cluster, topic, records, **settings):
     """Writes ``(key, value, partition, timestamp_ms, headers)``."""
-    producer = Producer({**cluster.client_settings(), **settings})
-    for key, value, partition, timestamp, headers in records:
-        producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers)
-    assert producer.flush(20) == 0
+    fields = ("key", "value", "partition", "timestamp", "headers")
+    named = (dict(zip(fields, each, strict=True)) for each in records)
+    produce(cluster, topic, named, settings=settings)
 
 
 def plain(cluster, topic, count, partition=0, first_ms=NOW_MS):
-    produce(
+    write(
         cluster, topic,
         [(b"k%d" % n, b"v%d" % n, partition, first_ms + n, None) for n in range(count)],
     )  # fmt: skip
@@ -40,7 +40,7 @@ def source(spark, cluster, **options):
 def test_every_field_of_a_record_is_kept(spark, east, unique):
     east.create_topic(unique, partitions=2)
     headers = [("a", b"1"), ("a", None), ("b", b""), ("a", b"2")]
-    produce(
+    write(
         east, unique,
         [(b"k", b"v", 0, NOW_MS + 123, headers), (None, b"", 1, NOW_MS, None),
          (b"", None, 1, NOW_MS + 1, [])],

@@ -6,7 +6,6 @@ import socket
 import threading
 
 import pytest
-import structlog
 from py4j.clientserver import JavaClient, JavaParameters, PythonParameters
 from py4j.java_gateway import GatewayProperty
 
@@ -29,17 +28,6 @@ def gateway():
     yield listening.getsockname()[1]
     thread.join(10)
     listening.close()
-
-
-@pytest.fixture
-def restored_logging():
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.captureWarnings(capture=False)
-    structlog.reset_defaults()
 
 
 @pytest.mark.usefixtures("restored_logging")

@@ -1,6 +1,6 @@
 """Where committed records stand in a stretch of a log, from its batches: their bounds, not their content."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from replicator.batches.codec.found_batches import FoundBatch, found_batches
@@ -13,7 +13,7 @@ from replicator.wire.requests.raw_log import RawLog
 MOST_BYTES = 64 * 1024 * 1024
 """Longer stretches are not worth their reading: they are answered less exactly."""
 
-_AT_ONCE = 4 * 1024 * 1024
+FETCH_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,49 +30,67 @@ class StretchesOfLog:
     complete: bool
 
 
-def stretches(
-    cluster: ClusterPlan,
-    place: tuple[str, int],
-    bounds: tuple[int, int],
-    *,
-    counts: Callable[[FoundBatch], bool],
-    client_id: str,
-    in_time: Callable[[], bool],
-    without: Callable[[FoundBatch], Collection[int]] = lambda _: (),
-) -> StretchesOfLog | None:
-    """The committed records of producers that count, in order; None where that cannot be said.
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """Which records of a partition are asked for, and for how long.
 
-    Args:
+    Attributes:
         cluster: where.
         place: topic and partition.
         bounds: first and last offset, half open.
         counts: whether the records of a batch are asked for.
         client_id: how the brokers know us.
         in_time: asked before each fetch.
+    """
+
+    cluster: ClusterPlan
+    place: tuple[str, int]
+    bounds: tuple[int, int]
+    counts: Callable[[FoundBatch], bool]
+    client_id: str
+    in_time: Callable[[], bool]
+
+    def log(self) -> RawLog:
+        """The partition's log, to be closed."""
+        return RawLog(self.cluster, *self.place, client_id=self.client_id)
+
+    def batches(
+        self, data: bytes, position: int, aborted: Sequence[tuple[int, int]] = ()
+    ) -> Iterable[FoundBatch]:
+        """The batches in what was fetched from ``position`` on; ``aborted`` came with it."""
+        copied = memoryview(bytearray(data))
+        return found_batches(copied, position=position, aborted=aborted, place=self.place[0])
+
+
+def stretches(
+    query: LogQuery, *, without: Callable[[FoundBatch], Collection[int]] = lambda _: ()
+) -> StretchesOfLog | None:
+    """The committed records of producers that count, in order; None where that cannot be said.
+
+    Args:
+        query: what is asked.
         without: offsets of a batch whose records are not asked for.
 
     Raises:
         ReplicatorError: the cluster does not answer, or refuses us.
     """
-    start, end = bounds
+    start, end = query.bounds
     found: list[Stretch] = []
     complete = True
     read = 0
-    with RawLog(cluster, *place, client_id=client_id) as log:
+    with query.log() as log:
         while start < end:
-            if read > MOST_BYTES or not in_time():
+            if read > MOST_BYTES or not query.in_time():
                 return None
             try:
-                data, aborted, stable = log.committed(start, most_bytes=_AT_ONCE)
+                data, aborted, stable = log.committed(start, most_bytes=FETCH_BYTES)
             except SourceDataLostError:
                 return None
             read += len(data)
             before = start
             part, start = records_of(
-                found_batches(
-                    memoryview(bytearray(data)), position=start, aborted=aborted, place=place[0]
-                ),
-                position=start, counts=counts, without=without,
+                query.batches(data, start, aborted),
+                position=start, counts=query.counts, without=without,
             )  # fmt: skip
             found += part.records
             complete = complete and part.complete
@@ -80,7 +98,7 @@ def stretches(
                 if stable < end:
                     return None  # a transaction is open there
                 start, complete = stable, False  # nothing but what compaction left out
-    return StretchesOfLog(clipped(found, *bounds), complete)
+    return StretchesOfLog(clipped(found, *query.bounds), complete)
 
 
 def records_of(

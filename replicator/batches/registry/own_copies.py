@@ -7,15 +7,17 @@ the lane's own markers alone, so the log is read to its end and each copy is giv
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from replicator.batches.codec.found_batches import FoundBatch, found_batches
+from replicator.batches.codec.found_batches import FoundBatch
 from replicator.batches.codec.header import TRANSACTIONAL
 from replicator.batches.codec.stretch import Stretch, clipped
-from replicator.batches.registry.batch_bounds import MOST_BYTES, StretchesOfLog, records_of
+from replicator.batches.registry.batch_bounds import (
+    FETCH_BYTES,
+    MOST_BYTES,
+    LogQuery,
+    StretchesOfLog,
+    records_of,
+)
 from replicator.errors import SourceDataLostError
-from replicator.topology.plan import ClusterPlan
-from replicator.wire.requests.raw_log import RawLog
-
-_AT_ONCE = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,49 +32,34 @@ class OwnCopies:
     undecided: bool
 
 
-def own_copies(
-    cluster: ClusterPlan,
-    place: tuple[str, int],
-    bounds: tuple[int, int],
-    *,
-    counts: Callable[[FoundBatch], bool],
-    client_id: str,
-    in_time: Callable[[], bool],
-) -> OwnCopies | None:
+def own_copies(query: LogQuery) -> OwnCopies | None:
     """The copies between two offsets, in order; None where the log cannot be read from one to the other.
 
-    Args:
-        cluster: the target.
-        place: topic and partition.
-        bounds: first and last offset, half open.
-        counts: whether a batch of records is the flow's.
-        client_id: how the brokers know us.
-        in_time: asked before each fetch.
+    The query's ``counts`` says whether a batch of records is the flow's.
 
     Raises:
         ReplicatorError: the cluster does not answer, or refuses us.
     """
-    outcomes = Outcomes(bounds[0], counts)
+    start, stop = query.bounds
+    outcomes = Outcomes(start, query.counts)
     read = 0
-    with RawLog(cluster, *place, client_id=client_id) as log:
+    with query.log() as log:
         _, end = log.bounds()  # markers may stand behind what is asked about
-        if end < bounds[1]:
+        if end < stop:
             return None
         while outcomes.position < end:
-            if read > MOST_BYTES or not in_time():
+            if read > MOST_BYTES or not query.in_time():
                 return None
             before = outcomes.position
             try:
-                data = log.everything(before, most_bytes=_AT_ONCE)
+                data = log.everything(before, most_bytes=FETCH_BYTES)
             except SourceDataLostError:
                 return None
             read += len(data)
-            outcomes.take(
-                found_batches(memoryview(bytearray(data)), position=before, place=place[0])
-            )
+            outcomes.take(query.batches(data, before))
             if outcomes.position == before:
                 return None  # it ends before, or what stands there is larger than was asked for
-    return outcomes.found(*bounds)
+    return outcomes.found(start, stop)
 
 
 class Outcomes:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from replicator.control.store.records import AcceptedGap, Lost, TopicRecord
 from replicator.errors import RefusedError, ReplicatorError, SourceDamagedError
@@ -18,22 +19,12 @@ def gaps_of_stopped(
     """What partitions that stopped lack."""
     starts = _source_starts(pair, stopped)
     return tuple(
-        AcceptedGap(
-            source=pair.source.alias,
-            topic=checkpoint.topic,
-            partition=checkpoint.partition,
-            token=secrets.token_hex(8),
-            at_ms=now_ms,
-            by=by,
-            problem=checkpoint.problem,
-            detail=checkpoint.detail,
-            lost=Lost(
-                from_offset=checkpoint.offset,
-                to_offset=starts.get((checkpoint.topic, checkpoint.partition)),
-            ),
+        _accepted(
+            pair, checkpoint, checkpoint.offset,
+            starts.get((checkpoint.topic, checkpoint.partition)), by=by, now_ms=now_ms,
         )
         for checkpoint in stopped
-    )
+    )  # fmt: skip
 
 
 def gap_of_damaged(
@@ -65,16 +56,24 @@ def gap_of_damaged(
             subject=place,
             remedy="What can be read is copied by itself. Look at 'replicator status'.",
         )
+    detail = f"offsets {found.start} to {found.end - 1} cannot be read ({found.why})"
+    damaged = replace(checkpoint, problem=SourceDamagedError.code, detail=detail)
+    return _accepted(pair, damaged, found.start, found.end, by=by, now_ms=now_ms)
+
+
+def _accepted(
+    pair: PairPlan, stopped: Checkpoint, start: int, end: int | None, *, by: str, now_ms: int
+) -> AcceptedGap:
     return AcceptedGap(
         source=pair.source.alias,
-        topic=checkpoint.topic,
-        partition=checkpoint.partition,
+        topic=stopped.topic,
+        partition=stopped.partition,
         token=secrets.token_hex(8),
         at_ms=now_ms,
         by=by,
-        problem=SourceDamagedError.code,
-        detail=f"offsets {found.start} to {found.end - 1} cannot be read ({found.why})",
-        lost=Lost(from_offset=found.start, to_offset=found.end),
+        problem=stopped.problem,
+        detail=stopped.detail,
+        lost=Lost(from_offset=start, to_offset=end),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from replicator.batches.codec.found_batches import FoundBatch
 from replicator.batches.codec.stretch import Stretch
-from replicator.batches.registry.batch_bounds import stretches
+from replicator.batches.registry.batch_bounds import LogQuery, stretches
 from replicator.batches.registry.own_copies import OwnCopies, own_copies
 from replicator.batches.registry.producer_registry import ProducerRegistry, SourceOf
 from replicator.batches.registry.returning import ReturnGuard, may_hold_header
@@ -107,9 +107,10 @@ class CountedCopies:
                 # Everything is to be copied, from where it began.
                 return held.start - 1 if held.start >= 0 else None
             records = stretches(
-                self._spec.source, key, (begin, held.offset),
-                counts=lambda _: True,
-                client_id=self._client_id, in_time=self._in_time,
+                LogQuery(
+                    self._spec.source, key, (begin, held.offset), counts=lambda _: True,
+                    client_id=self._client_id, in_time=self._in_time,
+                ),
                 without=not_copied(self._spec.settings, came.source_of, key, held.left_out),
             )  # fmt: skip
         except ReplicatorError as error:
@@ -160,11 +161,12 @@ class CountedCopies:
         self, place: TopicPartition, bounds: tuple[int, int], ours: Callable[[FoundBatch], bool]
     ) -> OwnCopies | None:
         """The copies in a target partition; waits for outcomes once the lane has asked for them."""
+        query = LogQuery(
+            self._spec.target, place, bounds,
+            counts=ours, client_id=self._client_id, in_time=self._in_time,
+        )  # fmt: skip
         while True:
-            seen = own_copies(
-                self._spec.target, place, bounds,
-                counts=ours, client_id=self._client_id, in_time=self._in_time,
-            )  # fmt: skip
+            seen = own_copies(query)
             if seen is None or not seen.undecided:
                 return seen
             if not self._decided_by:

@@ -3,6 +3,7 @@
 In these steps ``clusters.old`` is the cluster that is active now, ``clusters.new`` the one that returns.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from replicator.control.store.role_records import SalvageRecord
@@ -18,7 +19,7 @@ from replicator.failover.clusters.link_clusters import by_key, by_topic
 from replicator.failover.clusters.returned import SHORT_REMEDY, lost_by_returning
 from replicator.failover.clusters.reverse_flow import place_starts, prepare_reverse_flow
 from replicator.failover.clusters.source_transactions import end_transactions
-from replicator.failover.clusters.tail import export_tail, read_tail
+from replicator.failover.clusters.tail import TailRecord, export_tail, read_tail
 from replicator.failover.clusters.tail_writer import TailWriter
 from replicator.failover.rules.backlog import lag_of, unknown_words
 from replicator.failover.rules.machine import Step, TransitionFacts
@@ -97,14 +98,7 @@ class FailbackSteps:
         folder = run.request.export or Path.cwd()
         header = run.journal.header
         file = folder / f"{header.link}-{header.id}-tail.jsonl"
-        records = read_tail(
-            clusters.new,
-            ranges,
-            seen_by=clusters.old.alias,
-            arrivals=clusters.plan.arrivals(clusters.new.alias),
-            topology=clusters.topology,
-            clock=run.clock,
-        )
+        records = self._tail(ranges)
         export = export_tail(records, file, to_parquet=run.request.to_parquet)
         total = sum(export.counts.values())
         span = max(0.0, (export.newest_ms - export.oldest_ms) / 1000) if total else 0.0
@@ -141,6 +135,18 @@ class FailbackSteps:
         lag = lag_of(ends, starts, stored_checkpoints(clusters, clusters.new))
         return {key: (end - lag[key], end) for key, end in ends.items()}
 
+    def _tail(self, ranges: dict[TopicPartition, tuple[int, int]]) -> Iterator[TailRecord]:
+        """What the returning cluster has in these ranges, and the active one never sent it."""
+        clusters = self._run.clusters
+        return read_tail(
+            clusters.new,
+            ranges,
+            seen_by=clusters.old.alias,
+            arrivals=clusters.plan.arrivals(clusters.new.alias),
+            topology=clusters.topology,
+            clock=self._run.clock,
+        )
+
     def inject(self) -> Done:
         """Injects the tail into the active cluster, or keeps it in the export only."""
         run, clusters = self._run, self._run.clusters
@@ -164,14 +170,7 @@ class FailbackSteps:
                 key: (max(low, done[key].next_offset if key in done else low), high)
                 for key, (low, high) in self._ranges().items()
             }
-            records = read_tail(
-                clusters.new,
-                ranges,
-                seen_by=clusters.old.alias,
-                arrivals=clusters.plan.arrivals(clusters.new.alias),
-                topology=clusters.topology,
-                clock=run.clock,
-            )
+            records = self._tail(ranges)
             injector.write(
                 (
                     one

@@ -9,7 +9,7 @@ concluded.
 from collections.abc import Sequence
 
 from replicator.batches.codec.stretch import Stretch
-from replicator.offsets.index.runs import Run, Window
+from replicator.offsets.index.runs import Run, Window, append_run
 
 
 def aligned(
@@ -32,17 +32,8 @@ def aligned(
         while wanted:
             records = left.pop()
             count = min(wanted, records.count)
-            _append(runs, Run(records.first, at, count))
+            append_run(runs, Run(records.first, at, count))
             at, wanted = at + count, wanted - count
             if records.count > count:
                 left.append(Stretch(records.first + count, records.count - count))
     return Window(start, end, tuple(runs))
-
-
-def _append(runs: list[Run], run: Run) -> None:
-    if runs:
-        last = runs[-1]
-        if (last.source + last.count, last.target + last.count) == (run.source, run.target):
-            runs[-1] = Run(last.source, last.target, last.count + run.count)
-            return
-    runs.append(run)

@@ -79,7 +79,7 @@ def joined(pairs: Iterable[Pair]) -> tuple[Run, ...]:
     """Single records, in the order of the target log, as runs."""
     runs: list[Run] = []
     for pair in pairs:
-        _append(runs, Run(pair.source, pair.target))
+        append_run(runs, Run(pair.source, pair.target))
     return tuple(runs)
 
 
@@ -198,7 +198,7 @@ def _coalesced(windows: Iterable[Window]) -> list[Window]:
             before = result.pop()
             runs = list(before.runs)
             for run in window.runs:
-                _append(runs, run)
+                append_run(runs, run)
             result.append(
                 Window(
                     start=before.start,
@@ -212,7 +212,8 @@ def _coalesced(windows: Iterable[Window]) -> list[Window]:
     return result
 
 
-def _append(runs: list[Run], run: Run) -> None:
+def append_run(runs: list[Run], run: Run) -> None:
+    """Adds a run behind the others; one that goes on where the last one ends lengthens it."""
     if runs:
         last = runs[-1]
         if (last.source + last.count, last.target + last.count) == (run.source, run.target):

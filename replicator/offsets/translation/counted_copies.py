@@ -76,7 +76,7 @@ class CountedCopies:
         in_time: Callable[[], bool],
     ) -> Window | None:
         # Here, because the protocol's codec takes half a second to import.
-        from replicator.batches.registry.batch_bounds import stretches
+        from replicator.batches.registry.batch_bounds import LogQuery, stretches
         from replicator.batches.registry.returning import may_hold_header
 
         came, went = self._source_of(copied.source), self._source_of(copied.target)
@@ -97,15 +97,19 @@ class CountedCopies:
             return False
 
         records = stretches(
-            copied.source, (copied.topic, copied.partition), source,
-            counts=copied_on, client_id=self._client_id, in_time=in_time,
+            LogQuery(
+                copied.source, (copied.topic, copied.partition), source,
+                counts=copied_on, client_id=self._client_id, in_time=in_time,
+            ),
             without=lambda _: left_out.offsets,
         )  # fmt: skip
         if records is None:
             return None
         copies = stretches(
-            copied.target, (copied.target_topic, copied.partition), target,
-            counts=is_copy, client_id=self._client_id, in_time=in_time,
+            LogQuery(
+                copied.target, (copied.target_topic, copied.partition), target,
+                counts=is_copy, client_id=self._client_id, in_time=in_time,
+            )
         )  # fmt: skip
         if copies is None:
             return None

@@ -35,7 +35,8 @@ _NO_PACKAGES = re.compile(
     r"RuntimeException: \[((?:unresolved dependency|download failed): [^\n]*)\]"
 )
 """Said by Spark's resolver of packages, at the end of a long report."""
-_Rule = tuple[re.Pattern[str], Callable[[re.Match[str], str], SparkJobError]]
+_Error = Callable[[re.Match[str], str], SparkJobError]
+_Rule = tuple[re.Pattern[str], _Error]
 
 
 def spark_job_error(text: str) -> SparkJobError:
@@ -97,74 +98,16 @@ def _unwritable(found: re.Match[str], _text: str) -> SparkJobError:
     )
 
 
-def _no_file_system(found: re.Match[str], _text: str) -> SparkJobError:
-    return SparkJobError(
-        f"Spark has no file system for '{found.group(1)}'",
-        remedy="Add its jar with --conf spark.jars.packages=... (for s3a: org.apache.hadoop:hadoop-aws).",
-    )
+def _says(message: str, remedy: str, *, code: str = SparkJobError.code) -> _Error:
+    """An error whose message has groups of the pattern as ``{1}``, and the innermost cause as ``{cause}``."""
 
+    def error(found: re.Match[str], text: str) -> SparkJobError:
+        cause = innermost_cause(text).rstrip(".")
+        made = SparkJobError(message.format(found[0], *found.groups(), cause=cause), remedy=remedy)
+        made.code = code
+        return made
 
-def _no_store_keys(_found: re.Match[str], text: str) -> SparkJobError:
-    return SparkJobError(
-        f"there are no credentials for the object store ({innermost_cause(text).rstrip('.')})",
-        remedy="Name them as docs/spark.md says for this store ('In object stores').",
-    )
-
-
-def _store_refuses(_found: re.Match[str], text: str) -> SparkJobError:
-    return SparkJobError(
-        f"the object store refuses our credentials ({innermost_cause(text).rstrip('.')})",
-        remedy="Check them and what they permit: reading, writing, listing and deleting.",
-    )
-
-
-def _unknown_host(found: re.Match[str], _text: str) -> SparkJobError:
-    return SparkJobError(
-        f"there is no host '{found.group(1)}'",
-        remedy="Check the name of the store, account or cluster, and that this machine can look it up.",
-    )
-
-
-def _missing_package(found: re.Match[str], _text: str) -> SparkJobError:
-    return SparkJobError(
-        f"the Python of Spark's tasks has no package '{found.group(1)}'",
-        remedy="Install it where tasks run (docs/spark.md lists what they need), or name another Python "
-        "with --conf spark.pyspark.python=PATH.",
-    )
-
-
-def _no_python(found: re.Match[str], _text: str) -> SparkJobError:
-    return _about_python(
-        f"Spark's tasks cannot start Python as '{found.group(1)}'",
-        "Name one that is installed where tasks run with --conf spark.pyspark.python=PATH.",
-    )
-
-
-def _other_python(found: re.Match[str], _text: str) -> SparkJobError:
-    return _about_python(
-        f"Spark's tasks run Python {found.group(1)}, and this command runs {found.group(2)}",
-        "Install the same version where tasks run and name it with --conf spark.pyspark.python=PATH.",
-    )
-
-
-def _about_python(message: str, remedy: str) -> SparkJobError:
-    error = SparkJobError(message, remedy=remedy)
-    error.code = PYTHON_CODE
     return error
-
-
-def _other_spark(_found: re.Match[str], _text: str) -> SparkJobError:
-    return _about_python(
-        "the cluster runs another release of Spark than this command",
-        "Install the cluster's release beside replicator: `pip install pyspark==RELEASE`.",
-    )
-
-
-def _no_memory(_found: re.Match[str], _text: str) -> SparkJobError:
-    return SparkJobError(
-        "Spark ran out of memory",
-        remedy="Give it more with --conf spark.driver.memory=4g (or spark.executor.memory on a cluster).",
-    )
 
 
 _RULES: tuple[_Rule, ...] = (
@@ -174,17 +117,26 @@ _RULES: tuple[_Rule, ...] = (
             r"|Unable to load credentials|No AWS Credentials|ConfigurationPropertyNotFoundException"
             r"|Failure to initialize configuration for storage account"
         ),
-        _no_store_keys,
+        _says(
+            "there are no credentials for the object store ({cause})",
+            "Name them as docs/spark.md says for this store ('In object stores').",
+        ),
     ),
     (
         re.compile(
             r"Status Code: 403|InvalidAccessKeyId|SignatureDoesNotMatch|AuthenticationFailed|, 403,"
         ),
-        _store_refuses,
+        _says(
+            "the object store refuses our credentials ({cause})",
+            "Check them and what they permit: reading, writing, listing and deleting.",
+        ),
     ),
     (
         re.compile(r"UnknownHostException: (?:Unable to resolve host )?([\w-]+(?:\.[\w-]+)+)"),
-        _unknown_host,
+        _says(
+            "there is no host '{1}'",
+            "Check the name of the store, account or cluster, and that this machine can look it up.",
+        ),
     ),
     (re.compile(r"No space left on device|DiskOutOfSpaceException"), _full_disk),
     (re.compile(r"FAILED_READ_FILE\.FILE_NOT_EXIST\].*? file (\S+)"), _missing_file),
@@ -197,17 +149,54 @@ _RULES: tuple[_Rule, ...] = (
         ),
         _unwritable,
     ),
-    (re.compile(r'No FileSystem for scheme "([^"]+)"'), _no_file_system),
-    (re.compile(r"ModuleNotFoundError: No module named '([^']+)'"), _missing_package),
-    (re.compile(r'Cannot run program "([^"]*python[^"]*)"'), _no_python),
+    (
+        re.compile(r'No FileSystem for scheme "([^"]+)"'),
+        _says(
+            "Spark has no file system for '{1}'",
+            "Add its jar with --conf spark.jars.packages=... (for s3a: org.apache.hadoop:hadoop-aws).",
+        ),
+    ),
+    (
+        re.compile(r"ModuleNotFoundError: No module named '([^']+)'"),
+        _says(
+            "the Python of Spark's tasks has no package '{1}'",
+            "Install it where tasks run (docs/spark.md lists what they need), or name another Python "
+            "with --conf spark.pyspark.python=PATH.",
+        ),
+    ),
+    (
+        re.compile(r'Cannot run program "([^"]*python[^"]*)"'),
+        _says(
+            "Spark's tasks cannot start Python as '{1}'",
+            "Name one that is installed where tasks run with --conf spark.pyspark.python=PATH.",
+            code=PYTHON_CODE,
+        ),
+    ),
     (
         re.compile(
             r"PYTHON_VERSION_MISMATCH\][^\n]*worker[^\d\n]*([\d.]+\d)[^\n]*driver[^\d\n]*([\d.]+\d)"
         ),
-        _other_python,
+        _says(
+            "Spark's tasks run Python {1}, and this command runs {2}",
+            "Install the same version where tasks run and name it with --conf spark.pyspark.python=PATH.",
+            code=PYTHON_CODE,
+        ),
     ),
-    (re.compile(r"InvalidClassException: org\.apache\.spark"), _other_spark),
-    (re.compile(r"OutOfMemoryError: Java heap space"), _no_memory),
+    (
+        re.compile(r"InvalidClassException: org\.apache\.spark"),
+        _says(
+            "the cluster runs another release of Spark than this command",
+            "Install the cluster's release beside replicator: `pip install pyspark==RELEASE`.",
+            code=PYTHON_CODE,
+        ),
+    ),
+    (
+        re.compile(r"OutOfMemoryError: Java heap space"),
+        _says(
+            "Spark ran out of memory",
+            "Give it more with --conf spark.driver.memory=4g (or spark.executor.memory on a cluster).",
+        ),
+    ),
 )
 
 

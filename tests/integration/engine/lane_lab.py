@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import NewTopic, OffsetSpec
+from producing import produce
 from running_lane import PATIENCE_SECONDS, RunningLane
 from whole_topic import read_topic
 
@@ -205,18 +206,7 @@ class LaneLab:
 
     def produce(self, topic: str, *records: dict[str, Any], **config: Any) -> None:
         """Writes records to the source; each is the client's own arguments (partition 0)."""
-        producer = Producer({**self.source.client_settings(), "linger.ms": 5, **config})
-        errors: list[KafkaError] = []
-        for record in records:
-            arguments = {"partition": 0, **record}
-            producer.produce(
-                topic,
-                on_delivery=lambda error, _: errors.append(error) if error else None,
-                **arguments,
-            )
-            producer.poll(0)
-        assert producer.flush(PATIENCE_SECONDS) == 0
-        assert not errors, errors
+        produce(self.source, topic, records, partition=0, settings={"linger.ms": 5, **config})
 
     def numbered(self, topic: str, numbers: Iterable[int], *, partition: int = 0) -> None:
         """Writes records whose value is their number."""

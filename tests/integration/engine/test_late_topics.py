@@ -1,18 +1,15 @@
 """`startFrom: latest` is about what was there when the flow was first applied; nothing that comes later is cut."""
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
+from producing import produce
 from whole_topic import read_topic
 
 from replicator.testing import wait_until
 
 
 def write(cluster, topic, partition, numbers):
-    producer = Producer(cluster.client_settings())
-    for number in numbers:
-        producer.produce(topic, b"%d" % number, partition=partition)
-    assert producer.flush(30) == 0
+    produce(cluster, topic, (b"%d" % number for number in numbers), partition=partition)
 
 
 def values(cluster, topic):

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from documented_rights import (
     TOPICS,
@@ -16,6 +16,7 @@ from documented_rights import (
     rights_of,
 )
 from lane_lab import LaneLab
+from producing import produce
 
 from replicator.testing import LocalCluster, SecuritySetup, commit_positions, start_all
 
@@ -65,10 +66,8 @@ class Flow:
         self.worker.start()
 
     def write(self, numbers):
-        producer = Producer(self.east.admin_settings())
-        for number in numbers:
-            producer.produce(self.new, b"%d" % number, partition=0)
-        assert producer.flush(20) == 0
+        values = (b"%d" % number for number in numbers)
+        produce(self.east, self.new, values, partition=0, settings=self.east.admin_settings())
 
     def copied(self):
         if self.new not in self.west.admin().list_topics(timeout=20).topics:

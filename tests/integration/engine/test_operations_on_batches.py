@@ -3,34 +3,21 @@
 import json
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
+from producing import produce
 from whole_topic import read_topic
 
-from replicator.cli.main import run_command
 from replicator.testing import commit_positions, wait_until
 
 PARTITIONS = 2
 RECORDS = 1_500
 
 
-@pytest.fixture
-def run(capsys):
-    def command(*arguments):
-        capsys.readouterr()
-        code = run_command([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
 def fill(cluster, topic, numbers):
-    producer = Producer({**cluster.client_settings(), "linger.ms": 5, "batch.num.messages": 100})
-    for number in numbers:
-        for partition in range(PARTITIONS):
-            producer.produce(topic, b"%d" % number, b"%d" % number, partition=partition)
-        producer.poll(0)
-    assert producer.flush(30) == 0
+    small = {"linger.ms": 5, "batch.num.messages": 100}
+    for partition in range(PARTITIONS):
+        records = ({"key": b"%d" % number, "value": b"%d" % number} for number in numbers)
+        produce(cluster, topic, records, partition=partition, settings=small)
 
 
 def values(cluster, topic, partition):

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 from lane_lab import LaneLab, numbers, recreate
+from producing import produce
 
 from replicator.identifiers import checkpoints_topic
 from replicator.policy.values import StartFrom
@@ -223,9 +224,8 @@ def test_a_source_that_lost_its_tail_stops_the_partition_and_says_so(lab):
     ahead = lab.checkpoints()[topic, 0]
     # The same id, a position the source does not have: as a checkpoint of the lost tail says.
     forged = replace(ahead, offset=15)
-    producer = Producer(lab.target.client_settings())
-    producer.produce(checkpoints_topic(lab.name, "east"), forged.value(), forged.key(), 0)
-    producer.flush(30)
+    record = {"key": forged.key(), "value": forged.value()}
+    produce(lab.target, checkpoints_topic(lab.name, "east"), [record], partition=0)
 
     lane = lab.lane(topic)
     lab.until(lambda: lane.problem(topic) == "TRUNCATED", "the stop", lane)

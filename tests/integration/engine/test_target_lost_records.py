@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from lane_lab import LaneLab, numbers, recreate
+from producing import produce
 from transaction_versions import use_transaction_version
 
 from replicator.dataplane.lane import periodic_checks
@@ -42,6 +43,12 @@ def test_a_copy_deleted_and_created_again_is_copied_again_from_the_start(lab, de
     again = lab.copied(topic, other, delivery=delivery)
     assert losses(again) == []
     assert lab.checkpoints()[topic, 0].target_loss.count == 1
+
+
+def put_back(lab, topic, copies):
+    """Writes copies once more, as somebody who has saved them would."""
+    records = ({"value": each.value, "headers": list(each.headers)} for each in copies)
+    produce(lab.target, topic, records, partition=0)
 
 
 def test_a_copy_created_again_under_a_running_lane_is_whole_once_more(lab):
@@ -81,10 +88,7 @@ def test_a_topic_of_which_copies_were_put_back_goes_on_behind_the_last_of_them(l
     lab.copied(topic)
     kept = lab.on_target(topic)[:60]
     recreate(lab.target, topic)
-    producer = Producer(lab.target.client_settings())
-    for seen in kept:
-        producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))
-    producer.flush(30)
+    put_back(lab, topic, kept)
     lane = lab.lane(topic)
     lab.caught_up(lane)
 
@@ -98,10 +102,7 @@ def test_copies_that_carry_no_positions_stop_their_partition_instead_of_being_gu
     lab.copied(topic, provenance="path")
     kept = lab.on_target(topic)[:5]
     recreate(lab.target, topic)
-    producer = Producer(lab.target.client_settings())
-    for seen in kept:
-        producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))
-    producer.flush(30)
+    put_back(lab, topic, kept)
     lane = lab.lane(topic, provenance="path")
     lab.until(lambda: lane.problem(topic) == "TARGET_REGRESSED", "the stop", lane)
     lab.numbered(topic, range(20, 30))
@@ -121,10 +122,7 @@ def test_a_copy_without_positions_that_was_made_anew_and_empty_is_copied_from_th
     lab.copied(topic, provenance="path")
     kept = lab.on_target(topic)[:5]
     recreate(lab.target, topic)
-    producer = Producer(lab.target.client_settings())
-    for seen in kept:
-        producer.produce(topic, seen.value, partition=0, headers=list(seen.headers))
-    producer.flush(30)
+    put_back(lab, topic, kept)
     lane = lab.lane(topic, provenance="path")
     lab.until(lambda: lane.problem(topic) == "TARGET_REGRESSED", "the stop", lane)
     recreate(lab.target, topic)  # as the problem's remedy says
@@ -155,10 +153,7 @@ def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, u
     shutil.copytree(yesterday, data / f"{topic}-0")
     west.restart(0)
     # Somebody else's records make the log as long as it was.
-    producer = Producer(west.client_settings())
-    for _ in range(400):
-        producer.produce(topic, b"other", partition=0)
-    producer.flush(30)
+    produce(west, topic, [b"other"] * 400, partition=0)
     lab.numbered(topic, range(600, 700))
     lane = lab.lane(topic, **engine)
     try:

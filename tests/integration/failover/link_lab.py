@@ -4,7 +4,7 @@ import json
 import time
 from dataclasses import replace
 
-from confluent_kafka import Producer
+from producing import produce
 from topology_files import active_passive, write_topology
 
 from replicator.clock import SystemClock
@@ -49,18 +49,13 @@ class Link:
         return LinkClusters(self.plan, link, self.plan.cluster(old), self.plan.cluster(new))
 
     def write(self, cluster, count, *, partition=0, **settings):
-        producer = Producer({**cluster.client_settings(), **settings})
-        for number in range(count):
-            producer.produce(self.topic, f"v-{number}".encode(), partition=partition)
-        assert producer.flush(30) == 0
+        values = (f"v-{number}".encode() for number in range(count))
+        produce(cluster, self.topic, values, partition=partition, settings=settings)
 
     def store(self, cluster, *records):
         """Puts records into a cluster's control topic."""
-        producer = Producer(cluster.client_settings())
-        for record in records:
-            key, value = record.encode()
-            producer.produce(control_topic(self.name), value, key, 0)
-        assert producer.flush(30) == 0
+        encoded = (dict(zip(("key", "value"), each.encode(), strict=True)) for each in records)
+        produce(cluster, control_topic(self.name), encoded, partition=0)
 
     def role(self, active, state, epoch):
         """A role on record on both clusters."""

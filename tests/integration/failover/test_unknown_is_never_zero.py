@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from confluent_kafka import Producer
 from link_lab import evidence, failed
+from producing import produce
 
 from replicator.control.store.role_records import ContactRecord, TopicContact
 from replicator.formats.checkpoint import Checkpoint
@@ -15,10 +15,9 @@ from replicator.testing import wait_until
 def place(link, **fields):
     """A checkpoint of partition 0, in every lane's partition so that it holds."""
     one = Checkpoint(link.topic, 0, at_ms=round(time.time() * 1000) + 1000, **fields)
-    producer = Producer(link.west.client_settings())
-    for lane in range(2):
-        producer.produce(checkpoints_topic(link.name, "east"), one.value(), one.key(), lane)
-    assert producer.flush(30) == 0
+    record = {"key": one.key(), "value": one.value()}
+    in_both_lanes = ({**record, "partition": lane} for lane in range(2))
+    produce(link.west, checkpoints_topic(link.name, "east"), in_both_lanes)
 
 
 def stopped(link):

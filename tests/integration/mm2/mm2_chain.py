@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
 from java_tools import compile_java, console_consumer, run_java
+from producing import produce
 from whole_topic import read_topic
 from worker_lab import WorkerLab
 
@@ -53,9 +53,7 @@ class Chain:
         self.east.create_topic("orders", partitions=PARTITIONS)
         # MirrorMaker 2 was here before, and so was somebody who wrote into its topic.
         self.east.create_topic("heartbeats", partitions=1, config={"cleanup.policy": "compact"})
-        producer = Producer(self.east.client_settings())
-        producer.produce("heartbeats", b"{}", b"sensor-1")
-        assert producer.flush(30) == 0
+        produce(self.east, "heartbeats", [{"key": b"sensor-1", "value": b"{}"}])
         self.write(RECORDS)
         commit_positions(
             self.east, GROUP, {("orders", 0): 100, ("orders", 1): RECORDS}, metadata='a "note"'
@@ -65,11 +63,9 @@ class Chain:
 
     def write(self, count: int) -> None:
         """So many more records in each partition."""
-        producer = Producer(self.east.client_settings())
-        for number in range(count):
-            for partition in range(PARTITIONS):
-                producer.produce("orders", f"v-{number}".encode(), partition=partition)
-        assert producer.flush(30) == 0
+        for partition in range(PARTITIONS):
+            values = (f"v-{number}".encode() for number in range(count))
+            produce(self.east, "orders", values, partition=partition)
 
     def arrived(self, count: int) -> None:
         """Waits until so many records of each partition are on north and nothing is behind."""

@@ -6,10 +6,10 @@ import sys
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec
+from producing import produce
 from topology_files import write_topology
 from whole_topic import read_topic
 
-from replicator.cli.main import run_command
 from replicator.control.status.collect import collect_status
 from replicator.control.status.translator import open_translator
 from replicator.offsets.index.paths import translation_paths
@@ -39,11 +39,8 @@ class Pair:
         return require_plan(self.file)
 
     def write(self, cluster, count, *, partition=0, topic=None, value="v"):
-        producer = Producer(cluster.client_settings())
-        for number in range(count):
-            producer.produce(topic or self.topic, f"{value}-{number}".encode(), partition=partition)
-            producer.poll(0)
-        assert producer.flush(30) == 0
+        values = (f"{value}-{number}".encode() for number in range(count))
+        produce(cluster, topic or self.topic, values, partition=partition)
 
     def write_transactions(self, cluster, counts, *, partition=0, topic=None):
         """One transaction per count; negative ones are aborted."""
@@ -166,14 +163,3 @@ def translate():
     yield positions
     for translator in opened:
         translator.close()
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*arguments):
-        capsys.readouterr()
-        code = run_command([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command

@@ -4,7 +4,8 @@ import asyncio
 import json
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
+from producing import produce
 
 from replicator.clock import SystemClock
 from replicator.control.status.translator import open_translator
@@ -90,10 +91,8 @@ def test_records_put_back_from_quarantine_do_not_move_groups_past_others(
     commit_positions(pair.east, group, {(pair.topic, 0): 100})
     sync("east->west")
 
-    writer = Producer(pair.west.client_settings())
     origin = ("replicator-hops", f"east/{pair.topic}/0/119".encode())
-    writer.produce(pair.topic, b"put back", partition=0, headers=[origin])
-    assert writer.flush(30) == 0
+    produce(pair.west, pair.topic, [{"value": b"put back", "headers": [origin]}], partition=0)
     commit_positions(pair.east, group, {(pair.topic, 0): 60})
     sync("east->west")  # a round that sees the record, and does not know yet that it was put back
     outcome = QuarantineOutcome(

@@ -3,7 +3,8 @@
 import json
 import random
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
+from producing import produce
 
 from replicator.testing import wait_until
 
@@ -150,15 +151,15 @@ def test_positions_stay_exact_where_both_logs_were_compacted(pair, replicating, 
     }  # fmt: skip
     plan = pair.topology()
     pair.east.create_topic(pair.topic, config=quick)
-    producer = Producer(pair.east.client_settings())
-    for number in range(3_000):
-        producer.produce(pair.topic, str(number).encode(), f"key-{number % 100}".encode())
-        producer.poll(0)
-    assert producer.flush(30) == 0
+    produce(
+        pair.east,
+        pair.topic,
+        ({"key": b"key-%d" % (number % 100), "value": b"%d" % number} for number in range(3_000)),
+    )
 
     def compacted():
-        producer.produce(pair.topic, b"roll", b"roll")  # only closed segments are cleaned
-        producer.flush(30)
+        # Only closed segments are cleaned.
+        produce(pair.east, pair.topic, [{"key": b"roll", "value": b"roll"}])
         return all(len(pair.log_of(each)[0]) < 1_500 for each in (pair.east, pair.west))
 
     replicating(

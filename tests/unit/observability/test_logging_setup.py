@@ -15,21 +15,12 @@ from replicator.observability.logging import (
 )
 from replicator.redaction import register_secret
 
+pytestmark = pytest.mark.usefixtures("restored_logging")
+
 
 class Terminal(io.StringIO):
     def isatty(self):
         return True
-
-
-@pytest.fixture(autouse=True)
-def restored_logging():
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.captureWarnings(capture=False)
-    structlog.reset_defaults()
 
 
 def lines(stream):
