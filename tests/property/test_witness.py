@@ -87,10 +87,10 @@ def test_a_slow_primary_has_more_than_an_interval_to_answer_and_a_dead_one_is_st
 
 
 def test_a_promotion_that_is_refused_says_why():
-    asked = Question("The loss will be 5 records.", 5, 1.0)
+    asked = Question("The loss will be 5 records.", 5)
     assert not why_refused(asked, most=5)
     assert why_refused(asked, most=4) == "5 records would be lost, 4 may be (maxLostRecords)"
-    unknown = Question("How much will be lost is unknown.", 0, 0.0, loss_known=False)
+    unknown = Question("How much will be lost is unknown.", 0, loss_known=False)
     assert "is not known; a person may accept it: How much" in why_refused(unknown, most=5)
-    living = Question("", 0, 0.0, old_side_answers=True)
+    living = Question("", 0, old_side_answers=True)
     assert "answers again" in why_refused(living, most=5)

@@ -49,7 +49,6 @@ class Fetched:
     error: int
     high_watermark: int
     last_stable_offset: int
-    log_start: int
     preferred_replica: int
     aborted: list[tuple[int, int]] = field(default_factory=list)
     records: memoryview | None = None
@@ -126,13 +125,14 @@ def decode_fetch(data: memoryview, *, version: int) -> FetchAnswer:
 
 def _partition(answer: Answer, topic: TopicKey) -> Fetched:
     number, error = answer.int32(), answer.int16()
-    high, stable, start = answer.int64(), answer.int64(), answer.int64()
+    high, stable = answer.int64(), answer.int64()
+    answer.int64()  # where the log begins
     aborted: list[tuple[int, int]] = []
     for _ in range(answer.count()):
         aborted.append((answer.int64(), answer.int64()))
         answer.tags()
     preferred, records, tags = answer.int32(), answer.data(), answer.tags()
-    found = Fetched(topic, number, error, high, stable, start, preferred, aborted, records)
+    found = Fetched(topic, number, error, high, stable, preferred, aborted, records)
     if tags:
         if _DIVERGING in tags:
             diverging = Answer(tags[_DIVERGING])

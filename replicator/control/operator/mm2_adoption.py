@@ -63,9 +63,7 @@ def matching_pairs(
     return tuple((pairs[flow.source, flow.target], flow) for flow in mirrored)
 
 
-def survey(
-    plan: Plan, pair: PairPlan, mirrored: MirroredFlow, *, watch_seconds: float = WATCH_SECONDS
-) -> Survey:
+def survey(plan: Plan, pair: PairPlan, mirrored: MirroredFlow) -> Survey:
     """Looks at one flow.
 
     Raises:
@@ -96,7 +94,7 @@ def survey(
             [one.target for one in wanted if one.topic in copied if one.target not in targets],
         )
         _refuse_other_names(pair, mirrored, wanted, targets, progress)
-        _refuse_movement(pair, _watched(mirrored, wanted, targets), target, watch_seconds)
+        _refuse_movement(pair, _watched(mirrored, wanted, targets), target)
         starts = find_starts(wanted, progress, source, target, targets)
     return Survey(pair, mirrored, starts)
 
@@ -223,12 +221,10 @@ def _watched(
     return [(name, number) for name in names for number in range(targets.get(name, 0))]
 
 
-def _refuse_movement(
-    pair: PairPlan, keys: Sequence[TopicPartition], target: ClusterAdmin, seconds: float
-) -> None:
+def _refuse_movement(pair: PairPlan, keys: Sequence[TopicPartition], target: ClusterAdmin) -> None:
     """A worker in no group (standalone, or just cut off) shows by what it writes."""
     before = target.offsets(keys, "latest", isolation="read_uncommitted")
-    time.sleep(seconds)  # what is written meanwhile is the proof: no event announces a writer
+    time.sleep(WATCH_SECONDS)  # what is written meanwhile is the proof: no event announces a writer
     after = target.offsets(keys, "latest", isolation="read_uncommitted")
     moved = sorted({key[0] for key in keys if before.get(key) != after.get(key)})
     if moved:

@@ -5,7 +5,6 @@ from replicator.control.tasks.task_translator import task_translator
 from replicator.offsets.groups.group_report import SyncReport
 from replicator.offsets.groups.group_sync import GroupSync
 from replicator.problem import Problem
-from replicator.topology.plan import FlowPlan
 
 EMPTY_SECONDS = 60.0
 """How often it is written down that there are no groups."""
@@ -69,9 +68,6 @@ class GroupSyncTask:
 
 def group_sync_task(context: TaskContext) -> GroupSyncTask | None:
     """The task, or None where no link of the pair wants it."""
-    intervals = [_interval(flow) for flow in context.pair.flows if flow.policy.sync_groups.enabled]
+    rules = (flow.policy.sync_groups for flow in context.pair.flows)
+    intervals = [rule.interval_seconds for rule in rules if rule.enabled]
     return GroupSyncTask(context, min(intervals)) if intervals else None
-
-
-def _interval(flow: FlowPlan) -> float:
-    return flow.policy.sync_groups.interval_seconds

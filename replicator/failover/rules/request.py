@@ -110,7 +110,6 @@ class Question:
 
     text: str
     lost_records: int
-    lost_seconds: float
     loss_known: bool = True
     old_side_answers: bool = False
 

@@ -97,7 +97,7 @@ class TransitionExecutor:
             return False
         old, new = self._run.clusters.old.alias, self._run.clusters.new.alias
         text = f"{new} has caught up. Switch over from {old} to {new} now? Writers are fenced meanwhile."
-        if self._run.answer(Question(text, 0, 0.0, old_side_answers=True)):
+        if self._run.answer(Question(text, 0, old_side_answers=True)):
             return False
         options = {**journal.header.options, "andSwitch": False}
         journal.header = journal.header.model_copy(update={"options": options})

@@ -296,7 +296,7 @@ def _question(header: TransitionRecord, loss: Loss, *, old_side_answers: bool) -
     return Question(
         f"{stated}\n{header.kind.capitalize()} of link '{header.link}' from {header.source} to "
         f"{header.target}?",
-        loss.records, loss.seconds, loss.known, old_side_answers,
+        loss.records, loss.known, old_side_answers,
     )  # fmt: skip
 
 

@@ -23,7 +23,9 @@ Config = dict[str, Any]
 Isolation = Literal["read_committed", "read_uncommitted"]
 Role = Literal["consumer", "producer", "admin"]
 
-try_with(log_in)  # whoever makes clients has new logins tried first
+try_with(log_in)  # a process that makes clients tries new logins first
+
+_BATCH_BYTES = 1_000_000
 
 LOGIN = "replicator.login"
 """Stands among the settings until the client is made: what it logs in with, and whether that changed."""
@@ -142,7 +144,6 @@ def producer_config(
     transaction_timeout_seconds: float = 60.0,
     linger_seconds: float = 0.005,
     compression: str = "none",
-    batch_bytes: int = 1_000_000,
     max_message_bytes: int = 1_048_588,
     queue_bytes: int = 64 * 1024 * 1024,
     requests_in_flight: int = 1,
@@ -163,7 +164,7 @@ def producer_config(
     tuned: Config = {
         "linger.ms": linger_seconds * 1000,
         "compression.type": compression,
-        "batch.size": min(batch_bytes, max_message_bytes),
+        "batch.size": min(_BATCH_BYTES, max_message_bytes),
         "batch.num.messages": 100_000,
         "message.max.bytes": max_message_bytes,
         "queue.buffering.max.kbytes": max(1, queue_bytes // 1024),

@@ -55,14 +55,12 @@ class RangeScanner:
         isolation: Isolation = "read_committed",
         client_id: str = "replicator-spark",
         lost_is_error: bool = True,
-        silent_seconds: float = SILENT_SECONDS,
         clock: Clock | None = None,
     ) -> None:
         """``lost_is_error``: offsets that are gone raise; else reading goes on behind them."""
         self._subject = f"cluster:{cluster.alias}"
         self._trouble = ConnectionTrouble()
         self._lost_is_error = lost_is_error
-        self._silent_seconds = silent_seconds
         self._clock = clock or SystemClock()
         config = consumer_config(
             cluster,
@@ -99,12 +97,12 @@ class RangeScanner:
         self._look_up(wanted.topic)
         place = ClientPartition(wanted.topic, wanted.partition, wanted.start)
         self._consumer.assign([place])
-        deadline = self._clock.monotonic() + self._silent_seconds
+        deadline = self._clock.monotonic() + SILENT_SECONDS
         try:
             while True:
                 taken = self._consumer.consume(BATCH_RECORDS, _STEP_SECONDS)
                 if taken:
-                    deadline = self._clock.monotonic() + self._silent_seconds
+                    deadline = self._clock.monotonic() + SILENT_SECONDS
                 elif self._clock.monotonic() > deadline:
                     raise self._silent(wanted)
                 records, ended = self._sort(cast("Sequence[SourceMessage]", taken), wanted)
@@ -145,7 +143,7 @@ class RangeScanner:
         """Asked first, leaders are known at once; the library alone takes half a second to ask."""
         if topic in self._known:
             return
-        deadline = self._clock.monotonic() + self._silent_seconds
+        deadline = self._clock.monotonic() + SILENT_SECONDS
         while True:
             try:
                 found = self._consumer.list_topics(topic, timeout=5.0)
@@ -181,7 +179,7 @@ class RangeScanner:
         if cause is not None:
             return self._failure(cause, wanted)
         return UnreachableError(
-            f"{wanted.topic}/{wanted.partition} gave nothing for {self._silent_seconds:g} seconds",
+            f"{wanted.topic}/{wanted.partition} gave nothing for {SILENT_SECONDS:g} seconds",
             subject=self._subject,
             remedy="Check that it has a leader and that no transaction hangs.",
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from replicator.testing.checker.history import (
@@ -97,15 +98,11 @@ def fold(events: Iterable[Event]) -> Ledger:
     for places in views.values():
         for place, records in places.items():
             places[place] = list(
-                {each.offset: each for each in sorted(records, key=_offset)}.values()
+                {each.offset: each for each in sorted(records, key=attrgetter("offset"))}.values()
             )
     ledger.seen = views.pop(FINAL)
     ledger.views = views
     return ledger
-
-
-def _offset(seen: Seen) -> int:
-    return seen.offset
 
 
 def _fold_rest(ledger: Ledger, event: Event) -> None:

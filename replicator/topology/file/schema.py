@@ -3,7 +3,6 @@
 The committed copy is `topologies/schema.json`; editors, the chart and the reference read it.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -25,11 +24,6 @@ def topology_schema() -> Schema:
         **schema,
         "title": "Replicator topology",
     }
-
-
-def schema_text() -> str:
-    """The schema as it is committed."""
-    return json.dumps(topology_schema(), indent=2) + "\n"
 
 
 def tidy_schema(model: type[BaseModel]) -> Schema:
