@@ -1,6 +1,6 @@
 """The tokens of one cluster in this process: one is held, and renewed at 80 % of its life.
 
-Whoever logs in takes the token that is held. A renewal that fails is told at once, with the time at
+A client that logs in takes the token that is held. A renewal that fails is told at once, with the time at
 which the token that is held ends, and tried again every few seconds until one comes.
 """
 

@@ -80,7 +80,7 @@ class ProducerRegistry:
             self.read()
             found = self._registered.get(producer_id)
             if found is None:
-                # It was never registered, so whoever has it is no flow, and ids are never given twice.
+                # It was never registered, so it belongs to no flow, and ids are never given twice.
                 self._strangers.add(producer_id)
                 return None
         return found.source

@@ -26,30 +26,33 @@ def check(
         typer.Option(
             "--url",
             metavar="URL",
-            help="Of workers, http://HOST:PORT or https://HOST:PORT; may be repeated. A name with several addresses is "
-            "several workers. Default http://127.0.0.1:8080.",
+            help="Address of workers, http://HOST:PORT or https://HOST:PORT; may be repeated. A name with several "
+            "addresses stands for several workers. Default: http://127.0.0.1:8080.",
             show_default=False,
         ),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=1.0, max=3600.0, help="Seconds to wait until all is well.")
+        float,
+        typer.Option(min=1.0, max=3600.0, help="Seconds to wait until everything is in order."),
     ] = 60.0,
     http_token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Bearer token of the workers, where they have one."),
+        typer.Option(
+            metavar="FILE", help="File with the workers' bearer token, if they require one."
+        ),
     ] = None,
     http_ca_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Authorities (PEM) that signed the workers' certificates; default the system's.",
+            help="CA certificates (PEM) to check the workers' certificates against; default: the system's.",
         ),
     ] = None,
     wan: Annotated[
         bool,
         typer.Option(
             "--wan",
-            help="Measure the lines from this host to the clusters of the topology file instead: round trip, loss, "
+            help="Instead, measure the lines from this host to the clusters of the topology file: round trip, loss, "
             "rate, and where a worker should stand.",
         ),
     ] = False,
@@ -58,7 +61,8 @@ def check(
 ) -> None:
     """Check that workers are ready and that a canary record crosses every link.
 
-    With --wan no worker is asked: the lines to the clusters are measured from here.
+    With --wan no worker is asked; the network lines from this host to the clusters
+    are measured.
     """
     if wan:
         from replicator.cli.file.check_wan import check_lines

@@ -21,7 +21,7 @@ def demo(
         typer.Option(
             min=3.0,
             max=86_400.0,
-            help="How long applications write; they go on until killed lanes run again.",
+            help="How long applications write; they continue until killed lanes run again.",
         ),
     ] = 20.0,
     keep: Annotated[

@@ -37,13 +37,13 @@ def cleanup(
 ) -> None:
     """Remove what a link left on its clusters: control records, checkpoints, groups, fences.
 
-    For a link that is given up, while the topology file still has it and no worker
-    serves it. Copies and quarantined records stay, and so does what other links
-    use. Positions are gone afterwards: a link that starts again begins at its
-    startFrom, and what it copied before would be copied a second time.
+    Use it for a link that you no longer need, while the topology file still has it
+    and no worker serves it. Copies and quarantined records stay, and so does what
+    other links use. Positions are gone afterwards: a link that starts again begins
+    at its startFrom, and what it copied before would be copied a second time.
 
-    A cluster that does not answer stops it, unless --lost names that cluster: for
-    one that was destroyed. It must never come back under its alias.
+    It stops if a cluster does not answer. Name a cluster that was destroyed with
+    --lost; that cluster must never come back under its alias.
     """
     from replicator.clock import SystemClock
     from replicator.failover.run.cleanup import clean_up, plan_cleanup

@@ -55,7 +55,7 @@ def resume(
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be resumed and given up.")
+        bool, typer.Option("--dry-run", help="Only show what would be resumed and given up.")
     ] = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,

@@ -118,7 +118,7 @@ def run(
         typer.Option(
             metavar="SIZE",
             envvar="REPLICATOR_MEMORY",
-            help="Memory that the worker may use in all, as 2GiB; default: the container's limit.",
+            help="Memory that the worker may use in total, such as 2GiB; default: the container's limit.",
             show_default=False,
         ),
     ] = None,
@@ -130,7 +130,7 @@ def run(
             max=10_000,
             envvar="REPLICATOR_EXPANSION",
             help="How many times larger records may be than their compressed batches; "
-            "0: 100 near by, 10 on long lines.",
+            "0: 100 on short lines, 10 on long ones.",
         ),
     ] = 0,
     grace: Annotated[
@@ -142,7 +142,7 @@ def run(
         typer.Option(
             metavar="NAME",
             envvar="REPLICATOR_WORKER_ID",
-            help="Stable name: the worker keeps its lanes over a restart.",
+            help="Stable name: the worker keeps its lanes across a restart.",
         ),
     ] = None,
     # Two options, as one they would take a column of the help from all others.

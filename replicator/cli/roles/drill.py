@@ -160,7 +160,7 @@ def report(
     reports: ReportsOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """Show one report; its HTML page lies beside it."""
+    """Show one report; its HTML page is in the same directory."""
     from replicator.drill.report.checksum_chain import find
 
     stored = find(_directory(reports), wanted)

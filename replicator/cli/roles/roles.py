@@ -198,7 +198,7 @@ def failback(
         bool,
         typer.Option(
             "--no-switch",
-            help="Stop once it mirrors; else you are asked, and a switchover to it follows.",
+            help="Stop once it mirrors; otherwise you are asked, and a switchover to it follows.",
         ),
     ] = False,
     switch: Annotated[bool, typer.Option("--switch", hidden=True)] = False,

@@ -21,16 +21,17 @@ def inject(
     *,
     link: Annotated[str, typer.Option("--link", metavar="LINK", help="The link.")],
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="T", help="Only this topic; repeatable.")
+        list[str] | None,
+        typer.Option("--topic", metavar="T", help="Only this topic; may be repeated."),
     ] = None,
     yes: YesOption = False,
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> int:
-    """Inject an exported tail into the cluster that never got it.
+    """Inject an exported tail into the cluster that never received it.
 
-    Each record once, also after an interruption and where the failback
-    injected a part of it; with its origin in replicator-hops.
+    Each record is written once, even after an interruption or if the failback
+    injected a part of the tail; its origin is in replicator-hops.
     """
     from replicator.failover.run.late_tail import inject_export, read_exported
     from replicator.topology.file.load import require_plan, topology_path

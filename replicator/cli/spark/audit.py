@@ -43,7 +43,7 @@ def audit(
         typer.Option(
             "--again",
             metavar="SPAN",
-            help="Count the intervals of this time (24h, 168h) again, record by record.",
+            help="Count the intervals of the last SPAN (24h, 168h) again, record by record.",
         ),
     ] = None,
     continuous: ContinuousOption = False,
@@ -55,7 +55,7 @@ def audit(
         ),
     ] = None,
     keep_days: Annotated[
-        int, typer.Option("--keep-days", min=1, help="Days after which an interval is forgotten.")
+        int, typer.Option("--keep-days", min=1, help="Days after which an interval is deleted.")
     ] = 90,
     master: MasterOption = None,
     conf: ConfOption = None,

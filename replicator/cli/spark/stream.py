@@ -33,7 +33,9 @@ def stream(
     ] = 5.0,
     release: Annotated[
         bool,
-        typer.Option("--release", help="Return what a crashed stream still holds, and end."),
+        typer.Option(
+            "--release", help="Return the partitions that a crashed stream still holds, then exit."
+        ),
     ] = False,
     master: MasterOption = None,
     conf: ConfOption = None,

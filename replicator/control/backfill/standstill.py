@@ -1,4 +1,4 @@
-"""Why history that is being copied does not move: asked of both clusters by whoever waits for it.
+"""Why history that is being copied does not move: asked of both clusters by the process that waits for it.
 
 A task waits for minutes for what may pass, and says nothing meanwhile, wherever it runs. So its driver asks
 about partitions that have stood still, and says what it finds as soon as it is known.

@@ -210,7 +210,7 @@ def _moment(at_ms: int) -> str:
 
 
 class WorkerRecordWriter:
-    """Writes and finally takes back one worker's record for one pair; opens its client late."""
+    """Writes and finally deletes one worker's record for one pair; opens its client late."""
 
     def __init__(
         self, plan: Plan, pair: PairPlan, identity: Identity, *, clock: Clock, client_id: str

@@ -58,7 +58,8 @@ def _seek(consumer: Consumer, place: ClientPartition, deadline: float) -> None:
         except KafkaException as error:
             if error.args[0].code() != codes.ERRONEOUS_STATE or time.monotonic() > deadline:
                 raise
-            # The client takes an assignment up in its own thread, and has no event for it.
-            time.sleep(0.005)
+            time.sleep(
+                0.005
+            )  # the client applies an assignment in its own thread, without an event
         else:
             return

@@ -80,7 +80,7 @@ class BatchUnit:
         """Opens the unit for the batches about to be written, unless it is open."""
         if self.opened_at is None:
             self.opened_at = self._clock.monotonic()
-            # What a failure now takes back begins before checkpoints that are not written yet.
+            # What a failure now aborts begins before checkpoints that are not written yet.
             if self._beside is None or self._counters.unit_start is None:
                 self._counters.open_unit()
 

@@ -135,7 +135,7 @@ class ReturnedCluster:
                 code="SPLIT_BRAIN", subject=f"{topic}/{number}",
                 detail=f"{old} has a record at {offset} that was written after {new} had become "
                 f"active",
-                remedy=f"Stop whoever writes on {old}; failback lists and exports what is there.",
+                remedy=f"Stop the applications that write to {old}; failback lists and exports what is there.",
             )
             for (topic, number), offset in sorted(found.items())
         ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Injects an exported tail after its failback ended, into the cluster that never got it."""
+"""Injects an exported tail after its failback ended, into the cluster that never received it."""
 
 import base64
 import json
@@ -77,7 +77,7 @@ def inject_export(
     with _clusters(plan, link) as clusters:
         states = {str(one.alias): clusters.control(one) for one in (clusters.old, clusters.new)}
         header = _failback(states, link, transition, file)
-    # Who was active then never got the tail, whoever is active now.
+    # The cluster that was active then never got the tail; another one may be active now.
     target, source = plan.cluster(header.source), header.target
     text = f"Inject {len(records)} records of {source} into {target.alias}?"
     if not confirmed(text):

@@ -148,7 +148,7 @@ def create_partitions(session: AdminSession, totals: Mapping[str, int]) -> Failu
 def alter_topic_configs(
     session: AdminSession, changes: Mapping[str, Mapping[str, str | None]]
 ) -> Failures:
-    """Sets or, with None, takes back single settings; others of the topic stay."""
+    """Sets or, with None, removes single settings; others of the topic stay."""
     resources = [
         ConfigResource(
             ResourceType.TOPIC,

@@ -77,7 +77,7 @@ def ensure_compacted_topic(
                 subject=f"cluster:{admin.cluster.alias}",
                 remedy="Look for partitions without a leader; it is tried again by itself.",
             )
-        time.sleep(_STEP_SECONDS)  # brokers do not tell when a topic is ready: look again
+        time.sleep(_STEP_SECONDS)  # a topic becomes ready without an event: look again
 
 
 def _grown(admin: ClusterAdmin, name: str, partitions: int) -> bool:
@@ -89,4 +89,4 @@ def _grown(admin: ClusterAdmin, name: str, partitions: int) -> bool:
             return True
         if time.monotonic() >= deadline:
             return False
-        time.sleep(_STEP_SECONDS)
+        time.sleep(_STEP_SECONDS)  # a broker learns of new partitions without telling: look again

@@ -38,7 +38,7 @@ def broker_count(cluster: ClusterPlan, *, client_id: str) -> int:
             )
         count, kept = max(1, len(answer.brokers)), _KEPT_SECONDS
     except ReplicatorError:
-        pass  # whoever works with the cluster says what is wrong
+        pass  # the clients that work with the cluster report what is wrong
     with _lock:
         _known[key] = (now + kept, count)
     return count

@@ -101,7 +101,7 @@ def round_trip_seconds(cluster: ClusterPlan) -> float:
         try:
             facts = _facts_of_a_new_connection(cluster, split_address(server), left)
         except (OSError, ReplicatorError):
-            continue  # whoever works with the cluster says what is wrong
+            continue  # the clients that work with the cluster report what is wrong
         seconds = 0.0 if facts is None else facts.round_trip_seconds
         with _lock:
             _known[key] = (time.monotonic(), seconds)

@@ -167,7 +167,7 @@ class RawLog:
         return self._asked(ask, deadline)
 
     def _asked(self, ask: Callable[[BrokerConnection, float], Answer], deadline: float) -> Answer:
-        """Asks the leader, and whoever leads after it; a connection that was kept may be dead."""
+        """Asks the leader, and the next one once it has moved; a connection that was kept may be dead."""
         while True:
             try:
                 if self._connection is None:
