@@ -4,15 +4,14 @@ import base64
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from identity_provider import OidcServer
 from secret_places import FAST, WITH_BROKERS
+from whole_topic import read_topic
 
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.testing import LocalCluster, SecuritySetup, start_all
@@ -59,28 +58,11 @@ def answer(url: str) -> str:
 
 def records(cluster: LocalCluster, topic: str) -> str:
     """Everything in a topic up to now, keys and headers too, as text; it is written to all the time."""
-    consumer = Consumer(
-        {
-            **cluster.client_settings(), "group.id": "looks", "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-        }
-    )  # fmt: skip
-    try:
-        left = set(consumer.list_topics(topic, timeout=20).topics[topic].partitions)
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in left])
-        found: list[str] = []
-        deadline = time.monotonic() + 60
-        while left:
-            assert time.monotonic() < deadline, f"{topic}: the ends of {left} are not reached"
-            for each in consumer.consume(1_000, 1.0):
-                if each.error() is None:
-                    found += (str(each.key()), str(each.value()), str(each.headers()))
-                else:
-                    assert each.error().code() == KafkaError._PARTITION_EOF, each.error()
-                    left.discard(each.partition())
-        return "\n".join(found)
-    finally:
-        consumer.close()
+    return "\n".join(
+        text
+        for each in read_topic(cluster, topic, isolation_level="read_uncommitted")
+        for text in (str(each.key()), str(each.value()), str(each.headers()))
+    )
 
 
 def process(pid: int, name: str) -> str:

@@ -4,8 +4,8 @@ import random
 import time
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from transaction_versions import use_transaction_version
+from whole_topic import read_topic
 
 from replicator.identifiers import HOPS_HEADER
 from replicator.testing import wait_until
@@ -22,22 +22,9 @@ def batches_scene(scene, east, west, **fields) -> None:
 
 def newest_by(cluster, topic: str) -> str:
     """The engine that copied the last record of partition 0: only the records engine adds a header."""
-    consumer = Consumer(
-        {
-            **cluster.client_settings(), "group.id": "newest", "enable.auto.commit": False,
-            "enable.partition.eof": True, "isolation.level": "read_committed",
-        }
-    )  # fmt: skip
-    try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)
-        consumer.assign([TopicPartition(topic, 0, max(0, end - 500))])
-        headers = None
-        while (message := consumer.poll(20)) is not None and message.error() is None:
-            headers = message.headers() or []
-        names = [name for name, _ in headers or []]
-        return "records" if HOPS_HEADER in names else "batches"
-    finally:
-        consumer.close()
+    found = read_topic(cluster, topic, [0])
+    names = [name for name, _ in (found[-1].headers() or [] if found else [])]
+    return "records" if HOPS_HEADER in names else "batches"
 
 
 @pytest.mark.slow
@@ -148,6 +135,7 @@ def test_an_edited_file_switches_engines_under_load(east, west, scene):
         wait_until(
             lambda engine=engine: newest_by(west, f"east.{scene.topic}") == engine,
             timeout_seconds=60,
+            interval_seconds=1.0,
             describe=lambda engine=engine: f"records copied by the {engine} engine",
         )
         scene.copying(FLOW)

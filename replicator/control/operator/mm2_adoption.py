@@ -14,7 +14,6 @@ from replicator.control.reconcile.topic_selection import SelectedTopic, selected
 from replicator.errors import NotAuthorizedError, RefusedError
 from replicator.identifiers import TopicPartition, checkpoints_topic, membership_group
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.admin.connect_groups import describe_worker_group
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.mm2.configuration.import_map import MirroredFlow
 from replicator.mm2.topics.adopt import ConnectorProgress, read_progress
@@ -75,7 +74,7 @@ def survey(plan: Plan, pair: PairPlan, mirrored: MirroredFlow) -> Survey:
         ClusterAdmin(pair.source, client_id=CLIENT_ID) as source,
         ClusterAdmin(pair.target, client_id=CLIENT_ID) as target,
     ):
-        _refuse_members(pair, mirrored)
+        _refuse_members(pair, mirrored, target)
         _refuse_own(plan, pair, target)
         aliases = [str(cluster.alias) for cluster in plan.clusters]
         topics = source.topic_partitions()
@@ -99,12 +98,12 @@ def survey(plan: Plan, pair: PairPlan, mirrored: MirroredFlow) -> Survey:
     return Survey(pair, mirrored, starts)
 
 
-def _refuse_members(pair: PairPlan, mirrored: MirroredFlow) -> None:
-    group = describe_worker_group(pair.target, mirrored.group, client_id=CLIENT_ID)
+def _refuse_members(pair: PairPlan, mirrored: MirroredFlow, target: ClusterAdmin) -> None:
+    group = target.describe_group(mirrored.group)
     if group.active:
         raise RefusedError(
             f"MirrorMaker 2 still runs: its group '{mirrored.group}' is {group.state.lower()}, "
-            f"members: {group.members}",
+            f"members: {len(group.members)}",
             subject=str(pair.id),
             remedy="Stop it. A worker that was killed leaves its group after its session, 10 seconds "
             "by default; try again then.",

@@ -18,6 +18,7 @@ from replicator.policy.copies.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
 
 if TYPE_CHECKING:
+    from replicator.wire.requests.group_states import GroupStates
     from replicator.wire.requests.topic_settings import TopicSettings
 
 
@@ -37,6 +38,8 @@ class ClusterAdmin:
         self._session = AdminSession(cluster, client_id=client_id, timeout_seconds=timeout_seconds)
         self._settings: TopicSettings | None = None
         self._reading_settings = threading.Lock()
+        self._states: GroupStates | None = None
+        self._reading_states = threading.Lock()
 
     def close(self) -> None:
         """Gives the connections back."""
@@ -44,6 +47,9 @@ class ClusterAdmin:
         with self._reading_settings:
             if self._settings is not None:
                 self._settings.close()
+        with self._reading_states:
+            if self._states is not None:
+                self._states.close()
 
     def close_unused(self, seconds: float) -> None:
         """Gives the connections back if nothing was asked for so long; a later call opens new ones."""
@@ -157,11 +163,16 @@ class ClusterAdmin:
 
     def describe_group(self, group: str) -> GroupDescription:
         """State and members; DEAD without members when it does not exist."""
-        return groups.describe_groups(self._session, [group])[group]
+        return self.describe_groups([group])[group]
 
     def describe_groups(self, names: Iterable[str]) -> dict[str, GroupDescription]:
-        """State and members of many groups."""
-        return groups.describe_groups(self._session, names)
+        """State and members of many groups, of any protocol type."""
+        from replicator.wire.requests.group_states import GroupStates  # slow to import
+
+        with self._reading_states:
+            if self._states is None:
+                self._states = GroupStates(self.cluster, client_id=self._session.client_id)
+            return self._states.read(names, timeout_seconds=self._session.timeout_seconds)
 
     def committed_offsets(
         self, group: str, partitions: Iterable[TopicPartition]

@@ -29,10 +29,12 @@ class ClusterDescription:
 
 def describe_cluster(session: AdminSession) -> ClusterDescription:
     """Asks for the cluster's id, brokers and controller, and for our rights on it."""
-    future = session.client.describe_cluster(
-        include_authorized_operations=True, request_timeout=session.timeout_seconds
+    answer = session.result(
+        lambda: session.client.describe_cluster(
+            include_authorized_operations=True, request_timeout=session.timeout_seconds
+        ),
+        "describe the cluster",
     )
-    answer = session.result(future, "describe the cluster")
     return ClusterDescription(
         cluster_id=answer.cluster_id or "",
         brokers=tuple(
@@ -47,6 +49,10 @@ def describe_cluster(session: AdminSession) -> ClusterDescription:
 def broker_settings(session: AdminSession, broker: int) -> dict[str, str | None]:
     """All settings of a broker; None where it keeps the value to itself, as it does of an authorizer's."""
     resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
-    futures = session.client.describe_configs([resource], request_timeout=session.timeout_seconds)
-    answer = session.result(futures[resource], f"read the settings of broker {broker}")
+    answer = session.result(
+        lambda: session.client.describe_configs(
+            [resource], request_timeout=session.timeout_seconds
+        )[resource],
+        f"read the settings of broker {broker}",
+    )
     return {name: entry.value for name, entry in answer.items()}

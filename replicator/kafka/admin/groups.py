@@ -1,6 +1,6 @@
-"""Consumer groups: who is in them, where they stand, and moving them.
+"""Consumer groups: which there are, where they stand, and moving them.
 
-Positions are read with a plain consumer of the group. The admin client's own call for it
+Who is in them is asked in ``replicator.wire.requests.group_states``. Positions are read with a plain consumer of the group. The admin client's own call for it
 (``list_consumer_group_offsets`` of confluent-kafka 2.16.1) can end the process with a segmentation
 fault while a broker restarts.
 """
@@ -12,9 +12,8 @@ from typing import TypeVar
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
-from confluent_kafka.admin import MemberDescription
 
-from replicator.errors import NotFoundError, ReplicatorError, TransientBrokerError
+from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.session import AdminSession, chunks
 from replicator.kafka.clients.client import open_consumer
@@ -28,7 +27,6 @@ from replicator.kafka.clients.settings import consumer_config
 
 Answer = TypeVar("Answer")
 
-_PAUSE_SECONDS = 0.1
 _ATTEMPT_SECONDS = 2.0
 
 
@@ -47,7 +45,8 @@ class Member:
 class GroupDescription:
     """A group; ``state`` is the cluster's word in capitals: STABLE, EMPTY, DEAD, ...
 
-    A group that never existed is DEAD without members: that is how Kafka answers.
+    A group that never existed is DEAD without members: that is how Kafka answers. ``protocol`` is CLASSIC or
+    CONSUMER (KIP-848, whose members are not told); ``active`` holds for both.
     """
 
     group: str
@@ -72,8 +71,10 @@ class CommittedOffset:
 
 def list_groups(session: AdminSession) -> tuple[str, ...]:
     """Names of all consumer groups our user may see."""
-    future = session.client.list_consumer_groups(request_timeout=session.timeout_seconds)
-    answer = session.result(future, "list the consumer groups")
+    answer = session.result(
+        lambda: session.client.list_consumer_groups(request_timeout=session.timeout_seconds),
+        "list the consumer groups",
+    )
     if not answer.valid and answer.errors:
         raise map_kafka_error(
             as_kafka_error(answer.errors[0]),
@@ -81,45 +82,6 @@ def list_groups(session: AdminSession) -> tuple[str, ...]:
             doing="list the consumer groups",
         )
     return tuple(sorted(listing.group_id for listing in answer.valid))
-
-
-def describe_groups(session: AdminSession, groups: Iterable[str]) -> dict[str, GroupDescription]:
-    """Describes groups, a group that does not exist as DEAD.
-
-    Waits, within the session's time, for coordinators that are still loading their groups.
-
-    Raises:
-        ReplicatorError: when one of them cannot be described.
-    """
-    deadline = session.deadline()
-    described: dict[str, GroupDescription] = {}
-    missing = sorted(set(groups))
-    while missing:
-        answers = session.each(
-            missing,
-            lambda chunk: session.client.describe_consumer_groups(
-                chunk, request_timeout=session.timeout_seconds
-            ),
-            doing=lambda group: f"describe group {group}",
-        )
-        missing = []
-        for group, answer in answers.items():
-            if isinstance(answer, TransientBrokerError) and time.monotonic() < deadline:
-                missing.append(group)
-            elif isinstance(answer, NotFoundError):
-                described[group] = GroupDescription(group, "DEAD", "UNKNOWN", ())
-            elif isinstance(answer, ReplicatorError):
-                raise answer
-            else:
-                described[group] = GroupDescription(
-                    group=group,
-                    state=answer.state.name,
-                    protocol=answer.type.name,
-                    members=tuple(_member(member) for member in answer.members),
-                )
-        if missing:
-            time.sleep(_PAUSE_SECONDS)  # a coordinator that moves answers at once, with a refusal
-    return described
 
 
 def committed_offsets(
@@ -228,17 +190,5 @@ def _as_group(
 
 def _told(consumer: Consumer) -> KafkaError | None:
     """What the library says beside the calls, such as that we have no right to the group."""
-    message = consumer.poll(_PAUSE_SECONDS)
+    message = consumer.poll(0.1)
     return None if message is None else message.error()
-
-
-def _member(member: MemberDescription) -> Member:
-    return Member(
-        id=member.member_id,
-        client_id=member.client_id,
-        host=member.host,
-        instance_id=member.group_instance_id or None,
-        partitions=tuple(
-            sorted((part.topic, part.partition) for part in member.assignment.topic_partitions)
-        ),
-    )

@@ -75,7 +75,10 @@ def _ask(
 
     def ask(wanted: Sequence[TopicPartition]) -> dict[TopicPartition, Any]:
         answers = session.each(
-            wanted, send, doing=lambda part: f"read offsets of {part.topic}/{part.partition}"
+            wanted,
+            send,
+            doing=lambda part: f"read offsets of {part.topic}/{part.partition}",
+            asks_again=True,
         )
         return {(part.topic, part.partition): answer for part, answer in answers.items()}
 

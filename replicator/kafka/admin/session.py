@@ -16,7 +16,12 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from replicator.errors import AuthenticationFailedError, NotFoundError, ReplicatorError
+from replicator.errors import (
+    AuthenticationFailedError,
+    NotFoundError,
+    ReplicatorError,
+    UnreachableError,
+)
 from replicator.kafka.clients.client import open_admin
 from replicator.kafka.clients.errors import (
     ConnectionTrouble,
@@ -138,16 +143,18 @@ class AdminSession:
                 self._trouble.clear()
                 return answer
 
-    def result(self, future: "Future[Any]", doing: str) -> Any:  # noqa: ANN401 - as above
-        """The future's answer.
+    def result(self, ask: "Callable[[], Future[Any]]", doing: str) -> Any:  # noqa: ANN401 - as above
+        """The answer to a question, asked again where it was lost with its connection.
 
         Raises:
             ReplicatorError: mapped.
         """
-        answer = self.outcome(future, doing, deadline=self.deadline())
-        if isinstance(answer, ReplicatorError):
-            raise answer
-        return answer
+        answers = self.each(
+            [doing], lambda _: {doing: ask()}, doing=lambda _: doing, asks_again=True
+        )
+        if isinstance(answers[doing], ReplicatorError):
+            raise answers[doing]
+        return answers[doing]
 
     def each(
         self,
@@ -155,6 +162,7 @@ class AdminSession:
         send: Callable[[list[Item]], Mapping[Any, "Future[Any]"]],
         *,
         doing: Callable[[Any], str],
+        asks_again: bool = False,
     ) -> dict[Any, Any]:
         """Sends items in chunks, one after the other; returns each key's answer or our error.
 
@@ -162,6 +170,8 @@ class AdminSession:
             items: what goes into the requests.
             send: sends one chunk and returns a future for each key.
             doing: what is tried with a key, for its error.
+            asks_again: the requests only ask: one that is lost with its connection is sent again,
+                because a broker that goes away says nothing about the others.
 
         Raises:
             AuthenticationFailedError: and other errors that concern no single item.
@@ -169,17 +179,36 @@ class AdminSession:
         deadline = self.deadline()
         answers: dict[Any, Any] = {}
         for chunk in chunks(items, self.chunk_size):
-            try:
-                sent = send(chunk)
-            except KafkaException as error:
-                raise self._told(
-                    self._heard(as_kafka_error(error), "send a request", self.subject)
-                ) from error
-            for key, future in sent.items():
-                answer = self.outcome(future, doing(key), deadline=deadline)
-                if isinstance(answer, AuthenticationFailedError):
-                    raise answer
-                answers[key] = answer
+            pause = _STEP_SECONDS
+            while True:
+                found = self._each_of(chunk, send, doing, deadline)
+                lost = any(isinstance(answer, UnreachableError) for answer in found.values())
+                if not (lost and asks_again) or time.monotonic() + pause >= deadline:
+                    break
+                time.sleep(pause)  # the client has to notice that the broker is gone
+                pause *= 2
+            answers.update(found)
+        return answers
+
+    def _each_of(
+        self,
+        chunk: list[Item],
+        send: Callable[[list[Item]], Mapping[Any, "Future[Any]"]],
+        doing: Callable[[Any], str],
+        deadline: float,
+    ) -> dict[Any, Any]:
+        answers: dict[Any, Any] = {}
+        try:
+            sent = send(chunk)
+        except KafkaException as error:
+            raise self._told(
+                self._heard(as_kafka_error(error), "send a request", self.subject)
+            ) from error
+        for key, future in sent.items():
+            answer = self.outcome(future, doing(key), deadline=deadline)
+            if isinstance(answer, AuthenticationFailedError):
+                raise answer
+            answers[key] = answer
         return answers
 
     def _heard(self, error: KafkaError, doing: str, subject: str) -> ReplicatorError:

@@ -83,6 +83,7 @@ def describe_each_topic(
             request_timeout=session.timeout_seconds,
         ),
         doing=lambda name: f"describe topic {name}",
+        asks_again=True,
     )
     described: dict[str, TopicDescription | ReplicatorError] = {}
     for name, topic in answers.items():

@@ -4,6 +4,7 @@ Under exactly-once the transaction of a lane cannot end while such a partition i
 so and waits. It need not where it has no transactions, or where the partition was sick before it was written.
 """
 
+import json
 import time
 
 import pytest
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.slow
 
 BATCHES = {"engine": "batches", "provenance": "path"}
 ENGINES = pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
+FLOW = "east->west"
 NAMED_SECONDS = 10.0
 DIES, STAYS, OTHER = 1, 0, 2
 
@@ -217,7 +219,71 @@ def test_a_lane_whose_checkpoints_cannot_be_written_says_so(sick_lab, settings):
     all_is_well_again(lab, lane, [well], 20)
 
 
+def told(worker):
+    """State and lag of the topics' only partitions, as ``status`` has them."""
+    return {
+        each["source"]: (partition["state"], partition["lagRecords"])
+        for each in worker.flow(FLOW)["topics"]
+        for partition in each["partitions"]
+    }
+
+
+def trouble_is_told(worker, sick) -> bool:
+    said = worker.readiness()
+    return '"ok":false' in said or all(topic in said for topic in sick)
+
+
+def names_it(said: str, topic: str, word: str) -> bool:
+    _, found, cause = said.partition(f"cannot write to {topic}/0: ")
+    return bool(found) and word in cause[:200]
+
+
 def sick_by_metadata(lab, sick) -> bool:
     metadata = lab.target.admin().list_topics(timeout=20).topics
     few, none = (metadata[topic].partitions[0] for topic in sick)
     return len(few.isrs) == 1 and none.leader == -1
+
+
+@ENGINES
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_status_readiness_and_log_of_a_worker_name_what_takes_no_writes(
+    sick_lab, worker, engine, delivery
+):
+    lab = sick_lab
+    names = topics(lab)
+    sick = names[:2]
+    worker.cluster(lab.source)
+    worker.cluster(lab.target)
+    worker.link("dr", "east", "west", list(names), naming="identity", delivery=delivery, **engine)
+    for topic in names:
+        lab.numbered(topic, range(10))
+    worker.start()
+    worker.until(
+        lambda: told(worker) == dict.fromkeys(names, ("replicating", 0)), "all to be copied"
+    )
+    lab.target.kill(DIES)
+    for topic in names:
+        lab.numbered(topic, range(10, 20))
+    lab.until(lambda: sick_by_metadata(lab, sick), "the cluster to miss the broker")
+    began = time.monotonic()
+    worker.until(lambda: trouble_is_told(worker, sick), "any word of it")
+    assert time.monotonic() - began < NAMED_SECONDS
+    # The broker may have been the coordinator of the workers' group and of the lanes' transactions too;
+    # a lane that begins anew for that looks at its partitions then.
+    for topic, word in zip(sick, ("in sync", "no leader"), strict=True):
+        for where, says in (
+            ("/readyz", worker.readiness),
+            ("status", lambda: json.dumps(worker.flow(FLOW)["problems"])),
+            ("log", worker.log_text),
+        ):
+            worker.until(
+                lambda says=says, topic=topic, word=word: names_it(says(), topic, word),
+                f"why {topic} takes no writes in {where}",
+            )
+    assert time.monotonic() - began < 3 * NAMED_SECONDS
+    lab.target.restart(DIES)
+    worker.until(
+        lambda: told(worker) == dict.fromkeys(names, ("replicating", 0)), "all to be copied again"
+    )
+    for topic in names:
+        assert in_order(lab.values(topic)) == numbers(range(20))

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,14 @@ class WorkerLab:
     def text(self, path: str) -> str:
         with urllib.request.urlopen(f"{self.url()}{path}", timeout=30) as answer:  # noqa: S310  our own address
             return answer.read().decode()
+
+    def readiness(self) -> str:
+        """What ``/readyz`` says, whether it is ready or not."""
+        try:
+            return self.text("/readyz")
+        except urllib.error.HTTPError as unready:
+            with unready:
+                return unready.read().decode()
 
     def flow(self, flow: str) -> dict[str, Any]:
         """One flow of the status."""
