@@ -16,11 +16,12 @@ from simulated_control import at_once, driven
 from topology_files import plan_of
 
 from replicator.errors import ReplicatorError
-from replicator.kafka.admin.groups import CommittedOffset, GroupDescription, Member
+from replicator.kafka.admin.groups import CommittedOffset
 from replicator.offsets.groups import group_sync
 from replicator.offsets.groups.group_sync import GroupSync
 from replicator.offsets.translation.translation import Translation, exact
 from replicator.testing.kit.manual_clock import ManualClock
+from replicator.wire.requests.group_description import GroupDescription, Member
 
 GROUP, TOPIC = "g", "t"
 PLACE = (TOPIC, 0)

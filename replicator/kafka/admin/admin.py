@@ -8,7 +8,7 @@ from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import acls, cluster, groups, offsets, topics
 from replicator.kafka.admin.cluster import ClusterDescription
-from replicator.kafka.admin.groups import CommittedOffset, GroupDescription
+from replicator.kafka.admin.groups import CommittedOffset
 from replicator.kafka.admin.offsets import LogEnd, OffsetPoint
 from replicator.kafka.admin.session import AdminSession
 from replicator.kafka.admin.topics import Failures, NewTopicSpec, TopicDescription
@@ -16,6 +16,7 @@ from replicator.kafka.clients.settings import Isolation
 from replicator.policy.copies.acl_rules import AclBinding
 from replicator.policy.copies.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.requests.group_description import GroupDescription
 
 if TYPE_CHECKING:
     from replicator.wire.requests.group_states import GroupStates

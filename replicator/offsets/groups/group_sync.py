@@ -14,7 +14,7 @@ from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.errors import ReplicatorError
 from replicator.identifiers import RESERVED_PREFIX, TopicPartition
-from replicator.kafka.admin.groups import CommittedOffset, GroupDescription
+from replicator.kafka.admin.groups import CommittedOffset
 from replicator.offsets.groups.group_decision import GroupOutcomeDraft, Synced
 from replicator.offsets.groups.group_evaluation import committed, evaluate, state_of
 from replicator.offsets.groups.group_report import GroupOutcome, PartitionOutcome, SyncReport
@@ -23,6 +23,7 @@ from replicator.offsets.translation.group_names import require_visible_groups
 from replicator.offsets.translation.translator import Translator
 from replicator.policy.copies.selection import select_groups
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
+from replicator.wire.requests.group_description import GroupDescription
 
 GROUPS_PER_SECOND = 50
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin.groups import GroupDescription, Member
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
@@ -23,6 +22,7 @@ from replicator.wire.connection.protocol import (
     FindCoordinatorRequest,
     ListGroupsRequest,
 )
+from replicator.wire.requests.group_description import GroupDescription, Member
 
 _FIND_VERSION, _MANY_AT_ONCE = 4, 4
 _DESCRIBE_VERSION = 6
