@@ -85,6 +85,13 @@ class Scene:
         flow = f"{source.name}->{target.name}"
         self.link("active-passive", active=source.name, passive=target.name, flows=[flow], **fields)
 
+    def mesh(self, *clusters: LocalCluster) -> None:
+        """One topic of one name on every cluster, copied from each to each other one."""
+        self.clusters(*clusters, topic_on=clusters)
+        names = [cluster.name for cluster in clusters]
+        flows = [f"{one}->{other}" for one in names for other in names if one != other]
+        self.link("active-active", clusters=names, naming="identity", flows=flows)
+
     def topology(self) -> Path:
         """The topology file (YAML reads JSON)."""
         entries = {name: cluster.topology_entry() for name, cluster in self._clusters.items()}

@@ -7,14 +7,7 @@ WATCHED_SECONDS = 10.0
 
 def test_no_topic_grows_once_everything_has_arrived(east, west, central, scene):
     three = (east, west, central)
-    scene.clusters(*three, topic_on=three)
-    names = [cluster.name for cluster in three]
-    scene.link(
-        "active-active",
-        clusters=names,
-        naming="identity",
-        flows=[f"{one}->{other}" for one in names for other in names if one != other],
-    )
+    scene.mesh(*three)
     scene.worker()
     for cluster in three:
         scene.writer(cluster, rate=100)

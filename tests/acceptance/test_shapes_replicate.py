@@ -47,14 +47,7 @@ def test_a_hub_gathers_the_records_of_its_spokes_under_their_prefixes(east, west
 
 def test_a_mesh_of_three_holds_every_record_once_on_each_side(east, west, central, scene):
     three = (east, west, central)
-    scene.clusters(*three, topic_on=three)
-    names = [cluster.name for cluster in three]
-    scene.link(
-        "active-active",
-        clusters=names,
-        naming="identity",
-        flows=[f"{one}->{other}" for one in names for other in names if one != other],
-    )
+    scene.mesh(*three)
     scene.worker()
     for cluster in three:
         scene.writer(cluster, rate=150)

@@ -13,7 +13,6 @@ CPU is that of the copying processes. Printed as a markdown table.
 """
 
 import argparse
-import json
 import multiprocessing
 import statistics
 import tempfile
@@ -25,60 +24,30 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from bulk import _warm
+from bulk_command import TOPIC, applied
 from confluent_kafka import Consumer, Producer, TopicPartition
-from load import payloads
+from load import fill_with
 from machine import command_line, facts
+from payload import Payload
 
 from replicator.clock import SystemClock
 from replicator.control.backfill.handover import take_from_lanes
-from replicator.control.operator.apply import apply_plan
 from replicator.spark.copy.bulk_plan import declarations, orders, survey
 from replicator.spark.copy.task import CopyOrder, copy_order
 from replicator.testing import LocalCluster, start_all
-from replicator.topology.file.load import require_plan
 
-TOPIC = "history"
 COMMIT_RECORDS = 100_000
 
 committed: Event
 reading: Event
 
 
-def fill(cluster: LocalCluster, *, records: int, size_bytes: int) -> None:
-    """One partition, in large batches."""
-    cluster.create_topic(TOPIC, partitions=1)
-    producer = Producer(
-        {**cluster.client_settings(), "acks": "all", "linger.ms": 100, "batch.size": 250 * 1024}
-    )
-    values = payloads(size_bytes=size_bytes)
-    for number in range(records):
-        while len(producer) > 80_000:
-            producer.poll(0.01)
-        producer.produce(TOPIC, values[number % len(values)], partition=0)
-    if producer.flush(120):
-        raise RuntimeError("the topic could not be filled in time")
-
-
 def prepared(
     clusters: tuple[LocalCluster, LocalCluster], folder: Path, number: int, engine: str
 ) -> CopyOrder:
     """The partition, declared and fenced, with a target topic that nobody used before."""
-    source, target = clusters
-    link = {
-        "name": "bulk", "shape": "active-passive", "active": source.name, "passive": target.name,
-        "topics": {"include": [TOPIC]}, "naming": {"template": f"r{number}.{{topic}}"},
-        "engine": engine,
-    }  # fmt: skip
-    document = {
-        "apiVersion": "replicator/v1", "kind": "Topology", "metadata": {"name": f"one{number}"},
-        "spec": {
-            "clusters": {one.name: one.topology_entry() for one in clusters}, "links": [link]
-        },
-    }  # fmt: skip
-    file = folder / f"topology-{number}.yaml"
-    file.write_text(json.dumps(document))
-    plan, clock = require_plan(file), SystemClock()
-    apply_plan(plan, clock=clock)
+    _, plan = applied(clusters, folder, number, engine)
+    clock = SystemClock()
     found = survey(plan, plan.pairs[0])
     made = declarations(found, run="bench.1", by="bench", at_ms=round(time.time() * 1000))
     take_from_lanes(plan, found.pair, made, clock=clock)
@@ -151,7 +120,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     machine = facts(command=command_line(), full=True)
-    half = given.records // 2
     taken: dict[str, list[tuple[float, float]]] = {}
     clusters = LocalCluster("east", jvm="throughput"), LocalCluster("west", jvm="throughput")
     start_all(clusters)
@@ -167,7 +135,9 @@ def main() -> None:
 
     try:
         with tempfile.TemporaryDirectory(prefix="bench-one-") as name:
-            fill(source, records=given.records, size_bytes=given.size)
+            payload = Payload("history", given.size, given.records, partitions=1)
+            records = fill_with(source, topic=TOPIC, payload=payload)
+            half = records // 2
 
             def order(engine: str) -> CopyOrder:
                 nonlocal number
@@ -210,7 +180,7 @@ def main() -> None:
     for label, done_runs in taken.items():
         seconds = statistics.median(each[0] for each in done_runs)
         cpu = statistics.median(each[1] for each in done_runs)
-        print(f"| {label} | {seconds:.1f} | {given.records / seconds:,.0f} | {cpu:.1f} |")
+        print(f"| {label} | {seconds:.1f} | {records / seconds:,.0f} | {cpu:.1f} |")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,14 @@ def settle(reader: ClusterReader) -> int:
     return reader.revision
 
 
+def create(admin, reader, topic):
+    """Makes a topic of one partition, and waits until the reader sees it."""
+    admin.create_topics([NewTopicSpec(topic, 1, 1)])
+    wait_until(
+        lambda: topic in reader.look(surely=True).sizes, timeout_seconds=10, describe="the topic"
+    )
+
+
 def test_what_changes_is_seen_at_the_next_look(east, unique):
     admin, reader = open_reader(east)
     with admin:
@@ -63,12 +71,7 @@ def test_what_changes_is_seen_at_the_next_look(east, unique):
 def test_a_recreated_topic_of_the_same_shape_is_a_change(east, unique):
     admin, reader = open_reader(east)
     with admin:
-        admin.create_topics([NewTopicSpec(unique, 1, 1)])
-        wait_until(
-            lambda: unique in reader.look(surely=True).sizes,
-            timeout_seconds=10,
-            describe="the topic",
-        )
+        create(admin, reader, unique)
         before = settle(reader)
         admin.delete_topics([unique])
         wait_until(
@@ -101,12 +104,7 @@ def test_a_connection_that_was_lost_costs_a_list(proxied):
 def test_facts_of_followed_topics_are_read_once_and_again_where_they_changed(east, unique):
     admin, reader = open_reader(east)
     with admin:
-        admin.create_topics([NewTopicSpec(unique, 1, 1)])
-        wait_until(
-            lambda: unique in reader.look(surely=True).sizes,
-            timeout_seconds=10,
-            describe="the topic",
-        )
+        create(admin, reader, unique)
         reader.follow(frozenset({unique}))
         wait_until(
             lambda: unique in reader.describe(anew=False, settings=frozenset()).topics,

@@ -295,6 +295,16 @@ def test_a_recreated_topic_is_recorded_under_its_new_id(east, west, unique, desk
     assert record.topic_id != first
 
 
+def until_activated(context, topic):
+    """Waits until lanes are told of a topic."""
+
+    def activated():
+        held = context.once().control.topic("east", "orders", topic)
+        return held is not None and held.activated
+
+    wait_until(activated, timeout_seconds=30, describe="lanes to be told of the topic")
+
+
 def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, desks):
     east.create_topic(f"{unique}.a")
     clock = ManualClock()
@@ -305,11 +315,7 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
     context = desks(plan, clock=clock)
     context.bootstrap()
 
-    def activated():
-        held = context.once().control.topic("east", "orders", f"{unique}.a")
-        return held is not None and held.activated
-
-    wait_until(activated, timeout_seconds=30, describe="lanes to be told of the topic")
+    until_activated(context, f"{unique}.a")
     east.delete_topic(f"{unique}.a")
     wait_until(
         lambda: f"{unique}.a" not in context.source.topic_partitions(),
@@ -381,11 +387,7 @@ def test_another_cluster_at_the_sources_addresses_deletes_nothing(
     context = desks(plan, clock=clock)
     context.bootstrap()
 
-    def activated():
-        held = context.once().control.topic("east", "orders", f"{unique}.a")
-        return held is not None and held.activated
-
-    wait_until(activated, timeout_seconds=30, describe="lanes to be told of the topic")
+    until_activated(context, f"{unique}.a")
     moved = replace(plan.clusters[0], bootstrap_servers=tuple(central.bootstrap_servers))
     elsewhere = desks(replace(plan, clusters=(moved, plan.clusters[1])), clock=clock)
     for _ in range(3):

@@ -3,7 +3,7 @@
 import pytest
 from acceptance_worker import WorkerProcess
 from confluent_kafka import Producer
-from copied_pair import NOW_MS, CopiedPair, plain, write
+from copied_pair import NOW_MS, plain, write
 
 from replicator.clock import SystemClock
 from replicator.control.status.collect import collect_status
@@ -25,14 +25,6 @@ def worker(tmp_path):
     yield start
     for each in started:
         each.end()
-
-
-@pytest.fixture
-def pair(tmp_path, east, west, unique):
-    def make(**policy):
-        return CopiedPair(tmp_path, unique, east, west, **policy)
-
-    return make
 
 
 def transactions(cluster, topic, name):

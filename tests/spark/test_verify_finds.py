@@ -5,20 +5,12 @@ import json
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-from copied_pair import NOW_MS, CopiedPair, plain, write
+from copied_pair import NOW_MS, plain, write
 
 from replicator.cli.main import run_command
 from replicator.spark.verify.run import VerifyRequest, verify_flow
 
 KINDS = ("lost", "duplicated", "reordered", "changed", "foreign")
-
-
-@pytest.fixture
-def pair(tmp_path, east, west, unique):
-    def make(**policy):
-        return CopiedPair(tmp_path, unique, east, west, **policy)
-
-    return make
 
 
 def verify(spark, pair, **wanted):

@@ -5,6 +5,7 @@ The schedules are ``tests/support/simulated_control.py``.
 
 import pytest
 import simulated_control
+from schedules import first_broken
 from simulated_control import ModelWriter, SimulatedController, World, run_schedule
 
 from replicator.control.lanes import checkpoint_moves
@@ -14,23 +15,14 @@ SEEDS = 60
 FOUND_WITHIN = 400
 
 
-def broken(seeds):
-    """The first schedule that breaks something; None where all hold."""
-    for seed in seeds:
-        found = run_schedule(seed)
-        if found:
-            return seed, found
-    return None
-
-
 def test_whoever_controls_and_whenever_each_record_is_copied_once():
-    assert broken(range(SEEDS)) is None
+    assert first_broken(run_schedule, range(SEEDS)) is None
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_five_thousand_other_schedules_hold_too():
-    assert broken(range(SEEDS, SEEDS + 5_000)) is None
+    assert first_broken(run_schedule, range(SEEDS, SEEDS + 5_000)) is None
 
 
 # -- planted bugs: one decision each is wrong -------------------------------------------------------
@@ -149,4 +141,4 @@ PLANTED = [
 @pytest.mark.parametrize("plant", PLANTED, ids=[plant.__name__ for plant in PLANTED])
 def test_a_planted_bug_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    assert broken(range(FOUND_WITHIN)) is not None
+    assert first_broken(run_schedule, range(FOUND_WITHIN)) is not None

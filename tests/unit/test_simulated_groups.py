@@ -4,6 +4,7 @@ The schedules are ``tests/support/simulated_groups.py``.
 """
 
 import pytest
+from schedules import first_broken
 from simulated_groups import ModelTranslator, run_schedule
 
 from replicator.offsets.groups import group_decision, group_evaluation
@@ -14,23 +15,14 @@ from replicator.offsets.translation.translation import exact
 SEEDS = 600
 
 
-def broken(seeds):
-    """The first schedule that breaks something; None where all hold."""
-    for seed in seeds:
-        found = run_schedule(seed)
-        if found:
-            return seed, found
-    return None
-
-
 def test_a_group_that_moves_skips_nothing_and_is_never_taken_back():
-    assert broken(range(SEEDS)) is None
+    assert first_broken(run_schedule, range(SEEDS)) is None
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_fifty_thousand_other_schedules_hold_too():
-    assert broken(range(SEEDS, SEEDS + 50_000)) is None
+    assert first_broken(run_schedule, range(SEEDS, SEEDS + 50_000)) is None
 
 
 # -- planted bugs: one decision each is wrong -------------------------------------------------------
@@ -82,4 +74,4 @@ PLANTED = [
 @pytest.mark.parametrize("plant", PLANTED, ids=[plant.__name__ for plant in PLANTED])
 def test_a_planted_bug_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    assert broken(range(SEEDS)) is not None
+    assert first_broken(run_schedule, range(SEEDS)) is not None

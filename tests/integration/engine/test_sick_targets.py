@@ -73,6 +73,21 @@ def named(lab, lane, sick):
         assert found.remedy
 
 
+def loses_a_broker(lab, lane, names):
+    """The target loses a broker while the lane copies; its sick partitions are named in time."""
+    *sick, _ = names
+    for topic in names:
+        lab.numbered(topic, range(10))
+    lab.caught_up(lane)
+    lab.target.kill(DIES)
+    for topic in names:
+        lab.numbered(topic, range(10, 20))
+    lab.until(lambda: sick_by_metadata(lab, sick), "the cluster to miss the broker")
+    began = time.monotonic()
+    named(lab, lane, sick)
+    assert time.monotonic() - began < NAMED_SECONDS
+
+
 def in_order(values):
     return list(dict.fromkeys(values))
 
@@ -90,16 +105,7 @@ def test_without_transactions_the_other_partitions_of_a_running_lane_go_on(sick_
     lab = sick_lab
     *sick, well = names = topics(lab)
     lane = lab.lane(*names, delivery="at-least-once", **engine)
-    for topic in names:
-        lab.numbered(topic, range(10))
-    lab.caught_up(lane)
-    lab.target.kill(DIES)
-    for topic in names:
-        lab.numbered(topic, range(10, 20))
-    lab.until(lambda: sick_by_metadata(lab, sick), "the cluster to miss the broker")
-    began = time.monotonic()
-    named(lab, lane, sick)
-    assert time.monotonic() - began < NAMED_SECONDS
+    loses_a_broker(lab, lane, names)
     lab.numbered(well, range(20, 30))
     lab.caught_up(lane, well)
     assert failure(lane, well) is None
@@ -111,18 +117,9 @@ def test_without_transactions_the_other_partitions_of_a_running_lane_go_on(sick_
 @ENGINES
 def test_a_lane_whose_transaction_cannot_end_says_why_and_goes_on_when_it_can(sick_lab, engine):
     lab = sick_lab
-    *sick, well = names = topics(lab)
+    *_, well = names = topics(lab)
     lane = lab.lane(*names, **engine)
-    for topic in names:
-        lab.numbered(topic, range(10))
-    lab.caught_up(lane)
-    lab.target.kill(DIES)
-    for topic in names:
-        lab.numbered(topic, range(10, 20))
-    lab.until(lambda: sick_by_metadata(lab, sick), "the cluster to miss the broker")
-    began = time.monotonic()
-    named(lab, lane, sick)
-    assert time.monotonic() - began < NAMED_SECONDS
+    loses_a_broker(lab, lane, names)
     assert failure(lane, well) is None
     lane.stop()
     lane = lab.lane(*names, **engine)  # its id is held: that is why it cannot begin
