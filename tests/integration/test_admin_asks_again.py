@@ -6,12 +6,13 @@ import textwrap
 
 import pytest
 
+from replicator.errors import NotFoundError
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.testing.faults.protocol_proxy import ProtocolProxy
 from replicator.testing.faults.protocol_rules import Api, DropRequest, Match, Rule
 from replicator.topology.plan import ClusterPlan
 
-DESCRIBE_GROUPS, DESCRIBE_CONSUMER_GROUPS = 15, 69
+DESCRIBE_GROUPS, DELETE_GROUPS = 15, 42
 
 
 @pytest.mark.parametrize(
@@ -24,11 +25,15 @@ DESCRIBE_GROUPS, DESCRIBE_CONSUMER_GROUPS = 15, 69
         ([Api.METADATA], lambda admin, _: bool(admin.describe_cluster().cluster_id)),
         ([Api.LIST_OFFSETS], lambda admin, topic: admin.every_offset([(topic, 0)], "latest") != {}),
         (
-            [DESCRIBE_GROUPS, DESCRIBE_CONSUMER_GROUPS],
+            [DESCRIBE_GROUPS],
             lambda admin, topic: admin.describe_group(topic).state == "DEAD",
         ),
+        (
+            [DELETE_GROUPS],
+            lambda admin, topic: isinstance(admin.delete_groups([topic])[topic], NotFoundError),
+        ),
     ],
-    ids=["topics", "cluster", "offsets", "groups"],
+    ids=["topics", "cluster", "offsets", "groups", "deleted groups"],
 )
 def test_what_was_lost_with_its_connection_is_asked_again(east, unique, apis, ask):
     east.create_topic(unique)
@@ -44,7 +49,7 @@ def test_what_was_lost_with_its_connection_is_asked_again(east, unique, apis, as
 
 @pytest.mark.slow
 def test_a_process_that_asks_about_groups_outlives_their_coordinator():
-    """The client library's own question may end the process, so another one has to ask here."""
+    """The client library's own calls may end the process, so another one has to make them here."""
     program = """
         import threading
         from replicator.errors import ReplicatorError
@@ -56,6 +61,7 @@ def test_a_process_that_asks_about_groups_outlives_their_coordinator():
             while not over.is_set():
                 try:
                     answers.append(admin.describe_group("g").state)
+                    admin.delete_groups(["g"])
                 except ReplicatorError:
                     pass
 

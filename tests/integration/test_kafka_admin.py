@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from confluent_kafka import Consumer
 
 from replicator.errors import (
     AlreadyExistsError,
@@ -202,6 +203,26 @@ def test_a_group_with_members_keeps_its_own_positions(admin, east, make, unique)
     assert isinstance(refused[unique, 0], BrokerRefusedError)
     assert "in use" in refused[unique, 0].message
     consumer.close()
+
+
+def test_a_group_of_the_newer_protocol_is_active_while_a_member_is_in_it(admin, east, make, unique):
+    make(unique, 1)
+    consumer = Consumer(
+        {**east.client_settings(), "group.id": unique, "group.protocol": "consumer"}
+    )
+    consumer.subscribe([unique])
+    wait_until(
+        lambda: consumer.poll(0.05) is None and consumer.assignment(),
+        timeout_seconds=30,
+        describe="the consumer to have the partition",
+    )
+
+    group = admin.describe_group(unique)
+    assert (group.state, group.protocol, group.active) == ("STABLE", "CONSUMER", True)
+    consumer.close()
+    wait_until(
+        lambda: not admin.describe_group(unique).active, timeout_seconds=30, describe="an end"
+    )
 
 
 @pytest.mark.parametrize(

@@ -168,12 +168,8 @@ class ClusterAdmin:
 
     def describe_groups(self, names: Iterable[str]) -> dict[str, GroupDescription]:
         """State and members of many groups, of any protocol type."""
-        from replicator.wire.requests.group_states import GroupStates  # slow to import
-
         with self._reading_states:
-            if self._states is None:
-                self._states = GroupStates(self.cluster, client_id=self._session.client_id)
-            return self._states.read(names, timeout_seconds=self._session.timeout_seconds)
+            return self._group_states().read(names, timeout_seconds=self._session.timeout_seconds)
 
     def committed_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
@@ -189,7 +185,15 @@ class ClusterAdmin:
 
     def delete_groups(self, names: Iterable[str]) -> dict[str, ReplicatorError | None]:
         """Deletes groups with their positions; None for each that is done."""
-        return groups.delete_groups(self._session, names)
+        with self._reading_states:
+            return self._group_states().delete(names, timeout_seconds=self._session.timeout_seconds)
+
+    def _group_states(self) -> "GroupStates":
+        from replicator.wire.requests.group_states import GroupStates  # slow to import
+
+        if self._states is None:
+            self._states = GroupStates(self.cluster, client_id=self._session.client_id)
+        return self._states
 
     def create_acls(
         self, bindings: Iterable[AclBinding]

@@ -1,6 +1,6 @@
 """Consumer groups: which there are, where they stand, and moving them.
 
-Who is in them is asked in ``replicator.wire.requests.group_states``. Positions are read with a plain consumer of the group. The admin client's own call for it
+Who is in them is asked in ``replicator.wire.requests.group_states``, where they are deleted too. Positions are read with a plain consumer of the group. The admin client's own call for it
 (``list_consumer_group_offsets`` of confluent-kafka 2.16.1) can end the process with a segmentation
 fault while a broker restarts.
 """
@@ -112,19 +112,6 @@ def commit_offsets(
         return outcome
 
     return _as_group(session, group, write, doing=doing)
-
-
-def delete_groups(
-    session: AdminSession, groups: Iterable[str]
-) -> dict[str, ReplicatorError | None]:
-    """Deletes groups with their positions; refused for groups with members."""
-    return session.each(
-        sorted(set(groups)),
-        lambda chunk: session.client.delete_consumer_groups(
-            chunk, request_timeout=session.timeout_seconds
-        ),
-        doing=lambda group: f"delete group {group}",
-    )
 
 
 def _as_group(

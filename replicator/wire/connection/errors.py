@@ -32,6 +32,7 @@ _CLASSES: dict[int, type[ReplicatorError]] = {
     53: NotAuthorizedError,
     54: AuthorizerMissingError,
     58: AuthenticationFailedError,
+    69: NotFoundError,
     87: RecordRefusedError,
     100: NotFoundError,
 }

@@ -22,6 +22,7 @@ with warnings.catch_warnings():
     from kafka.net.sasl import get_sasl_mechanism
     from kafka.net.sasl.oauth import AbstractTokenProvider
     from kafka.protocol.admin import (
+        DeleteGroupsRequest,
         DescribeAclsRequest,
         DescribeConfigsRequest,
         DescribeConfigsResponse,
@@ -91,6 +92,7 @@ __all__ = [
     "AddPartitionsToTxnRequest",
     "ApiMessage",
     "ApiVersionsRequest",
+    "DeleteGroupsRequest",
     "DescribeAclsRequest",
     "DescribeConfigsRequest",
     "DescribeConfigsResponse",

@@ -1,15 +1,14 @@
-"""Who is in consumer groups, asked of their coordinators.
+"""Who is in consumer groups, asked of their coordinators, who delete them too.
 
-confluent-kafka's ``describe_consumer_groups`` (2.16.1) does not survive a coordinator that goes away with the
-question on its way: the client never asks again, or an assertion of the library ends the process
-(librdkafka issue 4605).
+confluent-kafka's calls for it (2.16.1) do not survive a coordinator that goes away with the request on its way:
+the client never asks again, or an assertion of the library ends the process (librdkafka issue 4605).
 """
 
 import re
 import struct
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
 from replicator.identifiers import TopicPartition
@@ -18,6 +17,7 @@ from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
 from replicator.wire.connection.leader import any_broker
 from replicator.wire.connection.protocol import (
+    DeleteGroupsRequest,
     DescribeGroupsRequest,
     FindCoordinatorRequest,
     ListGroupsRequest,
@@ -26,6 +26,7 @@ from replicator.wire.requests.group_description import GroupDescription, Member
 
 _FIND_VERSION, _MANY_AT_ONCE = 4, 4
 _DESCRIBE_VERSION = 6
+_DELETE_VERSION = 2
 _LIST_VERSION = 5
 """The first that tells a group's kind, and so whether there are groups of the newer protocol (KIP-848)."""
 
@@ -35,10 +36,11 @@ _NEWER = "consumer"
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 1.0
 
 _Address = tuple[str, int]
+Answer = TypeVar("Answer")
 
 
 class GroupStates:
-    """Describes groups of one cluster; keeps its connections to coordinators. For one thread at a time."""
+    """Describes and deletes groups of one cluster; keeps its connections. For one thread at a time."""
 
     def __init__(self, cluster: ClusterPlan, *, client_id: str) -> None:
         self._cluster = cluster
@@ -58,13 +60,38 @@ class GroupStates:
             NotAuthorizedError: our user lacks DESCRIBE on one of them.
             ReplicatorError: the cluster does not answer in time, or refuses us.
         """
-        deadline = time.monotonic() + timeout_seconds
         found: dict[str, GroupDescription] = {}
+        self._until_told(names, found, self._read, timeout_seconds)
+        return found
+
+    def delete(
+        self, names: Iterable[str], *, timeout_seconds: float = 10.0
+    ) -> dict[str, ReplicatorError | None]:
+        """Deletes groups with their positions; None for each that is gone, else why not.
+
+        A group that does not exist is a NotFoundError; one whose first answer was lost may be deleted and become one.
+
+        Raises:
+            ReplicatorError: the cluster does not answer in time, or refuses our login.
+        """
+        told: dict[str, ReplicatorError | None] = {}
+        self._until_told(names, told, self._delete, timeout_seconds)
+        return told
+
+    def _until_told(
+        self,
+        names: Iterable[str],
+        found: dict[str, Answer],
+        attempt: Callable[[list[str], dict[str, Answer], float], None],
+        timeout_seconds: float,
+    ) -> None:
+        """Repeats ``attempt``, which adds what it is told, until all is told."""
+        deadline = time.monotonic() + timeout_seconds
         missing = sorted(set(names))
         pause = _FIRST_PAUSE_SECONDS
         while missing:
             try:
-                self._read(missing, found, deadline)
+                attempt(missing, found, deadline)
             except (UnreachableError, TransientBrokerError):
                 self.close()
                 if time.monotonic() + pause >= deadline:
@@ -75,7 +102,6 @@ class GroupStates:
                 self.close()
                 raise
             missing = [name for name in missing if name not in found]
-        return found
 
     def close(self) -> None:
         """Hangs up; the next look finds the coordinators anew."""
@@ -86,13 +112,8 @@ class GroupStates:
 
     def _read(self, names: list[str], found: dict[str, GroupDescription], deadline: float) -> None:
         """Adds what can be told now; a group whose coordinator moves is a TransientBrokerError at the end."""
-        self._find([name for name in names if name not in self._coordinators], deadline)
-        places: dict[_Address, list[str]] = {}
-        for name in names:
-            places.setdefault(self._coordinators[name], []).append(name)
         moving: ReplicatorError | None = None
-        for address, groups in places.items():
-            connection = self._connection(address, deadline)
+        for connection, groups in self._by_coordinator(names, deadline):
             request = DescribeGroupsRequest(groups=groups, include_authorized_operations=False)
             answer = connection.call(request, newest=_DESCRIBE_VERSION, deadline=deadline)
             absent: list[str] = []
@@ -108,6 +129,36 @@ class GroupStates:
             found.update(_of_newer_protocol(connection, absent, deadline))
         if moving is not None:
             raise moving
+
+    def _delete(
+        self, names: list[str], told: dict[str, ReplicatorError | None], deadline: float
+    ) -> None:
+        moving: ReplicatorError | None = None
+        for connection, groups in self._by_coordinator(names, deadline):
+            request = DeleteGroupsRequest(groups_names=groups)
+            answer = connection.call(request, newest=_DELETE_VERSION, deadline=deadline)
+            for each in answer.results:
+                refused = (
+                    self._refusal(each.error_code, each.group_id, "delete")
+                    if each.error_code
+                    else None
+                )
+                if each.error_code in _MOVING:
+                    moving = refused
+                else:
+                    told[each.group_id] = refused
+        if moving is not None:
+            raise moving
+
+    def _by_coordinator(
+        self, names: list[str], deadline: float
+    ) -> Iterator[tuple[BrokerConnection, list[str]]]:
+        self._find([name for name in names if name not in self._coordinators], deadline)
+        places: dict[_Address, list[str]] = {}
+        for name in names:
+            places.setdefault(self._coordinators[name], []).append(name)
+        for address, groups in places.items():
+            yield self._connection(address, deadline), groups
 
     def _find(self, names: list[str], deadline: float) -> None:
         if not names:
@@ -132,12 +183,12 @@ class GroupStates:
             )
         return self._connections[address]
 
-    def _refusal(self, code: int, group: str) -> ReplicatorError:
+    def _refusal(self, code: int, group: str, verb: str = "describe") -> ReplicatorError:
         return code_error(
             code,
             subject=f"group:{group}",
-            doing=f"describe group {group}",
-            right=f"DESCRIBE on group '{group}'",
+            doing=f"{verb} group {group}",
+            right=f"{verb.upper()} on group '{group}'",
         )
 
 

@@ -1,0 +1,24 @@
+"""What is read of the groups' own bytes."""
+
+import struct
+
+from replicator.wire.requests.group_states import assigned_partitions
+
+
+def assignment(version: int, *topics: tuple[str, list[int]]) -> bytes:
+    parts = [struct.pack(">hi", version, len(topics))]
+    for name, numbers in topics:
+        parts.append(struct.pack(">h", len(name)) + name.encode())
+        parts.append(struct.pack(f">i{len(numbers)}i", len(numbers), *numbers))
+    return b"".join([*parts, struct.pack(">i", -1)])
+
+
+def test_partitions_of_a_member_are_read_whatever_the_version():
+    for version in (0, 3):
+        found = assigned_partitions(assignment(version, ("b", [1, 0]), ("a", [7])))
+        assert found == (("a", 7), ("b", 0), ("b", 1))
+
+
+def test_a_member_without_partitions_has_none():
+    assert assigned_partitions(assignment(0)) == ()
+    assert assigned_partitions(b"") == ()
