@@ -51,7 +51,7 @@ def done(*arguments):
 
 
 def write(cluster, topic, value, **fields):
-    produce(cluster, topic, [{"value": value, **fields}], settings=cluster.admin_settings())
+    produce(cluster, topic, [{"value": value, **fields}], as_admin=True)
 
 
 def unnamed(who, prepare, command):

@@ -40,7 +40,7 @@ def users(clusters, scene):
 
 def write(cluster, topic, count):
     records = ({"value": b"%d" % number, "partition": number % 4} for number in range(count))
-    produce(cluster, topic, records, settings=cluster.admin_settings())
+    produce(cluster, topic, records, as_admin=True)
 
 
 def looks(topic):

@@ -17,6 +17,7 @@ def produce(
     *,
     partition: int = -1,
     settings: Mapping[str, Any] | None = None,
+    as_admin: bool = False,
 ) -> None:
     """Writes records in order, and returns once the cluster has acknowledged every one of them.
 
@@ -26,8 +27,10 @@ def produce(
         records: each a value, or the arguments of the client's ``produce``.
         partition: of those that name none; the client chooses where it is -1.
         settings: of the producer, beside the cluster's own or in their place.
+        as_admin: on the cluster's own listener, where nothing is refused.
     """
-    producer = Producer({**cluster.client_settings(), **(settings or {})})
+    own = cluster.admin_settings() if as_admin else cluster.client_settings()
+    producer = Producer({**own, **(settings or {})})
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: object) -> None:

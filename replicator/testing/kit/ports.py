@@ -1,9 +1,14 @@
 """Free loopback ports that stay free while a broker is down."""
 
 import contextlib
+import fcntl
+import os
 import random
 import socket
+import tempfile
+import threading
 from pathlib import Path
+from typing import IO
 
 _LOWEST = 10_240
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -16,14 +21,44 @@ def free_ports(count: int) -> list[int]:
     A port from that range could be taken by any client's outgoing connection while a killed broker
     is away, so that the broker could not come back; worse, a client that knocks at the dead port
     may be given the very same port as its own and end up connected to itself.
+
+    A port that was picked belongs to this process until it ends: no other one picks it before a server
+    listens there, or while that server is down.
     """
     picked: list[int] = []
     draw = random.SystemRandom()
     while len(picked) < count:
         port = draw.randrange(_LOWEST, max(_LOWEST + 1_000, _ephemeral_start()))
-        if port not in picked and is_free(port):
+        if is_free(port) and _RESERVED.take(port):
             picked.append(port)
     return picked
+
+
+class _Reserved:
+    """The ports of this process: locked bytes of a file that all processes of the user share."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._ours: set[int] = set()
+        self._lock = threading.Lock()
+
+    def take(self, port: int) -> bool:
+        """Whether the port was nobody's and is ours now."""
+        with self._lock:
+            if port in self._ours:
+                return False
+            if self._file is None:
+                shared = Path(tempfile.gettempdir()) / f"replicator-ports-{os.getuid()}"
+                self._file = shared.open("ab")
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+            except OSError:
+                return False
+            self._ours.add(port)
+            return True
+
+
+_RESERVED = _Reserved()
 
 
 def is_free(port: int) -> bool:

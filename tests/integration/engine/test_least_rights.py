@@ -67,7 +67,7 @@ class Flow:
 
     def write(self, numbers):
         values = (b"%d" % number for number in numbers)
-        produce(self.east, self.new, values, partition=0, settings=self.east.admin_settings())
+        produce(self.east, self.new, values, partition=0, as_admin=True)
 
     def copied(self):
         if self.new not in self.west.admin().list_topics(timeout=20).topics:
