@@ -89,6 +89,20 @@ def test_what_was_not_committed_is_not_read(cluster, log):
     assert read_compacted(cluster, log, client_id="test") == {0: {}}
 
 
+def test_an_open_transaction_that_hides_the_end_is_named(cluster, log):
+    producer = open_producer(producer_config(cluster, client_id="test", transactional_id=log))
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce(log, b"open", b"a", 0)
+    producer.flush(10)
+
+    with pytest.raises(UnreachableError, match=f"{log}/0 to its end: a transaction .* offset 0 "):
+        read_compacted(
+            cluster, log, client_id="test", timeout_seconds=2, past_open_transactions=True
+        )
+    producer.abort_transaction(10)
+
+
 def test_a_replaced_owner_is_fenced_and_writes_nothing(cluster, log):
     old = LogWriter(cluster, log, client_id="old", transactional_id=log)
     old.write([(b"owner", b"old")])

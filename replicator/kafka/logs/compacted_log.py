@@ -103,6 +103,7 @@ class LogTail:
         """Where the last partition that was heard of goes on; meant for topics of one partition."""
         self._past_open_transactions = False
         self._ends: dict[int, int] = {}
+        self._held: dict[int, int] = {}
         self._values: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
 
     def load(
@@ -128,6 +129,7 @@ class LogTail:
         self._open(self._awake_wait)
         self._ended.clear()
         self._ends.clear()
+        self._held.clear()
         again = self._started
         self._start(timeout_seconds)
         if again:
@@ -277,6 +279,8 @@ class LogTail:
             self._ends[number] = self._consumer.get_watermark_offsets(place, cached=True)[1]
         if stable >= self._ends.get(number, 0):
             self._ended.add(number)
+        else:
+            self._held[number] = stable
 
     def _failure(self, error: KafkaError) -> ReplicatorError:
         return map_kafka_error(
@@ -287,6 +291,16 @@ class LogTail:
         cause = self._trouble.cause()
         if cause is not None:
             return self._failure(cause)
+        held = sorted(self._held.keys() - self._ended)
+        if held:
+            number, at = held[0], self._held[held[0]]
+            return UnreachableError(
+                f"cannot read {self.topic}/{number} to its end: a transaction has been open at offset {at} for "
+                f"{seconds:g} seconds, and hides what was written behind it up to {self._ends[number]}",
+                subject=self._subject,
+                remedy="It ends when its producer goes on, or with its timeout. One that outlives that is ended by "
+                "'kafka-transactions.sh abort'; 'find-hanging' names it.",
+            )
         return UnreachableError(
             f"cannot read {self.topic} to its end within {seconds:g} seconds",
             subject=self._subject,
