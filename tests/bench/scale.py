@@ -1,7 +1,7 @@
 """What decisions cost as topics grow: each step by itself, on 1,000, 10,000 and 100,000 topics.
 
     python tests/bench/scale.py [--topics 1000 10000] [--json]
-    python tests/bench/scale.py --brokers [--topics 1000 5000]
+    python tests/bench/scale.py --brokers [--topics 1000 5000] [--partitions 4]
 
 Steps are pure functions; the figure is the CPU time of the fastest of some runs. ``--brokers`` runs pairs of real brokers instead
 (1,000 topics unless told): a first apply, rounds that find nothing, and one status.
@@ -206,12 +206,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What decisions cost as topics grow.")
     parser.add_argument("--topics", type=int, nargs="+")
     parser.add_argument("--json", action="store_true", help="figures as JSON, in milliseconds")
+    parser.add_argument("--partitions", type=int, default=4, help="of each topic on real brokers")
     parser.add_argument("--brokers", action="store_true", help="on pairs of real brokers")
     arguments = parser.parse_args()
     if arguments.brokers:
         from scale_brokers import measured_on_brokers
 
-        rows = {count: measured_on_brokers(count) for count in arguments.topics or [1_000]}
+        rows = {
+            count: measured_on_brokers(count, arguments.partitions)
+            for count in arguments.topics or [1_000]
+        }
     else:
         rows = {
             count: measured(scene(count)) for count in arguments.topics or [1_000, 10_000, 100_000]

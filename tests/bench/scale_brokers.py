@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import math
+import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,9 @@ from replicator.policy.values import LinkPolicy, Selection
 from replicator.testing import LocalCluster, start_all
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, Plan
 
-PARTITIONS, ROUNDS = 4, 10
+ROUNDS = 10
+FILES_OF_PARTITION = 3.5
+"""A log and two indexes, and now and then a snapshot of its producers: brokers keep them open."""
 _TICK_SECONDS = 0.001
 
 
@@ -37,13 +41,15 @@ class Watch:
             self.worst_seconds = max(self.worst_seconds, held)
 
 
-def measured_on_brokers(topics: int) -> dict[str, float]:
-    """Milliseconds of each step."""
+def measured_on_brokers(topics: int, partitions: int = 4) -> dict[str, float]:
+    """Milliseconds of each step; each side has as many brokers as may hold that many files open."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    source, target = LocalCluster("east"), LocalCluster("west")
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    brokers = math.ceil(topics * partitions * FILES_OF_PARTITION / files)
+    source, target = (LocalCluster(name, brokers=brokers) for name in ("east", "west"))
     start_all([source, target])
     try:
-        wanted = [NewTopic(f"topic-{number:05d}", PARTITIONS, 1) for number in range(topics)]
+        wanted = [NewTopic(f"topic-{number:05d}", partitions, 1) for number in range(topics)]
         for at in range(0, topics, 100):
             for made in source.admin().create_topics(wanted[at : at + 100]).values():
                 made.result(60)
