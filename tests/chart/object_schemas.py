@@ -14,7 +14,7 @@ import pytest
 import referencing
 from kubernetes_validate import utils as kubernetes
 
-from replicator.testing.cluster.jars import cache_root
+from replicator.testing.kit.cache import cache_root
 
 OLDEST, NEWEST = "1.28", "1.37"
 CRD = Path(__file__).parent / "crd"

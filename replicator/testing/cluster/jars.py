@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 
 from replicator.errors import InputError, ReplicatorError
+from replicator.testing.kit.cache import cache_root
 
 MINIMUM_JAVA = 17
 _FETCH_TIMEOUT_SECONDS = 900  # a cold Maven repository behind a slow mirror
@@ -67,15 +68,6 @@ class KafkaJars:
 def package_file(name: str) -> Path:
     """Path of a file shipped in ``local_kafka``."""
     return Path(str(resources.files("replicator.testing.cluster") / "local_kafka" / name))
-
-
-def cache_root() -> Path:
-    """``$REPLICATOR_CACHE``, else ``$XDG_CACHE_HOME/replicator``, else ``~/.cache/replicator``."""
-    own = os.environ.get("REPLICATOR_CACHE")
-    if own:
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "replicator"
 
 
 def find_java() -> str:

@@ -163,8 +163,10 @@ class ProtocolConnection:
             tasks = [self._reading, *both]
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self.abort()
+            try:
+                await asyncio.gather(*tasks, return_exceptions=True)
+            finally:  # the proxy may be stopped in this moment
+                self.abort()
 
     def abort(self) -> None:
         """Resets both sides, less a broker's side that a held request has taken."""

@@ -2,13 +2,13 @@
 
 import contextlib
 import fcntl
-import os
 import random
 import socket
-import tempfile
 import threading
 from pathlib import Path
 from typing import IO
+
+from replicator.testing.kit.cache import cache_root
 
 _LOWEST = 10_240
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -48,8 +48,9 @@ class _Reserved:
             if port in self._ours:
                 return False
             if self._file is None:
-                shared = Path(tempfile.gettempdir()) / f"replicator-ports-{os.getuid()}"
-                self._file = shared.open("ab")
+                root = cache_root()
+                root.mkdir(parents=True, exist_ok=True)
+                self._file = (root / "ports.lock").open("ab")
             try:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             except OSError:
