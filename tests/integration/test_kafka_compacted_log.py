@@ -77,12 +77,17 @@ def test_reading_ends_though_the_last_offset_is_a_marker(cluster, log):
     }
 
 
-def test_what_was_not_committed_is_not_read(cluster, log):
+def with_an_open_transaction(cluster, log):
     producer = open_producer(producer_config(cluster, client_id="test", transactional_id=log))
     producer.init_transactions(10)
     producer.begin_transaction()
     producer.produce(log, b"open", b"a", 0)
     producer.flush(10)
+    return producer
+
+
+def test_what_was_not_committed_is_not_read(cluster, log):
+    producer = with_an_open_transaction(cluster, log)
 
     assert read_compacted(cluster, log, client_id="test") == {0: {}}
     producer.abort_transaction(10)
@@ -90,11 +95,7 @@ def test_what_was_not_committed_is_not_read(cluster, log):
 
 
 def test_an_open_transaction_that_hides_the_end_is_named(cluster, log):
-    producer = open_producer(producer_config(cluster, client_id="test", transactional_id=log))
-    producer.init_transactions(10)
-    producer.begin_transaction()
-    producer.produce(log, b"open", b"a", 0)
-    producer.flush(10)
+    producer = with_an_open_transaction(cluster, log)
 
     with pytest.raises(UnreachableError, match=f"{log}/0 to its end: a transaction .* offset 0 "):
         read_compacted(

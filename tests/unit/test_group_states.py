@@ -22,3 +22,10 @@ def test_partitions_of_a_member_are_read_whatever_the_version():
 def test_a_member_without_partitions_has_none():
     assert assigned_partitions(assignment(0)) == ()
     assert assigned_partitions(b"") == ()
+
+
+def test_bytes_of_a_client_with_words_of_its_own_are_no_partitions():
+    whole = assignment(1, ("topic", [1, 2]))
+    for end in range(1, len(whole) - 4):
+        assert assigned_partitions(whole[:end]) == ()
+    assert assigned_partitions(b"\xff" * 40) == ()

@@ -23,6 +23,8 @@ NEEDS_CHECK = frozenset(
 )
 """What the client says of a partition whose source log may not be the one that was read before."""
 
+_STEP_SECONDS = 0.005
+
 
 def read_from(consumer: Consumer, states: Iterable[PartitionState]) -> None:
     """Reads on at each partition's position.
@@ -58,8 +60,6 @@ def _seek(consumer: Consumer, place: ClientPartition, deadline: float) -> None:
         except KafkaException as error:
             if error.args[0].code() != codes.ERRONEOUS_STATE or time.monotonic() > deadline:
                 raise
-            time.sleep(
-                0.005
-            )  # the client applies an assignment in its own thread, without an event
+            time.sleep(_STEP_SECONDS)  # the client assigns in its own thread, without an event
         else:
             return

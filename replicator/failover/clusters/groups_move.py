@@ -78,7 +78,7 @@ class GroupMove:
         old = self._clusters.admin(self._clusters.old)
         names = groups_of(self._plan, self._flow, old.list_groups())
         working = {
-            name for name, group in old.describe_groups(names).items() if group.members
+            name for name, group in old.describe_groups(names).items() if group.active
         } if names else set()  # fmt: skip
         report = asyncio.run(self._sync.run_once(commit=commit))
         unread = {

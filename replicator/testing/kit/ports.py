@@ -47,10 +47,14 @@ class _Reserved:
         with self._lock:
             if port in self._ours:
                 return False
-            if self._file is None:
-                root = cache_root()
-                root.mkdir(parents=True, exist_ok=True)
-                self._file = (root / "ports.lock").open("ab")
+            try:
+                if self._file is None:
+                    root = cache_root()
+                    root.mkdir(parents=True, exist_ok=True)
+                    self._file = (root / "ports.lock").open("ab")
+            except OSError:  # nowhere to write: nobody is told, and the port is as free as it looks
+                self._ours.add(port)
+                return True
             try:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             except OSError:

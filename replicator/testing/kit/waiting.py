@@ -42,5 +42,4 @@ def wait_until(
         if last_chance:
             what = describe if isinstance(describe, str) else describe()
             raise NotInTimeError(f"not within {timeout_seconds:g} s: {what}")
-        # A condition gives no signal when it becomes true: it is checked again.
-        time.sleep(interval_seconds)
+        time.sleep(interval_seconds)  # a condition gives no signal when it becomes true

@@ -237,9 +237,17 @@ def _in_capitals(state: str) -> str:
 
 
 def assigned_partitions(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """What a member of a classic group was given: ``ConsumerProtocolAssignment``, any version. Pure."""
-    if not assignment:
-        return ()  # the group is about to share them out
+    """What a member of a classic group was given: ``ConsumerProtocolAssignment``, any version. Pure.
+
+    Nothing where a client writes something else there; a group that is about to share them out has none.
+    """
+    try:
+        return _assigned(assignment) if assignment else ()
+    except (struct.error, UnicodeDecodeError):
+        return ()
+
+
+def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
     found: list[TopicPartition] = []
     (topics,), at = struct.unpack_from(">i", assignment, 2), 6
     for _ in range(topics):
