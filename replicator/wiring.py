@@ -42,7 +42,7 @@ from replicator.wiring_failover import FailoverWatches
 
 log = structlog.get_logger("worker")
 
-SEED_ENTRY = "replicator.spark.copy.backfill_process"
+SEED_ENTRY = "replicator.spark.bulk.backfill_process"
 BEAT_LIMIT_SECONDS = 60.0
 ROLES_SECONDS = 3.0
 """How long a start waits for roles from the clusters; later ones are followed as they arrive."""

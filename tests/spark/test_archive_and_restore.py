@@ -12,12 +12,12 @@ from replicator.clock import SystemClock
 from replicator.errors import AlreadyExistsError, RefusedError
 from replicator.spark.archive.manifest import Commit, manifest_name
 from replicator.spark.archive.parquet import read_files, with_folders, write_files
-from replicator.spark.archive.restore import RestoreRequest, restore
-from replicator.spark.archive.restoring import Selection
 from replicator.spark.archive.source import Source
 from replicator.spark.archive.store import commit, load_archive, sum_up, sweep
 from replicator.spark.archive.write import Archiver
 from replicator.spark.base.files import Files
+from replicator.spark.restore.run import RestoreRequest, restore
+from replicator.spark.restore.selection import Selection
 from replicator.spark.source.record_batches import SCHEMA_DDL
 from replicator.spark.verify.run import VerifyRequest, verify_flow
 
@@ -378,8 +378,8 @@ def test_a_topic_made_anew_is_not_mixed_with_what_it_was(spark, pair, tmp_path):
 
 def test_an_interrupted_restore_goes_on_where_it_was(spark, pair, tmp_path):
     from replicator.errors import ReplicatorError
-    from replicator.spark.archive.restore_task import PartitionWriter, RestoreOrder
-    from replicator.spark.archive.restoring import restore_id
+    from replicator.spark.restore.selection import restore_id
+    from replicator.spark.restore.task import PartitionWriter, RestoreOrder
 
     pair.apply()
     write(pair.east, pair.topic, plain(100))

@@ -12,12 +12,12 @@ from replicator.clock import SystemClock
 from replicator.errors import InputError
 from replicator.spark.archive.delta import DeltaLog
 from replicator.spark.archive.manifest import Archive, ArchivedFile
-from replicator.spark.archive.restore import RestoreRequest, restore
-from replicator.spark.archive.restoring import Selection
 from replicator.spark.archive.source import Source
 from replicator.spark.archive.store import load_archive
 from replicator.spark.archive.write import Archiver
 from replicator.spark.base.files import Files
+from replicator.spark.restore.run import RestoreRequest, restore
+from replicator.spark.restore.selection import Selection
 
 
 @pytest.fixture

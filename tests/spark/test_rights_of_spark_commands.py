@@ -18,8 +18,8 @@ from replicator.control.backfill.handover import (
 from replicator.errors import NotAuthorizedError, ReplicatorError
 from replicator.identifiers import audit_topic, restores_topic
 from replicator.spark.copy.bulk_plan import declarations, orders, survey
-from replicator.spark.copy.stream import FlowStream
 from replicator.spark.copy.task import copy_order
+from replicator.spark.stream.driver import FlowStream
 from replicator.testing import LocalCluster, SecuritySetup, start_all, wait_until
 from replicator.topology.file.load import require_plan
 

@@ -182,8 +182,8 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import replicator.cli.spark.bulk_sync
-import replicator.spark.copy.bulk_sync
-import replicator.spark.copy.target_logs
+import replicator.spark.bulk.run
+import replicator.spark.bulk.target_logs
 import replicator.spark.copy.task_process
 import replicator.spark.copy.tasks
 """

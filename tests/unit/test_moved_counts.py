@@ -1,7 +1,7 @@
 """What a stream has copied: within a micro-batch too, and no record twice."""
 
 from replicator.formats.checkpoint import Checkpoint
-from replicator.spark.copy.moved_counts import MovedCounts
+from replicator.spark.stream.moved_counts import MovedCounts
 
 KEY = ("orders", 0)
 LINKS = {KEY: "link"}

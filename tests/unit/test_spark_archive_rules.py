@@ -16,13 +16,6 @@ from replicator.spark.archive.manifest import (
     manifest_name,
     parse_commit,
 )
-from replicator.spark.archive.restoring import (
-    RestoreProgress,
-    Selection,
-    chosen_files,
-    decode_progress,
-    restore_id,
-)
 from replicator.spark.archive.rounds import decide_round
 from replicator.spark.archive.summary import (
     encode_summary,
@@ -41,6 +34,13 @@ from replicator.spark.audit.ledger import (
 )
 from replicator.spark.audit.run import audit_json
 from replicator.spark.base.ranges import Range
+from replicator.spark.restore.selection import (
+    RestoreProgress,
+    Selection,
+    chosen_files,
+    decode_progress,
+    restore_id,
+)
 
 FILE = ArchivedFile("data/a.parquet", "t", "2026-01-31", "07", 10)
 FIRST = Commit(

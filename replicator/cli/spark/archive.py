@@ -89,7 +89,7 @@ def archive(
         require_delta(folder)
     require_topics(source)
     from replicator.spark.archive.write import Archiver
-    from replicator.spark.copy.continuous import continuously
+    from replicator.spark.base.continuous import continuously
     from replicator.spark.session.session import spark_session
 
     closing = Closing(f"archive {cluster}", output)
@@ -182,7 +182,7 @@ def restore(
     restore continues when the same command is given again.
     """
     from replicator.spark.archive.local import known_archive
-    from replicator.spark.archive.restoring import Selection, checked_selection
+    from replicator.spark.restore.selection import Selection, checked_selection
     from replicator.spark.session.settings import spark_conf
     from replicator.topology.file.load import require_plan, topology_path
 
@@ -201,8 +201,8 @@ def restore(
     held = known_archive(folder, spark_conf(settings))
     if held is not None:
         checked_selection(held, selection, rename)
-    from replicator.spark.archive.restore import RestoreRequest
-    from replicator.spark.archive.restore import restore as restore_records
+    from replicator.spark.restore.run import RestoreRequest
+    from replicator.spark.restore.run import restore as restore_records
     from replicator.spark.session.session import spark_session
 
     wanted = RestoreRequest(plan.topology, target, selection, rename, append)

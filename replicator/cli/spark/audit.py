@@ -79,7 +79,7 @@ def audit(
     plan, pair = plan_of_flow(topology_path(file), flow)
     require_replicated(plan, pair, frozenset(topic or ()))
     from replicator.spark.audit.run import Auditor, AuditRequest
-    from replicator.spark.copy.continuous import continuously
+    from replicator.spark.base.continuous import continuously
     from replicator.spark.session.session import spark_session
 
     wanted = AuditRequest(flow, frozenset(topic or ()), bucket, parquet, keep_days)

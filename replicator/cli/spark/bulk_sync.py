@@ -22,8 +22,8 @@ from replicator.cli.spark.spark_options import (
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from replicator.spark.bulk.run import BulkOutcome
     from replicator.spark.copy.bulk_plan import BulkPlan
-    from replicator.spark.copy.bulk_sync import BulkOutcome
     from replicator.spark.session.settings import SparkSettings
     from replicator.topology.plan import PairPlan, Plan
 
@@ -84,8 +84,8 @@ def bulk_sync(
     """
     from replicator.control.backfill.rights import require_rights
     from replicator.observability.logging import configure_logging
+    from replicator.spark.bulk.target_logs import require_targets
     from replicator.spark.copy.bulk_plan import survey, unfinished
-    from replicator.spark.copy.target_logs import require_targets
     from replicator.spark.copy.tasks import needs_spark
     from replicator.topology.file.load import topology_path
 
@@ -183,7 +183,7 @@ def _copied(
     from replicator.cli.operation.pause import operator
     from replicator.clock import SystemClock
     from replicator.errors import ReplicatorError
-    from replicator.spark.copy.bulk_sync import run_bulk
+    from replicator.spark.bulk.run import run_bulk
     from replicator.spark.copy.tasks import copy_tasks
 
     name, taken = f"replicator bulk-sync {found.pair.id}", threading.Event()

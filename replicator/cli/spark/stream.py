@@ -58,18 +58,18 @@ def stream(
     path = topology_path(file)
     plan, pair = plan_of_flow(path, flow)
     if release:
-        from replicator.spark.copy.stream import release_streams
+        from replicator.spark.stream.driver import release_streams
 
         held = release_streams(plan, pair, clock=SystemClock())
         say(f"Returned: {len(held)} partitions." if held else "No stream holds anything.")
         return
-    from replicator.spark.copy.runtime import require_spark_runtime
     from replicator.spark.session.java import require_spark
     from replicator.spark.session.session import spark_session
+    from replicator.spark.stream.runtime import require_spark_runtime
 
     require_spark_runtime(pair)
     require_spark()
-    from replicator.spark.copy.stream import FlowStream
+    from replicator.spark.stream.driver import FlowStream
 
     configure_logging()
     applied_first(plan, pair)

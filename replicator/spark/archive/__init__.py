@@ -1,5 +1,5 @@
 """Room: archive. Topics as Parquet files, with a manifest that makes every record count exactly once.
 
-``manifest`` decides what an archive holds and ``rounds`` what is archived next. Start at
-``write.Archiver`` for writing and at ``restore.restore`` for the way back.
+``manifest`` decides what an archive holds, ``rounds`` what is archived next, and ``integrity`` whether
+its files are whole. Start at ``write.Archiver``; ``restore`` is the way back.
 """

@@ -1,5 +1,5 @@
-"""Room: copy. History and whole flows copied by Spark tasks, exactly once.
+"""Room: copy. A range of a partition copied exactly once, by a Spark task or a process of this machine.
 
-Start at ``task.copy_order``, which one task runs for one partition; ``bulk_plan`` decides what
-``bulk-sync`` copies, and ``stream`` runs a flow as a Structured Streaming query.
+``bulk_plan`` decides which ranges there are, ``tasks`` where they run. Start at ``task.copy_order``, which
+copies one range; ``bulk`` and ``stream`` use it.
 """

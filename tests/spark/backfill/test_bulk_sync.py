@@ -6,9 +6,9 @@ import pytest
 from seed_lab import SeedLab
 
 from replicator.clock import SystemClock
+from replicator.spark.bulk.latest_values import records_of
+from replicator.spark.bulk.run import run_bulk
 from replicator.spark.copy.bulk_plan import survey
-from replicator.spark.copy.bulk_sync import run_bulk
-from replicator.spark.copy.latest_values import records_of
 from replicator.spark.copy.tasks import SparkTasks
 from replicator.testing import wait_until
 from replicator.topology.file.load import require_plan

@@ -16,8 +16,8 @@ from replicator.control.backfill.handover import (
 from replicator.control.roles.read import in_force
 from replicator.errors import ReplicatorError
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
+from replicator.spark.bulk.run import run_bulk
 from replicator.spark.copy.bulk_plan import declarations, orders, survey
-from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.spark.copy.task import copy_order
 from replicator.spark.copy.tasks import SparkTasks
 from replicator.testing import wait_until

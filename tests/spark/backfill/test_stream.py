@@ -6,7 +6,7 @@ import pytest
 from seed_lab import SeedLab
 
 from replicator.clock import SystemClock
-from replicator.spark.copy.stream import FlowStream
+from replicator.spark.stream.driver import FlowStream
 from replicator.testing import wait_until
 
 FLOW = "east->west"

@@ -24,9 +24,9 @@ from replicator.identifiers import JsonObject, TopicPartition
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.base.amounts import Amount
 from replicator.spark.base.progress import progress
+from replicator.spark.bulk.latest_values import compacted_only, copy_latest
+from replicator.spark.bulk.manifest import RunFacts, manifest
 from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders
-from replicator.spark.copy.latest_values import compacted_only, copy_latest
-from replicator.spark.copy.manifest import RunFacts, manifest
 from replicator.spark.copy.task import CopyOrder, CopyResult, result_of
 from replicator.spark.copy.tasks import Tasks
 from replicator.topology.plan import PairPlan, Plan

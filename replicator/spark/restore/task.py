@@ -11,7 +11,7 @@ from replicator.identifiers import restore_transactional_id, restores_topic
 from replicator.kafka.logs.compacted_log import read_compacted
 from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.policy.copies.provenance import find_hops, with_hop
-from replicator.spark.archive.restoring import (
+from replicator.spark.restore.selection import (
     RestoreProgress,
     decode_progress,
     progress_key,

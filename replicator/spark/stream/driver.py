@@ -38,9 +38,9 @@ from replicator.identifiers import TopicPartition, stream_id
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.base.failures import as_replicator_error
 from replicator.spark.base.progress import LINE_SECONDS
-from replicator.spark.copy.moved_counts import MovedCounts
-from replicator.spark.copy.runtime import require_spark_runtime, streamed_flows
-from replicator.spark.copy.stream_task import CLIENT_ID, FORMAT, CopySource
+from replicator.spark.stream.copy_source import CLIENT_ID, FORMAT, CopySource
+from replicator.spark.stream.moved_counts import MovedCounts
+from replicator.spark.stream.runtime import require_spark_runtime, streamed_flows
 from replicator.topology.file.load import require_plan
 from replicator.topology.plan import PairPlan, Plan, find_pair
 

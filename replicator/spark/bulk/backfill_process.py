@@ -1,6 +1,6 @@
 """The process a worker starts to copy history: a bulk run that asks no questions.
 
-``python -m replicator.spark.copy.backfill_process TOPOLOGY FLOW``. It ends when its standard input ends,
+``python -m replicator.spark.bulk.backfill_process TOPOLOGY FLOW``. It ends when its standard input ends,
 because its worker is gone then. Without Spark on this machine, ``bulkSync: auto`` leaves the history to
 the lanes; ``always`` names what is missing and fails.
 """
@@ -19,8 +19,8 @@ from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.roles.read import in_force
 from replicator.errors import ReplicatorError
 from replicator.redaction import redact_tracebacks
+from replicator.spark.bulk.run import run_bulk
 from replicator.spark.copy.bulk_plan import survey, unfinished
-from replicator.spark.copy.bulk_sync import run_bulk
 from replicator.spark.copy.tasks import copy_tasks
 from replicator.spark.session.java import SparkUnavailableError, require_spark
 from replicator.spark.session.settings import SparkSettings

@@ -26,9 +26,13 @@ from replicator.spark.archive.integrity import (
 )
 from replicator.spark.archive.manifest import Archive
 from replicator.spark.archive.parquet import parquet_sizes, read_files
-from replicator.spark.archive.restore_progress import restored_so_far
-from replicator.spark.archive.restore_task import CLIENT_ID, DONE_DDL, RestoreOrder, restore_rows
-from replicator.spark.archive.restoring import (
+from replicator.spark.archive.store import require_archive
+from replicator.spark.base.amounts import Amount
+from replicator.spark.base.failures import task_errors
+from replicator.spark.base.files import Files
+from replicator.spark.base.progress import progress
+from replicator.spark.restore.progress import restored_so_far
+from replicator.spark.restore.selection import (
     PROGRESS_PARTITIONS,
     RestoreProgress,
     Selection,
@@ -40,11 +44,7 @@ from replicator.spark.archive.restoring import (
     progress_partition,
     restore_id,
 )
-from replicator.spark.archive.store import require_archive
-from replicator.spark.base.amounts import Amount
-from replicator.spark.base.failures import task_errors
-from replicator.spark.base.files import Files
-from replicator.spark.base.progress import progress
+from replicator.spark.restore.task import CLIENT_ID, DONE_DDL, RestoreOrder, restore_rows
 from replicator.topology.plan import ClusterPlan
 
 TIMEOUT_SECONDS = 30.0

@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 
 from replicator.identifiers import TopicPartition, restores_topic
 from replicator.kafka.logs.compacted_log import read_compacted
-from replicator.spark.archive.restore_task import CLIENT_ID, RestoreOrder
-from replicator.spark.archive.restoring import (
+from replicator.spark.base.amounts import Amount
+from replicator.spark.restore.selection import (
     PROGRESS_PARTITIONS,
     decode_progress,
     progress_key,
     progress_partition,
 )
-from replicator.spark.base.amounts import Amount
+from replicator.spark.restore.task import CLIENT_ID, RestoreOrder
 
 _ASK_SECONDS = 10.0
 
