@@ -9,7 +9,7 @@ from replicator.control.operator.mm2_adoption import matching_pairs, reverse_flo
 from replicator.errors import RefusedError, StoredFormatError
 from replicator.formats.checkpoint import ADOPTED, Checkpoint
 from replicator.mm2.configuration.import_map import import_properties
-from replicator.mm2.configuration.properties import parse_properties
+from replicator.mm2.properties.java_properties import parse_properties
 from replicator.mm2.topics.adopt import decode_progress
 from replicator.offsets.index.runs import Known, Run, Window
 from replicator.offsets.index.stored import StoredPartitions

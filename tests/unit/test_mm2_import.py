@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from replicator.cli.main import run_command
 from replicator.cli.output import to_yaml
 from replicator.mm2.configuration.import_map import import_properties
-from replicator.mm2.configuration.patterns import translate, translate_list
-from replicator.mm2.configuration.properties import Entry, parse_properties
+from replicator.mm2.properties.java_properties import Entry, parse_properties
+from replicator.mm2.properties.patterns import translate, translate_list
 from replicator.policy.copies.selection import matcher, pattern_problem
 from replicator.policy.values import Selection
 from replicator.topology.file.load import load_text

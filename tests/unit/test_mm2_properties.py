@@ -3,7 +3,7 @@
 import pytest
 
 from replicator.errors import InputError
-from replicator.mm2.configuration.properties import Entry, parse_properties
+from replicator.mm2.properties.java_properties import Entry, parse_properties
 
 
 def pairs(text):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from replicator.control.operator.mm2_adoption import Survey
     from replicator.mm2.configuration.import_map import Imported
-    from replicator.mm2.configuration.verdicts import MappingVerdict
+    from replicator.mm2.properties.verdicts import MappingVerdict
     from replicator.topology.plan import Plan
 
 _KEY_WIDTH = 48
@@ -140,8 +140,8 @@ def _plan(file: Path, imported: "Imported", topology: Path | None) -> "Plan":
 
 
 def _entries(file: Path) -> Any:  # noqa: ANN401 - heavy types are imported late
-    from replicator.mm2.configuration.properties import ENCODING, parse_properties
-    from replicator.mm2.configuration.security_values import PLACEHOLDER, jaas_value
+    from replicator.mm2.properties.java_properties import ENCODING, parse_properties
+    from replicator.mm2.properties.security_values import PLACEHOLDER, jaas_value
     from replicator.redaction import is_secret_setting, register_secret
 
     try:

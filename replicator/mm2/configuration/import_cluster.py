@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from replicator.mm2.configuration.import_tokens import TOKEN_MECHANISMS, TokenImport
-from replicator.mm2.configuration.properties import Entry
-from replicator.mm2.configuration.scopes import Settings
-from replicator.mm2.configuration.security_values import PLACEHOLDER, jaas_value, secret_variable
-from replicator.mm2.configuration.verdicts import VerdictSheet
+from replicator.mm2.properties.java_properties import Entry
+from replicator.mm2.properties.scopes import Settings
+from replicator.mm2.properties.security_values import PLACEHOLDER, jaas_value, secret_variable
+from replicator.mm2.properties.verdicts import VerdictSheet
 from replicator.topology.plan import Mechanism, Protocol
 
 CLIENTS = ("admin.", "consumer.", "producer.")

@@ -10,9 +10,9 @@ from typing import Any
 
 from replicator.mm2.configuration.import_naming import NamingImport, import_naming
 from replicator.mm2.configuration.import_selection import import_groups, import_topics
-from replicator.mm2.configuration.properties import Entry
-from replicator.mm2.configuration.scopes import Settings, is_true, number
-from replicator.mm2.configuration.unmapped import Outcome
+from replicator.mm2.properties.java_properties import Entry
+from replicator.mm2.properties.scopes import Settings, is_true, number
+from replicator.mm2.properties.unmapped import Outcome
 from replicator.policy.capacity.lane_assignment import MAX_LANES
 from replicator.policy.copies.topic_config import EXCLUDED
 from replicator.topology.spec.sync_spec import MAX_REPLICATION_FACTOR

@@ -13,10 +13,10 @@ from replicator.mm2.configuration.import_cluster import ClusterImport
 from replicator.mm2.configuration.import_flow import FlowImport, import_flow
 from replicator.mm2.configuration.import_links import make_links
 from replicator.mm2.configuration.leftovers import decide_leftovers
-from replicator.mm2.configuration.properties import Entry
-from replicator.mm2.configuration.scopes import Settings
-from replicator.mm2.configuration.security_values import PLACEHOLDER
-from replicator.mm2.configuration.verdicts import MappingVerdict, VerdictSheet
+from replicator.mm2.properties.java_properties import Entry
+from replicator.mm2.properties.scopes import Settings
+from replicator.mm2.properties.security_values import PLACEHOLDER
+from replicator.mm2.properties.verdicts import MappingVerdict, VerdictSheet
 from replicator.policy.copies.provenance import MAX_ALIAS_LENGTH
 from replicator.policy.values import Naming
 

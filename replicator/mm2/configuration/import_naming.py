@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from replicator.mm2.configuration.properties import Entry
+from replicator.mm2.properties.java_properties import Entry
 from replicator.policy.copies.naming import name_problem, template_problem
 from replicator.policy.values import Naming
 

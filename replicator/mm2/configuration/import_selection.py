@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from replicator.mm2.configuration.patterns import translate_list
-from replicator.mm2.configuration.properties import Entry
-from replicator.mm2.configuration.security_values import PLACEHOLDER
-from replicator.mm2.configuration.unmapped import Outcome
+from replicator.mm2.properties.java_properties import Entry
+from replicator.mm2.properties.patterns import translate_list
+from replicator.mm2.properties.security_values import PLACEHOLDER
+from replicator.mm2.properties.unmapped import Outcome
 from replicator.policy.copies.naming import name_problem
 from replicator.policy.copies.selection import is_internal_topic, is_literal, pattern_matches
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from replicator.mm2.configuration.properties import Entry
-from replicator.mm2.configuration.security_values import PLACEHOLDER, jaas_value, secret_variable
-from replicator.mm2.configuration.verdicts import VerdictSheet
+from replicator.mm2.properties.java_properties import Entry
+from replicator.mm2.properties.security_values import PLACEHOLDER, jaas_value, secret_variable
+from replicator.mm2.properties.verdicts import VerdictSheet
 
 TOKEN_MECHANISMS = ("OAUTHBEARER", "AWS_MSK_IAM")
 

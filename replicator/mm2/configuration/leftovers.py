@@ -5,9 +5,9 @@ from collections.abc import Collection, Sequence
 
 from replicator.mm2.configuration.import_cluster import CLIENT_SETTINGS, CLIENTS
 from replicator.mm2.configuration.import_flow import FlowImport
-from replicator.mm2.configuration.scopes import Scoped, Settings
-from replicator.mm2.configuration.unmapped import NAMES, Outcome, unmapped
-from replicator.mm2.configuration.verdicts import VerdictSheet
+from replicator.mm2.properties.scopes import Scoped, Settings
+from replicator.mm2.properties.unmapped import NAMES, Outcome, unmapped
+from replicator.mm2.properties.verdicts import VerdictSheet
 
 FLOW_KEYS = frozenset({
     "config.properties.blacklist", "config.properties.exclude", "emit.checkpoints.enabled",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replicator.errors import InputError
-from replicator.mm2.configuration.properties import ENCODING, parse_properties
+from replicator.mm2.properties.java_properties import ENCODING, parse_properties
 from replicator.redaction import is_secret_setting, register_secret
 
 DEFAULT_MASTER = "local[*]"

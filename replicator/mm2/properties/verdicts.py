@@ -6,8 +6,8 @@ Invariant: every entry of the file has exactly one verdict, whatever the mapping
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from replicator.mm2.configuration.properties import Entry
-from replicator.mm2.configuration.unmapped import Outcome
+from replicator.mm2.properties.java_properties import Entry
+from replicator.mm2.properties.unmapped import Outcome
 
 
 @dataclass(frozen=True, slots=True)

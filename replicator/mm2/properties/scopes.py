@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from replicator.mm2.configuration.patterns import split_list
-from replicator.mm2.configuration.properties import Entry
+from replicator.mm2.properties.java_properties import Entry
+from replicator.mm2.properties.patterns import split_list
 
 Scope = Literal["all", "cluster", "flow", "stranger"]
 
