@@ -176,7 +176,7 @@ _LINK = (
                   "Lanes by state, over all workers."),
             Panel("Lanes without a worker", "timeseries", "short",
                   (Query("max by (flow) ({assignment_missing})", "{{flow}}"),),
-                  "Lanes that nobody works on.", red=1),
+                  "Lanes that no worker owns.", red=1),
             Panel("Partitions", "timeseries", "short",
                   (Query("sum by (flow, state) ({partition_state})", "{{flow}} {{state}}"),),
                   "Partitions by state, over all workers."),
@@ -185,7 +185,7 @@ _LINK = (
                          "{{flow}} foreign"),
                    Query("sum by (flow) (rate({records_header_omitted_total}[$__rate_interval]))",
                          "{{flow}} omitted")),
-                  "Records with somebody else's hop header, and records too large for ours."),
+                  "Records with another program's hop header, and records too large for ours."),
         ),
     ),
 )  # fmt: skip

@@ -189,7 +189,7 @@ class ClusterLogin:
         if self.followed and still >= STILL_SECONDS:
             return Problem(
                 "LOGIN_NOT_FOLLOWED", self._subject,
-                f"nobody has looked at its files and tokens for {still:.0f} s",
+                f"its files and tokens have not been looked at for {still:.0f} s",
                 "Restart this worker and report its log.",
             )  # fmt: skip
         failure = self._failure

@@ -103,7 +103,7 @@ CATALOGUE: tuple[Metric, ...] = (
         "records_foreign_header_total",
         "counter",
         "records",
-        "Records that carry a header of the provenance name which somebody else wrote.",
+        "Records with a header of the provenance name that another program wrote.",
     ),
     _flow(
         "records_header_omitted_total",
@@ -191,7 +191,7 @@ CATALOGUE: tuple[Metric, ...] = (
         "topology_drift",
         "gauge",
         "",
-        "Differences between plan and target that replication does not mend by itself, by kind.",
+        "Differences between plan and target that replication does not correct by itself, by kind.",
         extra="kind",
         values=DRIFT_KINDS,
     ),
@@ -199,8 +199,8 @@ CATALOGUE: tuple[Metric, ...] = (
         "group_translation_total",
         "counter",
         "",
-        "Group positions translated, one per partition and round, by grade; counted by the worker "
-        "that controls the flow.",
+        "Group positions translated, one per partition and round, by grade; counted by the "
+        "flow's controller.",
         extra="grade",
         values=GRADES,
     ),
@@ -208,15 +208,15 @@ CATALOGUE: tuple[Metric, ...] = (
         "group_sync_age_seconds",
         "gauge",
         "seconds",
-        "Time since group positions were carried over, told by the worker that controls the flow; "
-        "nothing before the first time.",
+        "Time since group positions were last synchronised, reported by the flow's controller; "
+        "absent before the first time.",
     ),
     _flow(
         "canary_roundtrip_seconds",
         "histogram",
         "seconds",
         "From a canary record's write on the source to its arrival on the target, one every 5 s and "
-        "each second where there is reason to look, told by the worker that controls the flow.",
+        "every second while something looks wrong; reported by the flow's controller.",
     ),
     _flow(
         "canary_lost_total",
@@ -228,8 +228,8 @@ CATALOGUE: tuple[Metric, ...] = (
         "source_transaction_open_seconds",
         "gauge",
         "seconds",
-        "Age of the oldest open transaction at the source that records wait behind, 0 where there is none; told "
-        "by the worker that controls the flow.",
+        "Age of the oldest open transaction on the source that records wait behind, 0 without one; reported "
+        "by the flow's controller.",
     ),
     _flow(
         "source_transaction_waiting_records",

@@ -192,6 +192,6 @@ def test_a_follower_of_a_lane_process_that_stands_still_is_a_problem_of_its_flow
     report.publish_changes()
     (problem,) = lane_problems(report.stats)
     assert (problem.code, problem.subject) == ("LOGIN_NOT_FOLLOWED", "cluster:east")
-    assert problem.detail.startswith(f"lane process {os.getpid()}: nobody has looked at its files")
+    assert problem.detail.startswith(f"lane process {os.getpid()}: its files and tokens have not")
     assert problem.remedy == brokers.login.problem().remedy
     assert [alias for alias, _ in lane_logins(report.stats)] == ["east"]

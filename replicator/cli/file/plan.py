@@ -153,13 +153,13 @@ def _seed(seed: Sequence[Mapping[str, Any]]) -> "RenderableType":
 
 
 def spark_text(seconds: float) -> str:
-    """When Spark pays, for history that one modest worker copies in so many seconds; by measurement."""
+    """When Spark pays off, for history that one modest worker copies in so many seconds; by measurement."""
     if seconds < 2 * SPARK_START_SECONDS:
-        return "Spark would not pay: its start takes longer than it saves."
+        return "Spark would not pay off: its start takes longer than it saves."
     faster = seconds / SPARK_FACTOR + SPARK_START_SECONDS
     return (
         f"On Spark, with {SPARK_FACTOR} times the workers' cores and no throttle: {duration_text(faster)}; "
-        "on the same cores it never pays."
+        "on the same cores it never pays off."
     )
 
 

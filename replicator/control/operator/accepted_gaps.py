@@ -1,4 +1,4 @@
-"""What an operator gives up who accepts a gap: found out on the source, and written down as his word."""
+"""What an operator gives up by accepting a gap: found out on the source, and recorded as that operator's decision."""
 
 import secrets
 from collections.abc import Sequence

@@ -125,7 +125,7 @@ def _refuse_own(plan: Plan, pair: PairPlan, target: ClusterAdmin) -> None:
         raise RefusedError(
             "the replicator has copied in this flow already, so it has checkpoints of its own",
             subject=str(pair.id),
-            remedy="They count from now on, and nothing has to be taken over. To begin anew, use "
+            remedy="They count from now on, and nothing has to be taken over. To start again, use "
             "another metadata.name.",
         )
 
@@ -228,7 +228,7 @@ def _refuse_movement(pair: PairPlan, keys: Sequence[TopicPartition], target: Clu
     moved = sorted({key[0] for key in keys if before.get(key) != after.get(key)})
     if moved:
         raise RefusedError(
-            f"somebody still writes to '{moved[0]}': MirrorMaker 2, it seems",
+            f"'{moved[0]}' is still being written to, probably by MirrorMaker 2",
             subject=str(pair.id),
             remedy="Stop it, and try again.",
         )

@@ -165,7 +165,7 @@ def _locked(directory: Path) -> Iterator[None]:
         raise InputError(
             f"reports cannot be written there ({error.strerror or error})",
             subject=str(directory),
-            remedy="Name a directory of yours with --reports.",
+            remedy="Name a directory that you may write to with --reports.",
         ) from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

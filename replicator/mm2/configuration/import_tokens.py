@@ -146,7 +146,7 @@ class TokenImport:
         """What was not found stands there to be corrected, and the mechanism's verdict says so."""
         mechanism = self._find("sasl.mechanism")
         if mechanism is not None:
-            note = "where tokens come from is not told whole: correct security.oauth"
+            note = "the source of tokens is incomplete: correct security.oauth"
             self._sheet.mapped(mechanism, f"{self._path}.mechanism", note)
         return {
             "tokenUrl": "https://idp.example.com/token",

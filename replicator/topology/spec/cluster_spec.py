@@ -105,7 +105,7 @@ class OAuthSpec(Spec):
     ca: Secret | None = None
     """Certificates (PEM) of the authorities that may sign the token endpoint's certificate; else those of the system."""
     token_file: str | None = Field(default=None, min_length=1)
-    """File with a token that somebody else renews, such as a projected service account token; it is read again."""
+    """File with a token that another program renews, such as a projected service account token; it is read again."""
     token_command: list[Argument] | None = Field(default=None, min_length=1)
     """Program and arguments, run without a shell, that prints a token, or JSON with `access_token` and `expires_in`."""
     extensions: dict[ExtensionName, ExtensionValue] = Field(default_factory=dict)

@@ -25,7 +25,7 @@ class CommandFencing(Spec):
     """Writers are stopped by commands."""
 
     method: Literal["command"]
-    """Programs of yours."""
+    """Your own programs."""
     fence: Command
     """Keeps writers off."""
     unfence: Command

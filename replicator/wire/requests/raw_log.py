@@ -186,7 +186,7 @@ class RawLog:
         return SourceDamagedError(
             f"cannot {doing}: the broker says that what it has there is damaged",
             subject=f"cluster:{self._cluster.alias}",
-            remedy="Move the partition to a replica whose log is whole, or mend the disk.",
+            remedy="Move the partition to a replica whose log is whole, or repair the disk.",
         )
 
     def _error(self, code: int, doing: str) -> ReplicatorError:
