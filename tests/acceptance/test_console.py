@@ -156,7 +156,7 @@ def test_the_page_can_be_used_by_keyboard_alone(page, worker, url):
     assert page.ask("document.querySelectorAll('.flow tbody tr').length") == 4
 
 
-def test_a_worker_that_is_gone_is_said_and_asked_again(page, worker):
+def test_a_worker_that_is_gone_is_reported_and_asked_again(page, worker):
     first = bind(HttpAddress(port=0, asked=True))
     with http_in_thread(worker, bound=first, token=None) as url:
         page.open(url)
@@ -172,7 +172,7 @@ def test_a_worker_that_is_gone_is_said_and_asked_again(page, worker):
     page.complaints = list  # refused connections are what this test is about
 
 
-def test_a_part_that_cannot_be_read_is_said_in_its_own_card(page, worker, url):
+def test_a_part_that_cannot_be_read_is_reported_in_its_own_card(page, worker, url):
     worker.failure = UnreachableError("no broker answers", subject="cluster:west")
     page.open(url)
     page.until(LIVE)
@@ -258,7 +258,7 @@ def test_of_many_flows_those_that_need_a_look_are_shown_first(page, worker, url)
     assert page.ask(visible) == 20
 
 
-def test_an_empty_topology_and_one_that_was_never_applied_are_said(page, worker, url):
+def test_an_empty_topology_and_one_that_was_never_applied_are_reported(page, worker, url):
     worker.shown = status([flow("east", "west", "l", state="stopped", reason="not applied yet",
                                 lagRecords=None, lagSeconds=None, topics=[], workers=[],
                                 canary=None)], [])  # fmt: skip

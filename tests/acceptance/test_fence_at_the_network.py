@@ -65,7 +65,9 @@ def gated(clusters, scene, monkeypatch):
     gate.close()
 
 
-def test_a_writer_that_goes_on_is_refused_nothing_by_a_switchover_that_is_taken_back(scene, gated):
+def test_a_writer_that_continues_is_refused_nothing_by_a_switchover_that_is_rolled_back(
+    scene, gated
+):
     writer = scene.writer(scene.east, rate=200)
     scene.copying(FLOW)
     (scene.directory / "no").touch()

@@ -80,7 +80,7 @@ def test_a_switchover_whose_process_was_killed_is_resumed_by_another_operator(
 
 
 @pytest.mark.slow
-def test_whoever_comes_second_is_told_who_began_it_and_what_to_do(west, scene, operator):
+def test_the_second_operator_learns_who_began_it_and_what_to_do(west, scene, operator):
     killed_at(scene, west, ("drain", "intent"), *SWITCHOVER, "--to", "west")
     code, said = Command(scene, "bob", *SWITCHOVER, "--to", "west", "--yes").ended()
     assert code == 3, said
@@ -95,7 +95,7 @@ def test_whoever_comes_second_is_told_who_began_it_and_what_to_do(west, scene, o
     [("prepare", "intent"), ("fence", "intent"), ("fence", "done"), ("verify", "done")],
     ids=" ".join,
 )
-def test_a_switchover_whose_process_was_killed_is_taken_back_by_somebody_else(
+def test_a_switchover_whose_process_was_killed_is_rolled_back_by_another_operator(
     east, west, scene, operator, instant
 ):
     killed_at(scene, west, instant, *SWITCHOVER, "--to", "west")

@@ -59,7 +59,7 @@ def test_a_worker_replaces_a_lane_process_that_was_killed(east, west, scene):
 
 
 @pytest.mark.slow
-def test_a_lane_process_that_stands_still_is_replaced_and_fenced(east, west, scene):
+def test_a_stuck_lane_process_is_replaced_and_fenced(east, west, scene):
     scene.active_passive(east, west)
     worker = scene.worker()
     scene.writer(east, rate=1_000)

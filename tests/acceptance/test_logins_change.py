@@ -375,7 +375,7 @@ def test_passwords_are_changed_under_load(scene, engine, share, session_seconds)
 @pytest.mark.slow
 @pytest.mark.timeout(540)
 @pytest.mark.parametrize("kind", ["password", "certificate"])
-def test_what_brokers_refuse_stops_no_lane_that_starts_anew(scene, east, kind):
+def test_what_brokers_refuse_stops_no_lane_that_starts_again(scene, east, kind):
     setup = {
         "password": SecuritySetup.sasl("SCRAM-SHA-512", users={"admin": SECRET}),
         "certificate": SecuritySetup.mutual_tls(),

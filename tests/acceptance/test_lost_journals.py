@@ -25,7 +25,7 @@ def mirrored(scene, source, flow):
     scene.settled()
 
 
-def test_writers_that_an_unfinished_switchover_keeps_off_are_let_on_again(scene, sides):
+def test_writers_that_an_unfinished_switchover_fenced_are_let_back_in(scene, sides):
     east, west = sides
     shut, opened = scene.directory / "shut", scene.directory / "opened"
     for file in (shut, opened):

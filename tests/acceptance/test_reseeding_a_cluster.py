@@ -52,7 +52,7 @@ def built_anew(scene, west, built):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_cluster_that_returned_shorter_is_built_anew_and_takes_its_role_back(
+def test_a_cluster_that_returned_shorter_is_rebuilt_and_gets_its_role_back(
     clusters, scene, tmp_path
 ):
     east, west = clusters("east", "west")

@@ -80,7 +80,7 @@ def test_bad_requests_are_refused_and_change_nothing(east, west, scene, mirrorin
 
 
 @pytest.mark.slow
-def test_writers_that_bypass_the_fence_have_the_switchover_taken_back(scene, mirroring):
+def test_writers_that_bypass_the_fence_roll_the_switchover_back(scene, mirroring):
     report = mirroring.run("switchover", to="west", manual_fence=True, drain_seconds=8.0)
     assert report.outcome == "rolled-back"
     assert "writers still write" in report.reason
@@ -89,9 +89,7 @@ def test_writers_that_bypass_the_fence_have_the_switchover_taken_back(scene, mir
     scene.settled()
 
 
-def test_a_writer_that_comes_back_after_the_fence_has_the_switchover_taken_back(
-    east, scene, mirroring
-):
+def test_a_writer_that_comes_back_after_the_fence_rolls_the_switchover_back(east, scene, mirroring):
     def sneak() -> None:
         scene.writer(east, rate=100, max_records=5).join()
 
@@ -107,7 +105,7 @@ def test_a_writer_that_comes_back_after_the_fence_has_the_switchover_taken_back(
     scene.settled()
 
 
-def test_of_two_operators_at_once_one_goes_on_and_the_other_is_told_who(scene, mirroring):
+def test_of_two_operators_at_once_one_continues_and_the_other_learns_who_it_is(scene, mirroring):
     scene.busy.stop()
     operators = [mirroring, Operator(scene, "bob")]
     outcomes: dict[str, object] = {}
@@ -135,7 +133,7 @@ def test_of_two_operators_at_once_one_goes_on_and_the_other_is_told_who(scene, m
 
 
 @pytest.mark.slow
-def test_an_answer_that_comes_after_somebody_else_has_turned_the_link_changes_nothing(
+def test_an_answer_that_comes_after_another_operator_reversed_the_link_changes_nothing(
     west, scene, mirroring
 ):
     scene.busy.stop()

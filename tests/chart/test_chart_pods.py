@@ -90,7 +90,7 @@ def test_hook_test_and_drills_take_the_shared_service_account_and_others_keep_th
     }  # fmt: skip
 
 
-def test_no_mapping_has_a_key_twice_whatever_labels_and_variables_are_given(tmp_path):
+def test_no_mapping_has_a_key_twice_with_any_labels_and_variables(tmp_path):
     """As kustomize and strict parsers read it; what selectors need is never replaced."""
     labels = {"app.kubernetes.io/component": "mine", "app.kubernetes.io/name": "mine", "team": "a"}
     values = everything(commonLabels=labels)
@@ -257,7 +257,7 @@ def one_off_names(values, *, upgrade=False):
     )
 
 
-def test_a_job_that_runs_once_is_left_alone_by_an_upgrade_and_made_anew_when_its_pod_changes():
+def test_a_job_that_runs_once_is_left_alone_by_an_upgrade_and_replaced_when_its_pod_changes():
     values = ci_values("spark")
     (before,) = one_off_names(values)
     assert one_off_names(values, upgrade=True) == [before]

@@ -112,7 +112,7 @@ def _chosen(labels, pods):
     return {name for name, pod in pods if labels.items() <= pod["metadata"]["labels"].items()}
 
 
-def test_spread_and_affinity_select_the_set_they_stand_in(rendered):
+def test_spread_and_affinity_select_their_own_set(rendered):
     for each in rendered.kind("StatefulSet"):
         spec = each["spec"]["template"]["spec"]
         labels = each["spec"]["selector"]["matchLabels"]
@@ -124,7 +124,7 @@ def test_spread_and_affinity_select_the_set_they_stand_in(rendered):
         assert term["podAffinityTerm"]["labelSelector"]["matchLabels"] == labels
 
 
-def test_a_disruption_budget_stands_where_a_pod_may_be_missed_and_can_be_met(rendered):
+def test_a_disruption_budget_exists_where_a_pod_may_be_missing_and_can_be_met(rendered):
     budgets = {
         each["metadata"]["name"]: each["spec"] for each in rendered.kind("PodDisruptionBudget")
     }
@@ -196,7 +196,7 @@ def test_every_mount_has_its_volume(rendered):
         assert writable[0]["emptyDir"]["sizeLimit"], name
 
 
-def test_drills_are_suspended_unless_somebody_says_otherwise():
+def test_drills_are_suspended_unless_the_values_say_otherwise():
     drills = [
         each
         for each in render(ci_values("spark")).kind("CronJob")

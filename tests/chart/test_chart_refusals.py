@@ -106,7 +106,7 @@ def test_a_password_that_is_refused_is_not_repeated():
     assert "hunter2" not in str(refused.value)
 
 
-def test_several_problems_are_told_at_once():
+def test_several_problems_are_reported_at_once():
     values = ci_values("minimal")
     values["workers"] = [{"cluster": "nowhere", "terminationGracePeriodSeconds": 20}]
     with pytest.raises(RefusedValuesError) as refused:

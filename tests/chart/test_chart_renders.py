@@ -60,7 +60,7 @@ def test_objects_of_your_own_are_rendered_as_templates():
     assert "rel-x" in {each["metadata"]["name"] for each in objects}
 
 
-def test_the_notes_tell_what_is_there_and_how_to_go_on(rendered):
+def test_the_notes_show_what_is_there_and_what_to_do_next(rendered):
     notes = rendered.notes
     for needed in (
         "helm test rel",

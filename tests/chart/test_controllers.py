@@ -208,7 +208,7 @@ def evict(server, space, name):
     ).returncode  # fmt: skip
 
 
-def test_a_hook_whose_pod_is_refused_ends_in_time_and_the_documented_command_tells_why(
+def test_a_hook_whose_pod_is_refused_ends_in_time_and_the_documented_command_shows_why(
     server, space, install
 ):
     """A first installation that failed is then mended by an upgrade, as the chart's page says."""

@@ -92,7 +92,7 @@ def test_the_chart_ships_each_as_a_config_map_that_grafana_finds():
     assert all(len(yaml.safe_dump(each)) < 900_000 for each in maps)
 
 
-def test_dashboards_of_two_releases_stand_side_by_side():
+def test_dashboards_of_two_releases_exist_side_by_side():
     def dashboards(**release):
         return [
             (name, json.loads(text)["uid"], each["metadata"]["annotations"]["grafana_folder"])

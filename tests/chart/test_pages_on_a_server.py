@@ -54,7 +54,7 @@ def run_here(words):
     return words[0] in {"helm", "kubectl"} and words[1] not in {"push", "exec", "logs"} and "|" not in words  # fmt: skip
 
 
-def test_from_nothing_to_a_release_that_is_upgraded_taken_back_and_removed(
+def test_from_nothing_to_a_release_that_is_upgraded_rolled_back_and_removed(
     server: ApiServer, folder
 ):
     page = commands(ROOT / "docs/deploying.md")

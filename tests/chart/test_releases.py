@@ -37,7 +37,7 @@ def uid(found):
     return found["metadata"]["uid"]
 
 
-def test_a_release_is_installed_changed_taken_back_and_removed(server, space):
+def test_a_release_is_installed_changed_rolled_back_and_removed(server, space):
     done = install(server, space, WITH_SEED)
     assert done.code == 0, done.said
     assert "would violate PodSecurity" not in done.said
@@ -170,7 +170,7 @@ def test_the_longest_names_are_taken_by_the_api_server(server, space):
     assert max(map(len, server.get("cronjobs", space))) == 52
 
 
-def test_two_releases_stand_side_by_side(server, space):
+def test_two_releases_exist_side_by_side(server, space):
     other = yaml.safe_load(yaml.safe_dump(MINIMAL))
     other["topology"]["metadata"]["name"] = "other"
     assert install(server, space).code == 0

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-def test_the_lines_to_a_near_and_a_far_cluster_are_told_apart(tmp_path):
+def test_the_lines_to_a_near_and_a_far_cluster_are_distinguished(tmp_path):
     quality = LineQuality(round_trip_seconds=0.1, bytes_per_second=4_000_000.0)
     with WanLine(quality) as line:
         # A broker's own buffers of 100 KB would bound a connection to 1 MB/s at 100 ms.

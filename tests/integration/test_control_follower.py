@@ -51,7 +51,7 @@ def test_a_read_holds_everything_that_was_written_before_it(followed):
     assert heard
 
 
-def test_a_topic_made_anew_is_read_from_its_start(followed, west, unique, monkeypatch):
+def test_a_recreated_topic_is_read_from_its_start(followed, west, unique, monkeypatch):
     admin, writer, follower, _ = followed
     writer.write([paused(f"t{number}").encode() for number in range(5)])
     assert len(follower.read(admin).pauses("east->west")) == 5
@@ -125,7 +125,7 @@ def test_users_of_a_cluster_share_one_thread_and_each_has_the_state_at_once(west
     )  # fmt: skip
 
 
-def test_after_a_refused_record_the_others_are_known_and_a_mended_topic_is_followed(followed):
+def test_after_a_refused_record_the_others_are_known_and_a_corrected_topic_is_followed(followed):
     admin, writer, follower, heard = followed
     key = encode_key({"kind": "pause", "v": 9, "flow": "east->west"})
     writer.write([(key, encode_value({"v": 9})), paused("after").encode()])
@@ -143,7 +143,7 @@ def test_after_a_refused_record_the_others_are_known_and_a_mended_topic_is_follo
     assert None in heard
 
 
-def test_an_error_that_nobody_foresaw_is_told_and_does_not_end_the_follower(west, unique):
+def test_an_unforeseen_error_is_reported_and_does_not_end_the_follower(west, unique):
     """Workers without the controller of a pair would follow it no more, and nobody would notice."""
     cluster = ClusterPlan("west", tuple(west.bootstrap_servers))
     heard = []

@@ -333,7 +333,7 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
     assert context.control().topics("east") == ()
 
 
-def test_topics_that_rights_hide_are_kept_and_said_to_be_hidden(clusters, west, unique, desks):
+def test_topics_that_rights_hide_are_kept_and_reported_as_hidden(clusters, west, unique, desks):
     users = {"admin": "admin-secret", "replicator": "replicator-secret"}
     (east,) = clusters("east", security=SecuritySetup.sasl("PLAIN", users=users, authorizer=True))
 

@@ -106,7 +106,7 @@ def test_a_recreated_topic_has_another_id(admin, make, unique):
     assert admin.describe_topics([unique])[unique].topic_id != before
 
 
-def test_settings_change_one_by_one_and_can_be_taken_back(admin, make, unique):
+def test_settings_change_one_by_one_and_can_be_reverted(admin, make, unique):
     make(unique, 1, ("retention.ms", "100000"))
 
     changed = admin.alter_topic_configs(
@@ -161,7 +161,7 @@ def test_offsets_of_many_partitions_come_at_once(admin, east, make, unique):
     assert admin.offsets(wanted[:1], "earliest") == {wanted[0]: 0}
 
 
-def test_a_group_that_never_existed_is_dead_and_stands_nowhere(admin, make, unique):
+def test_a_group_that_never_existed_is_dead_and_has_no_position(admin, make, unique):
     group = admin.describe_group(unique)
 
     assert (group.state, group.members, group.active) == ("DEAD", (), False)

@@ -143,7 +143,7 @@ def test_a_secured_cluster_serves_its_users_and_nobody_else(clusters, kind, uniq
         assert reference is None or Path(reference["file"]).read_text()
 
 
-def test_rights_are_given_denied_and_taken_back(clusters, unique):
+def test_rights_are_given_denied_and_revoked(clusters, unique):
     (cluster,) = clusters("guarded", security=SecuritySetup.sasl(authorizer=True))
     cluster.create_topic(unique)
     denied = [KafkaError.TOPIC_AUTHORIZATION_FAILED]

@@ -145,7 +145,7 @@ def test_idle_connections_are_closed(behind):
             assert connection.recv(1) == b""
 
 
-def test_what_is_held_without_a_reset_stands_still_until_it_is_released(behind, east, unique):
+def test_what_is_held_without_a_reset_waits_until_it_is_released(behind, east, unique):
     with behind(Rule(Match(Api.PRODUCE, topic=unique), Hold(reset=False))) as proxy:
         client = producer(proxy)
         client.produce(unique, b"v", partition=0)

@@ -17,7 +17,7 @@ def looked(view: ClusterView, cluster: dict[str, TopicFacts]) -> ClusterView:
 
 
 @given(st.lists(st.tuples(clusters, st.booleans()), min_size=1, max_size=8))
-def test_a_view_fed_with_differences_equals_one_read_anew(clusters_seen):
+def test_a_view_fed_with_differences_equals_one_read_from_scratch(clusters_seen):
     view = ClusterView()
     for cluster, all_described in clusters_seen:
         view = looked(view, cluster)
@@ -54,7 +54,7 @@ def test_a_look_that_shows_nothing_new_gives_the_same_view():
     assert view.described({"unknown": None}) is view
 
 
-def test_a_version_too_long_ago_is_said_to_be_so():
+def test_a_version_too_long_ago_is_unknown():
     view = ClusterView()
     for size in range(KEPT_CHANGES + 2):
         view = view.listed({"orders": size + 1})

@@ -22,7 +22,7 @@ def log(gaps, start):
 
 
 @given(GAPS, GAPS, st.integers(0, 50), st.integers(0, 50))
-def test_each_copy_is_its_record_or_nothing_is_said(source, target, here, there):
+def test_each_copy_is_its_record_or_nothing_is_concluded(source, target, here, there):
     records, offsets, _ = log(source, here)
     copies, places, end = log(target, there)
     window = aligned(records, copies, start=there, end=end)
@@ -36,7 +36,7 @@ def test_each_copy_is_its_record_or_nothing_is_said(source, target, here, there)
 
 
 @given(GAPS, st.integers(0, 40), st.integers(0, 40))
-def test_what_is_clipped_is_what_stands_between_the_bounds(gaps, start, length):
+def test_what_is_clipped_is_what_lies_between_the_bounds(gaps, start, length):
     stretches, offsets, _ = log(gaps, 0)
     found = [
         each.first + at

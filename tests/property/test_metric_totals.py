@@ -97,7 +97,7 @@ LANES = st.builds(
 
 
 @given(st.lists(LANES, max_size=40))
-def test_totals_never_go_back_whatever_lanes_claim(observations):
+def test_totals_never_go_back_with_any_claims_of_lanes(observations):
     totals = Totals(buckets=BUCKETS, detail=False)
     before = (0, 0, 0, [0] * BUCKETS)
     for lane in observations:

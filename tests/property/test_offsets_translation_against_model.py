@@ -202,7 +202,7 @@ def test_there_and_back_is_the_same_record(steps, data):
 
 
 @given(STEPS, st.data(), st.booleans(), st.integers(0, 3))
-def test_nothing_is_skipped_whatever_the_lane_repeated_and_however_few_looks(
+def test_nothing_is_skipped_with_any_repeats_of_the_lane_and_any_number_of_looks(
     steps, data, tight, probes
 ):
     logs = logs_of(steps, repeats=True)

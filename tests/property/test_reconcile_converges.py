@@ -311,7 +311,7 @@ def changes(draw):
 
 
 @given(pairs(), topics, topics, st.lists(st.tuples(changes(), st.booleans()), max_size=8))
-def test_a_decision_from_changes_is_the_one_that_would_be_taken_anew(pair, source, target, rounds):
+def test_a_decision_from_changes_equals_one_from_scratch(pair, source, target, rounds):
     snapshot = observed(source, target)
     reconciler = Reconciler(TopicSelector(pair, snapshot.aliases))
     for change, do in rounds:

@@ -131,7 +131,7 @@ RESTARTS = st.tuples(st.just("restart"), st.sampled_from((0, 1)))
 
 @settings(max_examples=200)
 @given(st.lists(st.one_of(WRITES, COPIES, RESTARTS), max_size=30))
-def test_every_record_is_on_both_sides_once_whatever_the_engines_and_producers(steps):
+def test_every_record_is_on_both_sides_once_with_any_engines_and_producers(steps):
     east, west = Side("east"), Side("west")
     sides = {"east": east, "west": west}
     ways = (Way(east, west), Way(west, east))

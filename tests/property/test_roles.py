@@ -61,7 +61,7 @@ def test_two_claims_of_one_epoch_stop_both_directions():
 
 
 @given(ROLES, ROLES)
-def test_a_flow_ends_when_its_target_holds_a_newer_word_against_it(mine, theirs):
+def test_a_flow_ends_when_its_target_holds_a_newer_role_against_it(mine, theirs):
     plan = orient(PLAN, {"dr": role_in_force(LINK, [mine])})
     record = RoleRecord(
         link="dr", epoch=theirs.epoch, revision=theirs.revision, active=theirs.active,

@@ -1,4 +1,4 @@
-"""Which checkpoint of a source partition holds, whoever reads the checkpoints topic and however."""
+"""Which checkpoint of a source partition holds, for every reader of the checkpoints topic and every way of reading it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,9 +29,7 @@ def compacted(found):
 
 
 @given(written, st.permutations(range(LANES)), st.randoms(use_true_random=False))
-def test_reading_at_once_and_following_agree_whatever_partition_answers_first(
-    records, order, chance
-):
+def test_reading_at_once_and_following_agree_for_any_order_of_answers(records, order, chance):
     found = logs(records)
     stored = compacted(found)
     expected = merge_checkpoints(stored).get(KEY)

@@ -58,7 +58,7 @@ def test_a_witness_that_is_cut_off_with_us_says_nothing_and_nothing_happens():
     assert not verdict(looks(*[(None, False)] * 60)).promote
 
 
-def test_a_worker_that_slept_begins_anew():
+def test_a_worker_that_slept_starts_over():
     early = looks(*[GONE] * 14)
     late = tuple(WitnessLook(100.0 + look.at_seconds, *GONE) for look in looks(*[GONE] * 5))
     assert not verdict((*early, *late)).promote
@@ -66,7 +66,7 @@ def test_a_worker_that_slept_begins_anew():
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), max_size=80))
-def test_whatever_was_seen_only_a_whole_stretch_of_agreement_promotes(words):
+def test_only_a_whole_stretch_of_agreement_promotes(words):
     taken = looks(*words)
     wanted = len(words) >= 16 and all(each == GONE for each in words[-16:])
     assert verdict(taken).promote == wanted

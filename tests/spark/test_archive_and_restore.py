@@ -365,7 +365,7 @@ def test_a_restore_of_all_topics_goes_on_after_one_more_was_archived(spark, pair
     assert (done["records"], done["skipped"]) == (5, 20)
 
 
-def test_a_topic_made_anew_is_not_mixed_with_what_it_was(spark, pair, tmp_path):
+def test_a_recreated_topic_is_not_mixed_with_the_old_one(spark, pair, tmp_path):
     pair.apply()
     write(pair.east, pair.topic, plain(10))
     folder = tmp_path / "archive"

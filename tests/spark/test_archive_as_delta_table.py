@@ -89,7 +89,7 @@ def test_rounds_and_compactions_are_in_the_table_once_and_the_archive_is_restore
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["append", "compaction"])
-def test_a_command_killed_between_manifest_and_delta_log_is_made_good_by_the_next(
+def test_a_command_killed_between_manifest_and_delta_log_is_completed_by_the_next(
     spark, pair, tmp_path, kind
 ):
     folder = tmp_path / "archive"

@@ -57,7 +57,7 @@ def test_every_field_of_a_record_is_kept(spark, east, unique):
     assert all(row.leaderEpoch >= 0 for row in rows)
 
 
-def test_append_times_are_told_apart(spark, east, unique):
+def test_append_times_are_distinguished(spark, east, unique):
     east.create_topic(unique, partitions=1, config={"message.timestamp.type": "LogAppendTime"})
     plain(east, unique, 3)
     rows = source(spark, east, subscribe=unique).load().select("timestampType").collect()
@@ -158,7 +158,7 @@ def test_a_cluster_of_the_topology_is_read_by_its_alias(spark, east, unique, tmp
     assert counts == {f"{unique}.a": 5, f"{unique}.b": 6}
 
 
-def test_everything_wrong_with_the_options_is_said_at_once(spark, east):
+def test_everything_wrong_with_the_options_is_reported_at_once(spark, east):
     with pytest.raises(InputError) as raised, spark_failures():
         source(
             spark, east, subscribe="a", assign="{}", isolation="none", startAt="3"

@@ -53,7 +53,7 @@ def start(folder, master, *conf, **environment):
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_yarn_without_its_settings_and_without_an_answer_is_said_in_one_sentence(
+def test_yarn_without_its_settings_and_without_an_answer_is_reported_in_one_sentence(
     tmp_path, monkeypatch
 ):
     for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):

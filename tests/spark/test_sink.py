@@ -44,7 +44,7 @@ def test_a_frame_is_written_with_every_field(spark, east, unique):
     assert (one.partition(), one.key(), one.value()) == (6, b"foobar", b"x")
 
 
-def test_what_is_wrong_with_a_frame_is_said_at_once(spark, east, unique):
+def test_what_is_wrong_with_a_frame_is_reported_at_once(spark, east, unique):
     frame = spark.createDataFrame([(1, "x")], "id int, key string")
     with pytest.raises(InputError) as raised, spark_failures():
         sink(frame.write, east, linger="5").mode("append").save()

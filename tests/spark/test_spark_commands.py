@@ -130,7 +130,7 @@ def test_a_signal_ends_the_jvm_and_the_python_workers_within_five_seconds(
         running.end()
 
 
-def test_what_is_wrong_with_a_command_is_said_before_spark_starts(
+def test_what_is_wrong_with_a_command_is_reported_before_spark_starts(
     tmp_path, pair, monkeypatch, capsys
 ):
     archive = tmp_path / "archive"

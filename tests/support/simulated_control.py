@@ -1,11 +1,11 @@
 """Controllers and lanes of one pair on a model of the target's transactions: one seed is one schedule.
 
 The product's controller round, lane migration, layout, moves of checkpoints, and the question of a lane whether
-it may start, run here; transactions, topics and what a lane copies are a model. Whoever is about to do something
-may be held up there while others do whatever they like, and go on afterwards as if nothing had been; or it
+it may start, run here; transactions, topics and what a lane copies are a model. An actor that is about to do
+something may be held up there while others do anything they like, and go on afterwards as if nothing had been; or it
 ends there, or what it commits gets no answer: it is done, or lost, or comes later, because leaders and coordinators
-move to other brokers at any time. Then it is decided at the latest when the next owner initialises the id. Whoever
-reads while a leader moves is refused.
+move to other brokers at any time. Then it is decided at the latest when the next owner initialises the id. A read
+while a leader moves is refused.
 
 ``run_schedule`` returns what was broken; nothing is the aim.
 """
@@ -128,7 +128,7 @@ class World:
             self._apply(late)
 
     def leader(self) -> None:
-        """Whoever reads asks a leader; one that moves answers nobody."""
+        """A read asks a leader; one that is moving answers no one."""
         if not self.calm and self.draw.random() < 0.03:
             raise UnreachableError("the leader moves")
 
@@ -174,7 +174,7 @@ class World:
     # -- who does what when ---------------------------------------------------------------------
 
     def moment(self) -> None:
-        """Whoever is at this point may be held up here, or end."""
+        """An actor may be held up at this point, or end."""
         self.moments += 1
         if self.calm or self.depth >= DEEPEST or self.broken:
             return

@@ -61,7 +61,7 @@ class World:
         )  # fmt: skip
 
     def moment(self) -> None:
-        """Whoever is at this point may be held up here."""
+        """An actor may be held up at this point."""
         if self.calm or self.depth >= DEEPEST or self.draw.random() > 0.25:
             return
         self.depth += 1

@@ -82,7 +82,7 @@ def test_a_token_is_a_signed_request_to_connect_in_the_clusters_region(monkeypat
     assert 800 < token.ends_at - time.time() <= 900
 
 
-def test_without_credentials_it_is_said_what_the_worker_needs(monkeypatch, tmp_path):
+def test_without_credentials_the_message_names_what_the_worker_needs(monkeypatch, tmp_path):
     pytest.importorskip("aws_msk_iam_sasl_signer")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
@@ -170,7 +170,7 @@ def test_what_aws_says_of_a_role_that_it_refuses_is_named(web_identity):
     assert "of-another-provider" not in str(raised.value)
 
 
-def test_without_the_package_it_is_said_which_extra_has_it(monkeypatch):
+def test_without_the_package_the_message_names_the_extra_that_has_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(InputError, match="aws-msk-iam-sasl-signer-python") as raised:
         fetch_token(MSK)

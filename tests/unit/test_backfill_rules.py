@@ -153,7 +153,7 @@ def spec(*work):
         ([(0, "job.1")], [(0, "")], False),
     ],
 )
-def test_a_lane_reads_checkpoints_again_when_somebody_else_wrote_one(old, new, outdated):
+def test_a_lane_reads_checkpoints_again_when_another_writer_wrote_one(old, new, outdated):
     assert handed_over(spec(*old), spec(*new)) is outdated
 
 

@@ -32,7 +32,7 @@ class Seen:
             self.still.look({("t", int(key[1:])): at for key, at in positions.items()})
 
 
-def test_a_partition_that_stands_still_for_a_reason_is_named_once():
+def test_a_partition_that_is_stuck_for_a_reason_is_named_once():
     seen = Seen()
     seen.reasons["t", 1] = TransientBrokerError("no leader")
     seen.look(STILL_SECONDS * 5, p0=3, p1=0)
@@ -50,7 +50,7 @@ def test_nobody_is_asked_while_everything_moves():
     assert seen.asked == []
 
 
-def test_a_target_that_does_not_answer_is_said_once_until_it_does():
+def test_a_target_that_does_not_answer_is_reported_once_until_it_does():
     seen = Seen()
     for _ in range(3):
         seen.still.unknown(UnreachableError("no broker answers"))

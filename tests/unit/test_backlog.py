@@ -49,7 +49,7 @@ def test_what_is_copied_to_its_end_is_known_to_be():
     assert returned_short(look, COPIED) == ()
 
 
-def test_nobody_misses_a_topic_that_its_drill_deleted():
+def test_a_topic_that_its_drill_deleted_is_not_missed():
     look = SourceLook(
         {KEY: 10}, topic_ids={"orders": "one"}, gone=frozenset({"replicator-drill.d.1"})
     )

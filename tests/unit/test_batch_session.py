@@ -37,7 +37,7 @@ def test_a_step_that_finds_nothing_counts_as_free_to_read(lab, clients):
     assert lab.counters.empty_polls == 2, "else no partition is ever said to stand still"
 
 
-def test_a_partition_that_stands_still_is_read_no_longer_until_it_is_tried_again(lab, clients):
+def test_a_stuck_partition_is_not_read_until_it_is_tried_again(lab, clients):
     state = PartitionState(
         PartitionWork("orders", 0, "orders", ""), source_alias="east", provenance="path"
     )

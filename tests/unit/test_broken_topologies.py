@@ -601,7 +601,7 @@ def test_both_directions_between_two_clusters_copy_whole_batches_or_neither(back
         (MESH, "cycle"),
     ],
 )
-def test_what_keeps_whole_batches_away_is_told_in_a_word(fields, reason):
+def test_what_keeps_whole_batches_away_is_named_in_a_word(fields, reason):
     plan = load_text(three(f"name: l, {fields}")).plan
     flow = plan.flows[0]
     engine = flow_engine(flow.policy, comes_back=plan.way_back(flow))

@@ -148,7 +148,7 @@ def test_a_failure_takes_back_what_was_counted_since_the_stored_checkpoint(lane)
     assert counters.outcome.copied == 0, "nothing is stored yet"
 
 
-def test_what_was_stored_is_not_taken_back(lane):
+def test_what_was_stored_is_not_reverted(lane):
     counters = lane.lab.counters
     lane.copy(3)
     lane.send()

@@ -201,7 +201,7 @@ def test_the_file_may_come_from_the_environment():
     assert result.returncode == 0
 
 
-def test_no_colour_is_used_where_nobody_sees_it(broken):
+def test_no_colour_is_used_where_it_is_switched_off(broken):
     result = real("validate", "-f", broken, NO_COLOR="1", FORCE_COLOR="1")
     assert "\x1b[3" not in result.stderr
 
@@ -227,7 +227,7 @@ def test_an_error_becomes_its_exit_code_and_a_sentence(verb, capsys, error, code
     assert "Traceback" not in captured
 
 
-def test_a_traceback_is_shown_on_request_wherever_debug_stands(verb, capsys):
+def test_a_traceback_is_shown_on_request_wherever_debug_is_given(verb, capsys):
     def act():
         raise RefusedError("not safe")
 
@@ -273,7 +273,7 @@ def test_a_reader_that_goes_away_is_no_traceback():
         assert process.stderr.read() == ""
 
 
-def test_a_question_needs_somebody_to_answer_or_yes(monkeypatch):
+def test_a_question_needs_a_terminal_or_yes(monkeypatch):
     assert confirm("Go on?", yes=True)
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     with pytest.raises(InputError, match="no terminal to ask on"):

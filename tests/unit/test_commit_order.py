@@ -132,7 +132,7 @@ def test_a_refused_commit_is_raised_and_nothing_counts_as_stored():
     assert one.committed == 5
 
 
-def test_only_an_open_transaction_is_taken_back():
+def test_only_an_open_transaction_is_aborted():
     producer = ScriptedProducer()
     committer = transactional(producer)
     committer.abort()

@@ -55,7 +55,7 @@ def test_every_leader_has_its_connections_before_anything_is_asked(brokers):
     side.loop.close()
 
 
-def test_a_broker_that_is_down_keeps_nobody_from_the_others(brokers):
+def test_a_broker_that_is_down_does_not_keep_clients_from_the_others(brokers):
     side = Side(brokers[0].address, NOBODY)
     side.connect()
     assert side.brokers.channel(0, time.monotonic()) is not None

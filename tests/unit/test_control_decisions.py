@@ -510,7 +510,7 @@ def test_what_cannot_be_read_is_refused_and_never_guessed(key, value):
         EMPTY.fold([(key, value)])
 
 
-def test_problems_are_reported_once_and_taken_back():
+def test_problems_are_reported_once_and_withdrawn():
     source, target = {"orders": facts(5)}, {"orders": facts(2)}
     one = pair(one=policy("orders", sync_topics=TopicSync(partitions=False)))
     first = reconcile(one, snapshot(source, target, [LAYOUT]))

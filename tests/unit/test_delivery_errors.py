@@ -19,13 +19,13 @@ def deliveries(*errors: KafkaError | None, transactional: bool = True) -> Delive
     return found
 
 
-def test_nothing_is_said_where_nothing_failed():
+def test_nothing_is_reported_where_nothing_failed():
     fine = deliveries(None, None)
     fine.check()
     assert not fine.failed
 
 
-def test_a_refused_record_counts_before_whatever_else_is_reported():
+def test_a_refused_record_counts_before_anything_else_that_is_reported():
     with pytest.raises(RecordRefusedError) as raised:
         deliveries(PURGED, LOST, REFUSED).check()
     assert raised.value.subject == "MSG_SIZE_TOO_LARGE"
@@ -37,7 +37,7 @@ def test_the_most_telling_error_is_raised():
     assert raised.value.args[0].code() == codes.TIMED_OUT
 
 
-def test_an_echo_of_a_broken_transaction_leaves_the_word_to_the_commit():
+def test_an_echo_of_a_broken_transaction_leaves_the_error_to_the_commit():
     broken = deliveries(PURGED)
     broken.check()
     assert not broken.failed
@@ -48,7 +48,7 @@ def test_without_transactions_no_failure_is_silent():
         deliveries(PURGED, transactional=False).check()
 
 
-def test_what_was_taken_back_is_forgotten():
+def test_what_was_rolled_back_is_forgotten():
     taken_back = deliveries(REFUSED)
     taken_back.clear()
     taken_back.check()

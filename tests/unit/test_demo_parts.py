@@ -56,7 +56,7 @@ def test_rates_are_records_per_second_between_two_looks():
     assert rates(sample(at=1.0, copied=100), sample(at=3.0, copied=300)) == {"east->west": 100.0}
 
 
-def test_plain_lines_tell_lag_and_whose_lanes_are_whose_and_fit_80_columns():
+def test_plain_lines_show_lag_and_the_owners_of_lanes_and_fit_80_columns():
     lanes = {"worker-1": (0, 1), "worker-2": (2, 3)}
 
     (line,) = flow_lines(sample(lanes=lanes).flows, {"east->west": 250.4}, dead="worker-2")
@@ -71,7 +71,7 @@ def test_lane_numbers_are_written_as_runs():
     assert numbers((5, 0, 1, 2)) == "0-2,5"
 
 
-def test_the_hop_header_is_told_oldest_station_first():
+def test_the_hop_header_is_explained_oldest_hop_first():
     found = Found("west", "orders", 1, 9, b"k", b"v", b"north/orders/1/4 east/orders/1/7")
 
     text = " ".join(explain_record(found, SCENARIOS[Shape.ACTIVE_ACTIVE]))

@@ -48,7 +48,7 @@ def test_an_open_transition_holds_its_link_also_after_it_began_an_epoch_itself()
     assert open_transition(states, "other") is None
 
 
-def test_an_epoch_of_somebody_else_ends_the_word_of_an_open_transition():
+def test_an_epoch_of_another_transition_ends_the_authority_of_an_open_one():
     # Its journal stood on a side that was lost; the other side was promoted; the side is back.
     states = [stated(transition("a"), role(1, "a")), stated(role(2, "b", active="east"))]
     assert open_transition(states, "dr") is None
@@ -80,7 +80,7 @@ def test_a_refused_operator_is_offered_what_the_command_can_do(kind):
     assert ("--rollback" in refused.remedy) == (kind != "failover")  # it has no such option
 
 
-def test_why_a_transition_is_taken_back_is_kept_with_it():
+def test_why_a_transition_is_rolled_back_is_kept_with_it():
     one = transition("a").model_copy(update={"options": {ROLLBACK_REASON: "a hook failed"}})
     assert why_ended(one) == "a hook failed"
     assert why_ended(transition("a")) == ""
@@ -106,7 +106,7 @@ def test_a_link_of_two_clusters_turns_to_the_other_one_named_or_not():
         directions(LINK, MIRRORING, asked("failover", "east"), silent=frozenset())
 
 
-def test_a_side_whose_writers_an_unfinished_change_keeps_off_can_be_promoted_when_the_other_is_lost():
+def test_a_side_whose_writers_an_unfinished_change_fences_can_be_promoted_when_the_other_is_lost():
     for state in ("fencing", "draining", "verifying"):
         unfinished = replace(MIRRORING, state=state, revision=2)
         lost = directions(LINK, unfinished, asked("failover", "east"), silent=frozenset({"west"}))

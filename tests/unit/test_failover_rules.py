@@ -132,7 +132,7 @@ def test_a_source_that_was_written_to_never_counts_as_copied_to_the_last_record(
     assert loss.records == 40
 
 
-def test_a_loss_that_was_stated_is_the_same_for_whoever_goes_on():
+def test_a_stated_loss_is_the_same_for_the_operator_who_resumes():
     for loss in (
         loss_by_backlog(Backlog({("orders", 0): 2}), {"orders": 1.5}),
         unknown_loss(["orders"]),
@@ -140,7 +140,7 @@ def test_a_loss_that_was_stated_is_the_same_for_whoever_goes_on():
         assert Loss.from_json(loss.as_json()) == loss
 
 
-def test_without_a_contact_the_loss_is_said_to_be_unknown():
+def test_without_a_contact_the_loss_is_reported_as_unknown():
     loss = unknown_loss(["orders"])
     assert (loss.records, loss.exact, loss.as_json()["topics"][0]["topic"]) == (0, False, "orders")
 
@@ -231,7 +231,7 @@ def test_what_the_client_would_change_is_not_injected(change, injectable):
     assert replace(record, **change).injectable is injectable
 
 
-def test_figures_tell_roles_and_the_last_change():
+def test_figures_show_roles_and_the_last_change():
     role = Role("dr", 2, 0, "west", "promoted")
     last = TransitionRecord(
         link="dr", id="x", kind="failover", state="done", source="east", target="west",
@@ -269,7 +269,7 @@ def test_an_answer_that_is_none_is_a_hook_that_failed_and_a_witness_that_says_no
     assert witness_reaches(PLAN, witness, "east", now_ms=0) is None
 
 
-def test_the_operator_is_told_when_nobody_knows_what_is_lost(capsys):
+def test_the_operator_is_told_when_the_loss_is_unknown(capsys):
     report = TransitionReport(
         id="x", kind="failover", link="dr", from_cluster="east", to_cluster="west", epoch=1,
         outcome="done", at_ms=1, by="ann", loss=unknown_loss(["orders"]),

@@ -52,7 +52,7 @@ def test_several_connections_share_partitions_evenly():
     assert found[connection_to(7, 1)] == [1, 5, 9]
 
 
-def test_a_partition_that_is_read_anew_keeps_its_connection():
+def test_a_partition_that_is_read_again_keeps_its_connection():
     made = reader(3, partitions=4)
     before = shared_out(made)
     made.read_from(("t", 2), 100, 1)

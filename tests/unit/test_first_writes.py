@@ -59,7 +59,7 @@ def test_after_a_while_the_broker_may_have_forgotten_the_producer():
     assert writes.report_for("t", 0, None) is not None
 
 
-def test_a_record_that_stands_somewhere_lets_the_commit_pass_and_others_hear_of_it():
+def test_a_record_with_an_offset_lets_the_commit_pass_and_others_learn_of_it():
     heard = []
     writes = watched()
     writes.report_for("t", 0, lambda error, message: heard.append((error, message.offset())))(
@@ -70,7 +70,7 @@ def test_a_record_that_stands_somewhere_lets_the_commit_pass_and_others_hear_of_
 
 
 @pytest.mark.parametrize("offset", [None, -1, -1001])
-def test_a_record_that_stands_nowhere_stops_the_commit_until_it_is_taken_back(offset):
+def test_a_record_without_an_offset_stops_the_commit_until_it_is_aborted(offset):
     writes = watched()
     writes.report_for("t", 0, None)(None, Arrived(offset))
     with pytest.raises(UnknownOutcomeError, match="does not say where") as caught:

@@ -76,7 +76,7 @@ def test_a_record_derived_from_a_copy_is_copied_with_the_forwarded_list_as_it_wa
     assert back.rewrite(message, written, f"west/{topic}/{partition}/9", CopyOutcome()) is None
 
 
-def test_a_path_hop_tells_by_its_mark_on_which_topic_it_stands():
+def test_a_path_hop_names_its_topic_by_its_mark():
     copied = path_hop("west", "orders")
     assert rewritten("orders", 0, copied) is None
     assert rewritten("orders-enriched", 0, copied) is not None

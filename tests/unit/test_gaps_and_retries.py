@@ -51,7 +51,7 @@ def test_a_range_ends_where_everything_that_was_produced_is_copied():
 
 
 @pytest.mark.parametrize("moved", [0, 1])
-def test_a_range_that_nothing_tells_is_not_over_before_something_was_copied(moved):
+def test_a_retry_range_is_not_over_before_something_was_copied(moved):
     states = [state(number, position=5, committed=5) for number in range(2)]
     retry = RetryRange()
     retry.extend(states)

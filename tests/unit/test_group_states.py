@@ -13,7 +13,7 @@ def assignment(version: int, *topics: tuple[str, list[int]]) -> bytes:
     return b"".join([*parts, struct.pack(">i", -1)])
 
 
-def test_partitions_of_a_member_are_read_whatever_the_version():
+def test_partitions_of_a_member_are_read_in_every_version():
     for version in (0, 3):
         found = assigned_partitions(assignment(version, ("b", [1, 0]), ("a", [7])))
         assert found == (("a", 7), ("b", 0), ("b", 1))

@@ -130,7 +130,7 @@ def test_a_header_with_aliases_alone_is_no_false_origin(plain):
     assert found(replaced(plain, copy, copy._replace(hops="east"))) == ()
 
 
-def test_phantom_is_caught_for_a_record_nobody_wrote(plain):
+def test_phantom_is_caught_for_a_record_that_no_one_wrote(plain):
     assert found([*plain, a_copy(plain)._replace(id="east-nobody", offset=10_000)]) == ("phantom",)
 
 
@@ -246,7 +246,7 @@ def test_group_rewind_is_caught(plain):
     assert found(failed_over(plain, commit_at=20, resume_at=17)) == ("group rewind",)
 
 
-def test_group_rewind_within_what_was_told_is_tolerated(plain):
+def test_group_rewind_within_what_was_promised_is_tolerated(plain):
     planted = failed_over(plain, commit_at=20, resume_at=17)
     report = check([*planted, Promised(GROUP, "reread-records", 3)])
     assert report.clean

@@ -32,7 +32,7 @@ def shown(entries):
     return sink.getvalue()
 
 
-def test_history_tells_role_changes_and_drills_within_80_columns():
+def test_history_shows_role_changes_and_drills_within_80_columns():
     words = shown([CHANGE, DRILL.entry()])
     for said in (
         "2026-01-01 00:00:00Z  drill  orders-dr  failover (east->west)  fail",
@@ -63,7 +63,7 @@ def figures(at_ms, seconds=0.118, lost=0):
     return TaskMetrics(canary_at_ms=at_ms, canary_last_seconds=seconds, canary_lost=lost)
 
 
-def test_a_controller_tells_of_its_canaries_beside_its_rates():
+def test_a_controller_reports_its_canaries_beside_its_rates():
     rates = (FlowRates(link="a", records_per_second=5.0),)
     told = with_canaries(
         rates, {"a": figures(1_000, lost=2), "b": figures(2_000), "c": figures(-1)}

@@ -85,7 +85,7 @@ def test_each_code_has_its_meaning(code, kind):
     assert mapped.paragraph().endswith((".", "!"))
 
 
-def test_errors_that_a_person_can_mend_say_how():
+def test_errors_that_a_person_can_fix_say_how():
     silent = {SourceDataLostError, RecordRefusedError, NotFoundError, AlreadyExistsError}
     silent |= {BrokerRefusedError, InputError}  # there the broker's own words say what to mend
     for code, meaning in MEANINGS.items():

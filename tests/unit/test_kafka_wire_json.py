@@ -29,7 +29,7 @@ def test_what_is_not_ours_is_refused(data):
     assert raised.value.remedy
 
 
-def test_a_key_of_another_kind_is_given_back_whatever_its_version():
+def test_a_key_of_another_kind_is_returned_with_any_version():
     key = encode_key({"kind": "later", "v": 7})
     assert decode_key(key, kinds={"layout"}) == {"kind": "later", "v": 7}
     for kinds in (None, {"later"}):

@@ -70,7 +70,7 @@ def test_a_process_that_is_killed_is_replaced_at_once(pools):
     assert said == []
 
 
-def test_processes_that_die_at_once_are_tried_again_with_patience_and_told(pools):
+def test_processes_that_die_at_once_are_tried_again_with_patience_and_reported(pools):
     pool, said, runs = pools("import sys\nsys.exit(7)\n")
     wait_until(
         lambda: len(said) == 2, timeout_seconds=60, describe=lambda: f"two words, not {said}"
@@ -91,9 +91,7 @@ connection.recv(1)
 """
 
 
-def test_a_process_that_stands_still_is_replaced_and_one_that_is_starting_is_not(
-    pools, monkeypatch
-):
+def test_a_stuck_process_is_replaced_and_one_that_is_starting_is_not(pools, monkeypatch):
     monkeypatch.setattr("replicator.dataplane.process.process_pool.SILENT_SECONDS", 0.5)
     pool, said, _ = pools(STAYS)
     (starting,) = pool._processes

@@ -4,7 +4,7 @@ from replicator.dataplane.session.lane_throttle import LaneThrottle
 from replicator.policy.values import Throttle
 
 
-def test_without_a_limit_batches_are_full_and_nobody_waits():
+def test_without_a_limit_batches_are_full_and_nothing_waits():
     throttle = LaneThrottle(Throttle(), now=0.0)
     throttle.spent(1000, 100_000, 0.0)
 

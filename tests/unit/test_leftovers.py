@@ -153,7 +153,7 @@ def test_over_a_pair_of_its_own_the_layout_goes_and_the_shared_clusters_control_
         (SHARED, worker(NOW - 60_000, "bills"), {"__replicator.shop.east": True}, True),
     ],
 )
-def test_whoever_serves_the_link_keeps_it(plan, record, groups, busy):
+def test_the_worker_that_serves_the_link_keeps_it(plan, record, groups, busy):
     found = facts(records=(*RECORDS, record), groups=groups)
     assert bool(at_work(plan, plan.link("dr"), found, now_ms=NOW)) == busy
 
@@ -190,7 +190,7 @@ class TestALostCluster:
         found = leftovers(ALONE, link, WITHOUT_EAST)
         assert {each.cluster for each in found if not each.stays} == {"west"}
 
-    def test_its_fence_is_told_and_left(self):
+    def test_its_fence_is_reported_and_left(self):
         (fence,) = [
             each
             for each in leftovers(ALONE, ALONE.link("dr"), WITHOUT_EAST)
@@ -206,7 +206,7 @@ class TestALostCluster:
         copied = {"west": ClusterFacts(state(topic("dr", "orders")))}
         assert active_on_record(ALONE, link, copied) == link.active == "east"
 
-    def test_where_nothing_is_on_record_any_more_nobody_is_active(self):
+    def test_where_nothing_is_on_record_any_more_no_cluster_is_active(self):
         for control in (None, state(RECORDS[0])):
             facts = {"west": ClusterFacts(control)}
             assert active_on_record(ALONE, ALONE.link("dr"), facts) == ""

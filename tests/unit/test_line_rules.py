@@ -54,5 +54,5 @@ def test_packets_never_overtake_each_other_when_the_line_gets_shorter():
     "wrong", [{"loss": 1.1}, {"round_trip_seconds": -1}, {"bytes_per_second": -1}]
 )
 def test_a_line_that_cannot_be_is_refused(wrong):
-    with pytest.raises(ValueError):  # noqa: PT011  the sentence is for whoever wrote the test
+    with pytest.raises(ValueError):  # noqa: PT011  the sentence is for the test's author
         LineQuality(**wrong)

@@ -66,7 +66,7 @@ def listener():
 
 
 @pytest.mark.skipif("sys.platform != 'linux'", reason="only Linux tells")
-def test_the_kernel_tells_of_a_connection(listener):
+def test_the_kernel_describes_a_connection(listener):
     with socket.create_connection(listener.getsockname()) as connected:
         accepted, _ = listener.accept()
         with accepted:

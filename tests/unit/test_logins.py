@@ -63,7 +63,7 @@ def test_a_token_is_renewed_at_80_percent_of_its_life_and_shared_until_then():
     assert source.tokens.problem() is None
 
 
-def test_a_renewal_that_fails_is_told_long_before_the_old_token_ends_and_tried_again_soon():
+def test_a_renewal_that_fails_is_reported_long_before_the_old_token_ends_and_tried_again_soon():
     source = Source()
     source.tokens.current()
     source.fails = True
@@ -99,7 +99,7 @@ def test_a_source_that_goes_on_giving_the_old_token_has_failed_after_90_percent(
     assert "goes on giving the old one" in source.tokens.problem().detail
 
 
-def test_the_library_is_told_to_ask_again_just_after_the_renewal_and_soon_without_one():
+def test_the_library_has_to_ask_again_just_after_the_renewal_and_soon_without_one():
     token = Token("t", NOW, NOW + 100)
     for now in (NOW, NOW + 50, NOW + 78):
         assert now + 0.8 * (told_end(token, now) - now) == pytest.approx(NOW + 81.5)
@@ -295,7 +295,7 @@ def test_without_anything_usable_the_first_client_says_why(files):
         ClusterLogin(file_cluster(files)).security()
 
 
-def test_a_login_is_shared_and_followed_while_somebody_holds_it(files):
+def test_a_login_is_shared_and_followed_while_it_is_in_use(files):
     cluster = file_cluster(files)
     login = login_of(cluster)
     assert login_of(cluster) is login
@@ -332,7 +332,7 @@ def test_clients_of_a_drill_log_in_with_tokens_too(tmp_path):
     Producer(settings)
 
 
-def test_the_library_gets_another_token_when_it_asks_though_nobody_follows_the_login():
+def test_the_library_gets_another_token_when_it_asks_though_the_login_is_not_followed():
     source = Source()
     answer = token_callback(source.tokens)
     assert answer("")[0] == "token-1"

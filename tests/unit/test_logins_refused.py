@@ -107,7 +107,7 @@ def test_what_was_taken_is_not_asked_for_again(brokers):
     assert brokers.asked == ["pw-1"]
 
 
-def test_before_brokers_took_any_the_newest_is_used_and_a_refusal_is_told(tmp_path):
+def test_before_brokers_accepted_any_the_newest_is_used_and_a_refusal_is_reported(tmp_path):
     brokers = Brokers(tmp_path)
     brokers.takes = {"pw-2"}
     brokers.login.follow()
@@ -120,7 +120,7 @@ def test_before_brokers_took_any_the_newest_is_used_and_a_refusal_is_told(tmp_pa
     assert brokers.login.proven
 
 
-def test_a_connection_that_was_let_in_is_as_good_as_a_trial(tmp_path):
+def test_a_connection_that_was_accepted_is_as_good_as_a_trial(tmp_path):
     brokers = Brokers(tmp_path)
     brokers.login.taken(brokers.login.security())
     brokers.file("pw-2")
@@ -162,7 +162,7 @@ def test_a_line_that_is_no_command_is_refused_without_being_shown(brokers):
     assert "pw-1" not in str(raised.value)
 
 
-def test_a_follower_that_stands_still_is_a_problem(brokers, monkeypatch):
+def test_a_stuck_follower_is_a_problem(brokers, monkeypatch):
     assert brokers.login.problem() is None
     monkeypatch.setattr(cluster_login, "STILL_SECONDS", -1.0)
     problem = brokers.login.problem()
@@ -170,7 +170,7 @@ def test_a_follower_that_stands_still_is_a_problem(brokers, monkeypatch):
     assert problem.subject == "cluster:east"
 
 
-def test_a_trial_that_meets_nobody_says_so_and_not_that_it_was_refused():
+def test_a_trial_that_reaches_no_broker_does_not_claim_a_refusal():
     from replicator.wire.probes.login_trial import log_in
 
     nobody = ClusterPlan("east", ("127.0.0.1:1", "127.0.0.1:2"), SecurityPlan())
@@ -178,9 +178,7 @@ def test_a_trial_that_meets_nobody_says_so_and_not_that_it_was_refused():
         log_in(nobody, cluster_login.login_of(nobody).security())
 
 
-def test_a_follower_of_a_lane_process_that_stands_still_is_a_problem_of_its_flow(
-    brokers, monkeypatch
-):
+def test_a_stuck_follower_of_a_lane_process_is_a_problem_of_its_flow(brokers, monkeypatch):
     report = LaneReport(
         lambda: SessionLab().spec, counters=LaneCounters(),
         problems=ConnectionProblems(source="east", target="west"),

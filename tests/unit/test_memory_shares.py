@@ -47,7 +47,7 @@ def test_what_brokers_may_send_at_once_twice_fits_into_the_share(share, brokers,
         assert found.kept
 
 
-def test_a_share_that_is_too_small_is_said_to_be():
+def test_a_share_that_is_too_small_is_reported():
     assert not memory(8, brokers=6).kept
     assert memory(8, brokers=6).answer_bytes == 32 * 1024
 
@@ -87,7 +87,7 @@ def test_the_worker_itself_comes_off_its_limit_first():
     assert records_bytes(None, processes=8) == 1536 * MIB
 
 
-def test_clients_are_opened_anew_only_where_they_may_hold_too_much():
+def test_clients_are_reopened_only_where_they_may_hold_too_much():
     spec = LaneSpec(
         "shop", "link", ClusterPlan("east", ("e:1",)), ClusterPlan("west", ("w:1",)), 0, 1,
         settings=None, work=(),
@@ -139,7 +139,7 @@ def test_a_size_that_is_none_is_refused_with_the_option(tmp_path):
 
 
 @pytest.mark.parametrize("share", [1, 8, 64, 512, 65_536])
-def test_the_client_library_takes_whatever_comes_out(share):
+def test_the_client_library_accepts_every_result(share):
     found = memory(share)
     settings = consumer_config(
         ClusterPlan("east", ("localhost:1",)), client_id="test", fetch_bytes=found.answer_bytes,

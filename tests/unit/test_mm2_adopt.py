@@ -40,7 +40,7 @@ def test_progress_is_the_last_copied_offset_of_each_partition_of_one_source():
     assert found.unconfirmed == frozenset()
 
 
-def test_of_two_connectors_the_lower_offset_counts_and_is_said_to_be_doubtful():
+def test_of_two_connectors_the_lower_offset_counts_and_is_reported_as_doubtful():
     found = decode_progress(
         [stored("east", "t", 0, 41), stored("east", "t", 0, 12, connector="other")], "east"
     )

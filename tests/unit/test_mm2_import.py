@@ -175,7 +175,7 @@ def test_every_key_of_a_realistic_file_has_exactly_one_verdict():
     assert all(each.reason for each in found if each.outcome != "mapped")
 
 
-def test_where_a_key_is_said_to_go_there_is_something():
+def test_every_place_that_a_verdict_names_exists():
     result = imported(REALISTIC)
     for verdict in result.verdicts:
         for path in filter(None, verdict.to.split(", ")):
@@ -257,7 +257,7 @@ def test_each_kind_of_verdict_says_why(key, outcome, words):
     assert words in found.reason
 
 
-def test_of_a_key_that_stands_twice_the_last_counts():
+def test_of_a_repeated_key_the_last_one_counts():
     lines = [each for each in imported(REALISTIC).verdicts if each.key == "tasks.max"]
     assert [each.outcome for each in lines] == ["not needed", "mapped"]
     assert f"line {lines[1].line} says it again" in lines[0].reason

@@ -93,7 +93,7 @@ def test_a_checkpoint_is_written_when_it_says_something_new():
     assert checkpoints_due([back], written) == [back]
 
 
-def test_offset_syncs_go_on_where_the_topic_stands():
+def test_offset_syncs_continue_where_the_topic_ends():
     known = syncs((0, 0), (10, 11), (20, 22), (30, 33), (40, 44))
     assert syncs_due([], None) == []
     assert syncs_due(known, None) == known[-3:]
@@ -102,7 +102,7 @@ def test_offset_syncs_go_on_where_the_topic_stands():
     assert syncs_due(known, known[0]) == known[-3:], "the newest are enough"
 
 
-def test_a_source_that_began_anew_is_told_by_one_lower_sync():
+def test_a_source_that_was_recreated_is_recognised_by_one_lower_sync():
     known = syncs((0, 100), (10, 110))
     assert syncs_due(known, OffsetSync("t", 0, 5000, 90)) == known[-1:]
     assert syncs_due(known, OffsetSync("t", 0, 5, 900)) == known[-1:]
@@ -187,7 +187,7 @@ def test_no_link_copies_heartbeats_where_any_link_writes_them(link):
     assert selected("mm2Compatibility: true", link) == ("device.heartbeats", "orders")
 
 
-def test_heartbeats_are_a_topic_like_any_other_where_nobody_writes_them():
+def test_heartbeats_are_a_topic_like_any_other_where_no_link_writes_them():
     assert selected("mm2Compatibility: false", "l") == tuple(sorted(NAMES))
 
 

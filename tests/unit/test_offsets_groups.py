@@ -39,7 +39,7 @@ def test_a_first_position_is_carried_over_even_where_it_is_only_bounded():
 
 
 @pytest.mark.parametrize("target", [None, 10])
-def test_an_active_group_is_left_alone_and_that_is_said(target):
+def test_an_active_group_is_left_alone_and_that_is_reported(target):
     outcome = decide(facts(target=target, target_active=True))
     assert (outcome.action, outcome.reason) == ("refuse", "the group is active on the target")
 
@@ -66,7 +66,7 @@ def test_a_position_left_by_the_other_direction_does_not_travel_back():
     assert decide(facts(source=51, target=59, back=exact(50))).action == "commit"
 
 
-def test_a_group_that_is_further_ahead_there_is_never_taken_back():
+def test_a_group_that_is_further_ahead_there_is_never_moved_back():
     for rewind in ("never", "follow"):
         outcome = decide(facts(target=90, last=Synced(50, 60)), rewind=rewind)
         assert (outcome.action, outcome.reason) == ("keep", "further ahead on the target")

@@ -125,7 +125,7 @@ def test_several_origins_meet_at_the_least_position():
     assert combine([("east", alone)]) == alone
 
 
-def test_copies_are_told_by_their_last_hop():
+def test_copies_are_recognised_by_their_last_hop():
     mark = CopyMark("east", "orders", 3, replayed=frozenset({9}))
 
     def offset(*values):

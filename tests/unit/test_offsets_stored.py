@@ -14,7 +14,7 @@ def checkpoint(offset, at_ms, *, topic_id="one"):
     return stored.key(), stored.value()
 
 
-def test_the_newest_checkpoint_counts_whatever_partition_is_read_last():
+def test_the_newest_checkpoint_counts_for_any_order_of_partitions():
     stored = StoredPartitions()
     stored.fold(1, [checkpoint(20, 200, topic_id="two")])
     stored.fold(0, [checkpoint(10, 100)])

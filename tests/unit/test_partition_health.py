@@ -48,7 +48,7 @@ def test_the_end_of_the_source_ends_what_failed_there_and_nothing_on_the_target(
     assert not writing.recovered(position=10, committed=10)
 
 
-def test_where_nothing_is_left_to_copy_the_targets_word_on_the_partition_ends_a_failure_there():
+def test_where_nothing_is_left_to_copy_the_targets_answer_on_the_partition_ends_a_failure_there():
     health = failed("target")
     health.takes_writes()
     assert not health.recovered(position=10, committed=10), "more may wait at the source"
@@ -90,7 +90,7 @@ def lane(partitions):
     )  # fmt: skip
 
 
-def test_a_worker_tells_code_place_time_and_remedy_and_stays_small_where_everything_fails():
+def test_a_worker_reports_code_place_time_and_remedy_and_stays_small_where_everything_fails():
     (problem,) = lane_problems(lane(1))
     assert (problem.code, problem.subject) == ("NOT_AUTHORIZED", "orders/0")
     assert "on the source, since 2023-11-14T22:12:50" in problem.detail

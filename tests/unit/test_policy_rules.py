@@ -81,7 +81,7 @@ def test_a_template_that_can_be_read_back_passes(template):
     assert template_problem(template) is None
 
 
-def test_the_chain_of_a_name_tells_its_way():
+def test_the_chain_of_a_name_shows_its_path():
     aliases = ("east", "west")
     assert alias_chain(PREFIX, "west.east.orders", aliases) == ("west", "east")
     assert alias_chain(PREFIX, "eastern.orders", aliases) == ()
@@ -161,7 +161,7 @@ def test_overlap_is_found_before_any_name_is_known(first, second, expected):
     assert (None if found is None else (found.kind, found.example)) == expected
 
 
-def test_a_selection_can_be_said_in_names_of_the_target():
+def test_a_selection_can_use_names_of_the_target():
     selection = Selection(("orders", "pay*", "regex:a|b"), ("*.tmp",))
     assert on_target(selection, PREFIX, "east") == Selection(
         ("east.orders", "east.pay*", "regex:east\\.(?:a|b)"), ("east.*.tmp",)

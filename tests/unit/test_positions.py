@@ -52,7 +52,7 @@ def test_a_first_start_follows_the_policy_and_is_stored(start_from, at_timestamp
 
 
 @pytest.mark.parametrize("offset", [10, 30, 50])
-def test_a_position_inside_the_log_is_where_it_goes_on_whatever_the_start_policy(offset):
+def test_a_position_inside_the_log_is_where_it_continues_under_any_start_policy(offset):
     decision = decide(at(offset), start_from=StartFrom("latest"))
 
     assert (decision.offset, decision.store, decision.problem) == (offset, False, "")
@@ -88,7 +88,7 @@ def test_a_log_that_ends_below_the_position_stops_and_goes_on_at_its_end_when_ac
     assert decide(at(60), policy="report").offset == 50
 
 
-def test_a_log_that_was_cut_and_written_anew_stops_though_it_is_long_enough():
+def test_a_log_that_was_cut_and_rewritten_stops_though_it_is_long_enough():
     facts = SourceLog("A", 10, 50, diverged=True)
 
     assert decide(at(30), facts).problem == "TRUNCATED"
@@ -139,7 +139,7 @@ def test_a_checkpoint_without_a_topic_id_is_judged_by_its_offsets_alone():
 
 
 @pytest.mark.parametrize("offset", [20, 24])
-def test_what_cannot_be_read_is_passed_over_on_an_operators_word_once(offset):
+def test_what_cannot_be_read_is_skipped_once_by_an_operator(offset):
     decision = decide(at(offset), token="t", unreadable=(20, 30))
 
     assert (decision.offset, decision.lost, decision.accepted_gap) == (30, (20, 30), "t")
@@ -149,13 +149,13 @@ def test_what_cannot_be_read_is_passed_over_on_an_operators_word_once(offset):
     assert (again.offset, again.lost, again.store) == (20, None, False)
 
 
-def test_what_stands_before_it_is_copied_first_and_the_word_waits():
+def test_what_comes_before_it_is_copied_first_and_the_acceptance_waits():
     decision = decide(at(15), token="t", unreadable=(20, 30))
 
     assert (decision.offset, decision.lost, decision.accepted_gap) == (15, None, "")
 
 
-def test_behind_it_the_word_is_used_up():
+def test_behind_it_the_acceptance_is_used_up():
     decision = decide(at(31), token="t", unreadable=(20, 30))
 
     assert (decision.offset, decision.lost, decision.accepted_gap) == (31, None, "t")
@@ -168,7 +168,7 @@ def test_more_is_not_passed_over_than_the_source_has():
     assert (decision.offset, decision.lost) == (50, (45, 50))
 
 
-def test_a_word_about_damaged_records_accepts_no_other_loss():
+def test_accepting_damaged_records_accepts_no_other_loss():
     assert decide(at(4), token="t", unreadable=(4, 30)).problem == "TRUNCATED"
     assert decide(at(20, topic_id="B"), token="t", unreadable=(4, 30)).problem == "RECREATED"
     stopped = at(20, problem="TARGET_REFUSES", detail="too large")

@@ -53,7 +53,7 @@ def batch(*headers, producer=-1, codec="none"):
     return found
 
 
-def test_a_registered_batch_goes_back_to_nobody_and_others_are_not_opened():
+def test_a_registered_batch_is_never_sent_back_and_others_are_not_opened():
     def source_of(producer):
         return {7: "west", 8: "north"}.get(producer)
 

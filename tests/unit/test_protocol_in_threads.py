@@ -39,7 +39,7 @@ assert len(steps) > 60, steps
 
 
 @pytest.mark.parametrize("attempt", range(3))
-def test_response_classes_are_made_once_whatever_threads_ask_for_them_first(attempt):
+def test_response_classes_are_made_once_for_all_threads(attempt):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], check=False, capture_output=True, text=True, timeout=120
     )

@@ -32,14 +32,14 @@ def looked(
 
 
 @pytest.mark.parametrize(("reason", "kind"), [(RIGHT, NotAuthorizedError), (GONE, NotFoundError)])
-def test_what_waiting_does_not_mend_is_said_soon(reason, kind):
+def test_what_waiting_does_not_cure_is_reported_soon(reason, kind):
     at, error = looked([(30, 0, [reason], False)])
     assert at == 10
     assert type(error) is kind
     assert error.paragraph() == f"t/0: {reason.detail}. {reason.remedy}"
 
 
-def test_what_may_pass_is_waited_for_and_then_said_with_its_reason():
+def test_what_may_pass_is_waited_for_and_then_reported_with_its_reason():
     at, error = looked([(90, 0, [IN_SYNC], False)])
     assert at == 60
     assert error.code == "UNREACHABLE"
@@ -48,20 +48,20 @@ def test_what_may_pass_is_waited_for_and_then_said_with_its_reason():
     )
 
 
-def test_without_a_reason_the_state_of_the_lane_is_said():
+def test_without_a_reason_the_state_of_the_lane_is_reported():
     at, error = looked([(90, 0, [], False)])
     assert at == 60
     assert "recovering. Check that its brokers run, then run it again" in error.paragraph()
 
 
-def test_a_lane_that_begins_anew_between_two_refusals_has_not_recovered():
+def test_a_lane_that_starts_again_between_two_refusals_has_not_recovered():
     again = [(2, 0, [RIGHT], False), (3, 0, [], True)]
     at, error = looked(again * 10)
     assert 10 <= at <= 13
     assert isinstance(error, NotAuthorizedError)
 
 
-def test_a_refusal_is_said_also_where_something_else_is_wrong_too():
+def test_a_refusal_is_reported_also_where_something_else_is_wrong():
     _, error = looked([(30, 0, [IN_SYNC, RIGHT], False)])
     assert isinstance(error, NotAuthorizedError)
 

@@ -277,7 +277,7 @@ ROUND = st.tuples(st.lists(RECORD, max_size=12), st.integers(0, 3), st.booleans(
 
 
 @given(st.lists(ROUND, max_size=6), st.integers(2, 40))
-def test_whatever_is_lost_or_refused_each_record_arrives_once_and_in_order(rounds, queue):
+def test_each_record_arrives_once_and_in_order_with_any_losses_and_refusals(rounds, queue):
     lab = SessionLab(partitions=3, queue_records=queue)
     lab.open()
     written = {0: [], 1: [], 2: []}
@@ -334,7 +334,7 @@ def test_a_marker_of_a_newer_epoch_does_not_lend_it_to_the_record():
     assert (stored.offset, stored.record_end, stored.position_epoch) == (4, 3, 0)
 
 
-def test_a_record_where_a_marker_stood_shows_that_the_log_is_another_one():
+def test_a_record_in_the_place_of_a_marker_shows_that_the_log_is_a_different_one():
     lab = SessionLab()
     writer = FakeProducer(lab.source, transactional_id="app")
     writer.init_transactions()

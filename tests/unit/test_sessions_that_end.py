@@ -81,7 +81,7 @@ def test_a_connection_waits_for_what_brokers_say_of_a_changed_login(broker, tmp_
     assert len(broker.logins) == 2
 
 
-def test_without_a_limit_nobody_logs_in_again(broker):
+def test_without_a_limit_no_client_logs_in_again(broker):
     broker.session_seconds = 0.0
     with BrokerConnection(
         cluster_of(broker), broker.address, client_id="test", deadline=time.monotonic() + 10

@@ -15,7 +15,7 @@ SEEDS = 60
 FOUND_WITHIN = 400
 
 
-def test_whoever_controls_and_whenever_each_record_is_copied_once():
+def test_each_record_is_copied_once_under_any_controller_at_any_time():
     assert first_broken(run_schedule, range(SEEDS)) is None
 
 

@@ -15,7 +15,7 @@ from replicator.offsets.translation.translation import exact
 SEEDS = 600
 
 
-def test_a_group_that_moves_skips_nothing_and_is_never_taken_back():
+def test_a_group_that_moves_skips_nothing_and_never_goes_back():
     assert first_broken(run_schedule, range(SEEDS)) is None
 
 

@@ -48,7 +48,7 @@ def broken(seeds, delivery):
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_whatever_happens_when_each_record_arrives_as_promised(delivery):
+def test_each_record_arrives_as_promised_in_any_schedule(delivery):
     assert broken(range(SEEDS), delivery) is None
 
 

@@ -76,7 +76,7 @@ def test_a_round_goes_on_where_the_archive_ends_and_names_what_is_gone():
     assert (again.ranges, again.lost, again.recreated) == ((), (), ())
 
 
-def test_what_is_gone_is_told_once_also_where_nothing_is_left_to_be_read():
+def test_what_is_gone_is_reported_once_also_where_nothing_is_left_to_be_read():
     gone = Commit(2, "append", 6, "east", "id", lost=(Lost("t", 0, 10, 20),))
     archive = folded([FIRST, gone])
     again = decide_round(archive, {("t", 0): 20}, {("t", 0): 20}, {"t": "x"})
@@ -100,7 +100,7 @@ def test_a_summary_stands_for_the_commits_before_it():
         parse_summary('{"v": 9}', path="x")
 
 
-def test_a_topic_made_anew_is_never_read_on():
+def test_a_recreated_topic_is_never_read_from_the_old_position():
     archive = folded([FIRST])
     shorter = decide_round(archive, {("t", 0): 0}, {("t", 0): 5}, {"t": "x"})
     other = decide_round(archive, {("t", 0): 0}, {("t", 0): 50}, {"t": "y"})

@@ -30,7 +30,7 @@ def wrapped():
     )
 
 
-def test_the_sentence_stands_first_in_what_spark_shows():
+def test_the_sentence_comes_first_in_what_spark_shows():
     lines = str(wrapped()).splitlines()
     assert any("TaskError: orders: there is no such thing. Name another." in line for line in lines)
 

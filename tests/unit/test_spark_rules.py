@@ -339,7 +339,7 @@ def test_progress_without_a_terminal_is_a_line_with_an_estimate():
     )
 
 
-def test_progress_is_told_by_records_and_bytes_where_they_are_known():
+def test_progress_is_shown_by_records_and_bytes_where_they_are_known():
     whole = Amount(4_000, 1_000_000)
     assert progress_line("Copying", 0, 2, 30, reached=whole.part(1_000), whole=whole) == (
         "Copying: 1,000 of 4,000 records, 250 kB of 1.0 MB after 30 s, about 1 min 30 s left"

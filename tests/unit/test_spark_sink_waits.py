@@ -13,7 +13,7 @@ from replicator.testing.kit.ports import free_ports
 from replicator.topology.plan import ClusterPlan
 
 
-def test_an_absent_cluster_is_told_and_given_up(monkeypatch, capsys):
+def test_an_absent_cluster_is_reported_and_given_up(monkeypatch, capsys):
     monkeypatch.setattr(producer_calls, "TOLD_SECONDS", 1.0)
     (port,) = free_ports(1)
     away = ClusterPlan(ClusterAlias("west"), (f"127.0.0.1:{port}",))

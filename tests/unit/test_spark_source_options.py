@@ -37,7 +37,7 @@ def test_positions_may_be_a_word_offsets_times_or_one_time():
     assert timed.end == 0
 
 
-def test_everything_wrong_with_positions_is_said_at_once():
+def test_everything_wrong_with_positions_is_reported_at_once():
     said = refusal(
         startingOffsets="earliest", startingTimestamp="5", endingOffsets="earliest",
         includeHeaders="yes", minPartitions="0", startingOffsetsByTimestampStrategy="guess",

@@ -41,7 +41,7 @@ class Watch:
         return [state.partition for state in found]
 
 
-def test_only_a_partition_that_stands_still_before_known_records_is_suspected():
+def test_only_a_partition_that_is_stuck_before_known_records_is_suspected():
     watch = Watch(20, 10, -1)
     assert watch.look(STILL_SECONDS) == []
     assert watch.judge.waiting
@@ -95,7 +95,7 @@ def test_many_partitions_that_are_drained_one_after_the_other_are_no_less_a_back
     assert watch.look(60, each=next_one_is_read) == []
 
 
-def test_new_records_of_others_keep_nobody_from_being_suspected():
+def test_new_records_of_other_partitions_do_not_hide_a_stuck_one():
     watch = Watch(10, 100)
 
     def written_and_read():

@@ -93,7 +93,7 @@ def pool_and_socket():
         pool.close()
 
 
-def test_a_pool_keeps_the_whole_and_begins_anew_with_each_start_of_a_lane(pool_and_socket):
+def test_a_pool_keeps_the_whole_and_starts_over_with_each_start_of_a_lane(pool_and_socket):
     pool, lane_process, events = pool_and_socket
     pool.start(SPEC)
     first = lane(partition(0), partition(1))

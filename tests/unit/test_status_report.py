@@ -105,7 +105,7 @@ def test_the_whole_object_has_the_fields_of_the_contract():
     assert status_report(PLAN, {}, now_ms=NOW, flow="west->east")["flows"] == []
 
 
-def test_a_missing_worker_is_said_and_stops_only_its_lanes():
+def test_a_missing_worker_is_reported_and_stops_only_its_lanes():
     none = report(members=())
     assert (none["state"], none["reason"]) == ("stopped", "no worker runs it")
     assert codes(none) == ["WORKER_MISSING"]
@@ -157,7 +157,7 @@ def test_what_the_source_cannot_give_out_says_how_to_give_it_up():
     )
 
 
-def test_a_word_about_damaged_records_does_not_hide_a_stop():
+def test_accepting_damaged_records_does_not_hide_a_stop():
     stopped = {0: {"problem": "TRUNCATED", "detail": "offsets 3 to 9 vanished"}, 1: {}}
     gap = AcceptedGap(
         source="east", topic="orders", partition=0, token="t", at_ms=NOW, by="me",
@@ -173,7 +173,7 @@ def test_a_copy_without_positions_that_lost_records_says_how_to_get_them_again()
     assert "--partition 0 --accept-gap" in problem["remedy"]
 
 
-def test_what_the_target_lost_is_told_for_a_day_after_it_was_copied_again():
+def test_what_the_target_lost_is_reported_for_a_day_after_it_was_copied_again():
     def after(seconds):
         loss = TargetLoss(1, NOW - seconds * 1000, "source offsets 3 to 9 are copied again")
         return report(checkpoints={0: {"target_loss": loss}, 1: {}})["problems"]
@@ -218,7 +218,7 @@ def test_what_the_controller_said_of_the_source_ends_when_the_source_answers():
     assert codes(report(said)) == ["TARGET_REFUSES"]
 
 
-def test_retention_that_is_about_to_overtake_the_copy_is_told_in_time():
+def test_retention_that_is_about_to_overtake_the_copy_is_reported_in_time():
     flow = report(
         checkpoints={0: {"offset": 1010}},
         source_starts={("orders", 0): 1000, ("orders", 1): 0},
@@ -250,7 +250,7 @@ def test_a_refused_topic_shows_stopped_partitions_and_its_problem():
     assert codes(flow) == ["TARGET_FEWER_PARTITIONS"]
 
 
-def test_lag_in_seconds_is_unknown_rather_than_zero_when_nothing_tells_it():
+def test_lag_in_seconds_is_unknown_rather_than_zero_without_a_figure():
     flow = report(oldest_waiting_ms={})
     assert flow["lagSeconds"] is None
 
@@ -342,7 +342,7 @@ def test_a_transaction_whose_id_may_not_be_seen_is_named_by_its_producer():
     assert "producer id 7, whose transactional id may not be seen, age 0 s" in words
 
 
-def test_a_partition_whose_end_the_source_does_not_tell_is_not_called_moving():
+def test_a_partition_whose_end_the_source_does_not_report_is_not_called_moving():
     silent = TransientBrokerError("no leader", remedy="Bring its brokers back.")
     flow = report(source_ends={("orders", 0): 100}, source_errors={("orders", 1): silent})
     assert flow["reason"] == "1 of 2 partitions moving, 1 failed"

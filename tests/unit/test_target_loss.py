@@ -44,7 +44,7 @@ def test_only_a_log_that_may_have_lost_records_is_looked_into(target, suspect):
     assert not needs_look(TargetClaim(), target)
 
 
-def test_a_partition_that_stopped_for_it_goes_on_once_its_copy_was_made_anew_and_empty():
+def test_a_partition_that_stopped_for_it_continues_once_its_copy_was_recreated_empty():
     stopped = replace(HELD, problem="TARGET_REGRESSED", detail="the target log ends at 3")
     found = find_loss(stopped, seen("other", end=0), None, marked=False, earliest=0)
     assert found.resume_at == 5

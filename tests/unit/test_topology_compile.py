@@ -258,7 +258,7 @@ def test_require_plan_raises_every_error_at_once(tmp_path):
     assert len(caught.value.paragraph().splitlines()) == 2
 
 
-def test_a_file_that_cannot_be_read_is_said_so(tmp_path):
+def test_a_file_that_cannot_be_read_is_reported(tmp_path):
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9\n")
     for name, words in (
         ("none.yaml", "no such file"),

@@ -33,6 +33,6 @@ def test_only_lanes_of_the_link_count():
     assert unowned(state()) == (0, 1, 2, 3)
 
 
-def test_without_a_layout_to_go_by_nothing_is_said():
+def test_without_a_layout_to_go_by_nothing_is_reported():
     assert unowned(ControlState()) is None
     assert unowned(state(layout="changing")) is None

@@ -19,7 +19,7 @@ def test_nothing_that_can_be_read_is_given_up_behind_one_damaged_stretch(start, 
 
 
 @given(st.integers(0, 50), st.integers(1, 200), st.sets(st.integers(0, 300)))
-def test_whatever_is_damaged_where_it_goes_on_can_be_read_or_is_the_end(start, more, wholes):
+def test_after_any_damage_reading_resumes_at_a_readable_place_or_the_end(start, more, wholes):
     end = start + more
     found = first_whole(start, end, lambda offset: offset in wholes)
     assert start < found <= end

@@ -57,7 +57,7 @@ class TestOwnedLanes:
         assert started == []
         assert lanes.running == ()
 
-    def test_what_runs_is_told_when_it_is_taken_away_or_no_longer_wanted(self, spec):
+    def test_what_runs_is_notified_when_it_is_taken_away_or_no_longer_wanted(self, spec):
         lanes = OwnedLanes()
         lanes.add([0, 1, 2])
         lanes.send(dict.fromkeys(range(3), spec), lambda _: None)
@@ -118,7 +118,7 @@ class TestConnectionProblems:
         problems.on_failure(TransientBrokerError("broken", subject="lane", remedy="Look."))
         assert problems.target.endswith("broken\nLook.")
 
-    def test_a_client_tells_of_its_connection_and_takes_it_back(self):
+    def test_a_client_reports_the_loss_and_the_return_of_its_connection(self):
         problems = ConnectionProblems(source="east", target="west")
         problems.note("target", KafkaError(KafkaError._TRANSPORT))
         assert problems.any()

@@ -61,7 +61,7 @@ def test_the_result_names_clusters_flows_and_those_that_did_not_answer():
     assert "nobody answers. Look." in lines_text(result)
 
 
-def test_buffers_are_told_where_they_bound_a_long_line():
+def test_buffers_are_named_where_they_bound_a_long_line():
     far = LineMeasured("b:2", 0.1, 0.0, 2e6)
     assert buffers_advice(BrokerBuffers(102400, 102400), 0.004) == []
     assert len(buffers_advice(BrokerBuffers(102400, 102400), 0.1)) == 2

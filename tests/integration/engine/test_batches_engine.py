@@ -242,7 +242,7 @@ def test_a_budget_in_bytes_is_kept(lab):
     assert lane.stats.throttle_wait_seconds > 0.5
 
 
-def test_the_index_notes_where_batches_stand_on_the_target(lab):
+def test_the_index_notes_where_batches_are_on_the_target(lab):
     from replicator.dataplane.takeover.takeover import read_lane_records
     from replicator.offsets.index.index import decode_index
 

@@ -41,7 +41,7 @@ def failure(lane, topic):
 
 
 @pytest.mark.parametrize("place", [BATCH_MAGIC, BATCH_RECORDS], ids=["magic", "records"])
-def test_a_damaged_batch_holds_its_partition_until_it_is_mended(lab, place):
+def test_a_damaged_batch_holds_its_partition_until_it_is_repaired(lab, place):
     topic, other = lab.topic(), lab.topic()
     for start in range(0, 50, 10):
         write_batch(lab, topic, range(start, start + 10))
@@ -63,7 +63,7 @@ def test_a_damaged_batch_holds_its_partition_until_it_is_mended(lab, place):
 
 @pytest.mark.slow
 @ENGINES
-def test_a_batch_that_the_client_reads_for_ever_without_a_word_is_named(lab, engine):
+def test_a_batch_that_the_client_reads_for_ever_without_an_error_is_named(lab, engine):
     topic, other = lab.topic(), lab.topic()
     lab.numbered(other, range(10))
     for start in range(0, 50, 10):
@@ -90,7 +90,7 @@ def given_up(lab, topic: str, position: int) -> tuple[int, int]:
 
 
 @ENGINES
-def test_what_cannot_be_read_is_given_up_on_an_operators_word_and_no_more(lab, engine):
+def test_what_cannot_be_read_is_given_up_by_an_operator_and_no_more(lab, engine):
     topic = lab.topic()
     for start in range(0, 60, 10):
         write_batch(lab, topic, range(start, start + 10))
@@ -137,7 +137,7 @@ def test_behind_a_wrong_length_reading_goes_on_where_the_source_can(lab, engine)
 
 
 @pytest.mark.slow
-def test_an_operator_is_told_what_he_gives_up_and_it_stays_on_record(east, west, unique, worker):
+def test_an_operator_sees_what_is_given_up_and_it_stays_on_record(east, west, unique, worker):
     topic = f"{unique}.t"
     east.create_topic(topic)
     worker.cluster(east)

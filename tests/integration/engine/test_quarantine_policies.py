@@ -257,7 +257,7 @@ def test_a_topic_of_small_records_beside_one_of_large_records_is_copied_at_full_
     assert lane.stats.quarantined == 0
 
 
-def test_quarantine_records_of_a_lane_stand_in_the_topic_named_after_the_flow(lab):
+def test_quarantine_records_of_a_lane_are_in_the_topic_named_after_the_flow(lab):
     topic = lab.topic(target=SMALL)
     lab.produce(topic, {"value": BIG})
     lab.copied(topic)

@@ -113,7 +113,7 @@ def test_copies_that_carry_no_positions_stop_their_partition_instead_of_being_gu
     assert len(lane.gaps) == 1
 
 
-def test_a_copy_without_positions_that_was_made_anew_and_empty_is_copied_from_the_start(
+def test_a_copy_without_positions_that_was_recreated_empty_is_copied_from_the_start(
     lab, monkeypatch
 ):
     monkeypatch.setattr(periodic_checks, "CHECK_TARGETS_SECONDS", 1.0)

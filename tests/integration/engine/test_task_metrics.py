@@ -32,7 +32,7 @@ def stand(worker, east, west):
 
 
 @pytest.mark.usefixtures("stand")
-def test_the_controller_of_a_flow_tells_how_its_groups_were_translated(worker):
+def test_the_controller_of_a_flow_reports_how_its_groups_were_translated(worker):
     assert "replicator_group_sync_age_seconds{" in worker.text("/metrics")
     assert 0 <= worker.metric("replicator_group_sync_age_seconds", link="dr") < 60
 

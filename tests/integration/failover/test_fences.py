@@ -40,7 +40,7 @@ def stale(link, cluster, *, epoch, denials=()):
     )  # fmt: skip
 
 
-def test_a_fence_on_record_from_an_earlier_transition_does_not_stand_for_rules_that_are_gone(
+def test_a_fence_on_record_from_an_earlier_transition_does_not_replace_rules_that_are_gone(
     secured, tmp_path, unique
 ):
     link = Link(tmp_path, unique, *secured, fencing=FENCING)

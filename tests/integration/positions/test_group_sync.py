@@ -107,7 +107,7 @@ def test_records_put_back_from_quarantine_do_not_move_groups_past_others(
     assert pair.committed(pair.west, group)[0] == own[120]
 
 
-def test_positions_are_never_taken_back_unless_the_policy_says_so(pair, replicating, syncing):
+def test_positions_never_move_back_unless_the_policy_says_so(pair, replicating, syncing):
     plan = group_plan(pair, sync={"groups": {"rewind": "follow"}})
     pair.east.create_topic(pair.topic)
     pair.write(pair.east, 100)

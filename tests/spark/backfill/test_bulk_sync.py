@@ -62,7 +62,7 @@ def test_history_is_taken_from_running_lanes_and_given_back_while_writers_write(
     file = unthrottled(scene.topology(), tmp_path)
 
     def look() -> None:
-        # Before its tasks start: whoever asks within two seconds is given the same answer.
+        # Before its tasks start: every caller within two seconds is given the same answer.
         wait_until(
             lambda: scene.asked().status()[FLOW]["state"] == "seeding",
             timeout_seconds=30,
@@ -81,7 +81,7 @@ def test_history_is_taken_from_running_lanes_and_given_back_while_writers_write(
     assert report.counts["acknowledged"] > 50_000
 
 
-def test_the_manifest_agrees_with_what_stands_on_both_sides(spark, lab: SeedLab):
+def test_the_manifest_agrees_with_what_is_on_both_sides(spark, lab: SeedLab):
     lab.source.create_topic(lab.topic, partitions=3)
     lab.produce(3_000, partitions=3)
     lab.applied()

@@ -163,7 +163,7 @@ def test_records_of_every_kind_are_copied_as_they_are(lab: SeedLab):
 
 
 @pytest.mark.parametrize("policy", ["stop", "report"])
-def test_retention_that_overtakes_the_copy_is_told_by_policy(lab: SeedLab, policy):
+def test_retention_that_overtakes_the_copy_is_reported_by_policy(lab: SeedLab, policy):
     lab.source.create_topic(lab.topic, partitions=1)
     lab.produce(1_000)
     lab.applied(onTruncation=policy)

@@ -68,7 +68,7 @@ def test_a_flow_moves_from_workers_to_spark_and_back_without_loss_or_repetition(
 
 
 @pytest.mark.slow
-def test_a_stream_tells_what_it_copied_within_a_micro_batch(spark, lab: SeedLab):
+def test_a_stream_reports_what_it_copied_within_a_micro_batch(spark, lab: SeedLab):
     lab.source.create_topic(lab.topic, partitions=1)
     lab.produce(6_000, size=100)
     lab.applied(runtime="spark", throttle={"recordsPerSecond": 200})

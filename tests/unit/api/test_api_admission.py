@@ -43,7 +43,7 @@ def test_policy_follows_from_where_it_listens(host, token, read_token_required, 
     assert is_loopback(host) == loopback_only
 
 
-def test_a_change_with_the_right_token_and_body_is_let_in():
+def test_a_change_with_the_right_token_and_body_is_admitted():
     assert admit(CHANGE, WITH_TOKEN) is None
 
 

@@ -1,4 +1,4 @@
-"""HTTPS: the certificate that is in the files now, whoever exchanged them, and a client that checks it."""
+"""HTTPS: the certificate that is in the files now, no matter how they were exchanged, and a client that checks it."""
 
 import socket
 import ssl

@@ -77,7 +77,7 @@ def test_a_good_file_becomes_a_drill_with_the_defaults_of_the_format():
     assert found.flow == ""
 
 
-def test_the_hash_of_a_drill_tells_every_change_and_nothing_else():
+def test_the_hash_of_a_drill_shows_every_change_and_nothing_else():
     same = load_drill_text(textwrap.dedent(GOOD).replace("20", "20.0"), file="other").drill
     other = load_drill_text(textwrap.dedent(GOOD).replace("20", "21"), file="d.yaml").drill
     first = load_drill_text(textwrap.dedent(GOOD), file="d.yaml").drill

@@ -77,7 +77,7 @@ def test_a_report_is_found_by_its_id_the_beginning_of_it_or_as_the_last(chain):
         find(chain, "none")
 
 
-def test_a_file_of_somebody_else_is_named(chain):
+def test_a_foreign_file_is_named(chain):
     (chain / "notes.json").write_text("[]")
     with pytest.raises(StoredFormatError) as caught:
         read_all(chain)

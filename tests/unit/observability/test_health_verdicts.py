@@ -81,7 +81,7 @@ def test_every_reason_is_given_at_once():
     )
 
 
-def test_canaries_are_told_and_decide_nothing():
+def test_canaries_are_reported_and_decide_nothing():
     verdict = readiness(
         ReadinessFacts(
             clusters=[EAST],

@@ -197,7 +197,7 @@ def test_before_the_first_sync_of_groups_there_is_no_age():
     assert "group_sync_age_seconds" not in names
 
 
-def test_only_the_worker_that_controls_a_flow_tells_of_its_groups():
+def test_only_the_controller_of_a_flow_reports_its_groups():
     flow = dataclasses.replace(FLOW_NOW, tasks=None)
     names = {name for name, _ in samples(metrics().render(snapshot(LANE, flows=(flow,))))}
     assert not any(name.startswith(("group_", "canary_")) for name in names)
@@ -346,7 +346,7 @@ def test_labels_from_clusters_cannot_break_the_format():
     assert value(page, "records_dropped_total", reason='a"b\\c\nd') == 1
 
 
-def test_roles_of_links_and_what_their_last_change_took_are_told():
+def test_roles_of_links_and_the_duration_of_their_last_change_are_reported():
     text = metrics().render(snapshot()).decode()
     assert 'replicator_link_epoch{link="orders-dr",topology="shop"} 3.0' in text
     assert (
@@ -361,7 +361,7 @@ def test_roles_of_links_and_what_their_last_change_took_are_told():
     assert 'replicator_failover_lost_records{link="orders-dr",topology="shop"} 12.0' in text
 
 
-def test_how_long_certificates_and_tokens_still_hold_is_told():
+def test_how_long_certificates_and_tokens_stay_valid_is_reported():
     text = metrics().render(snapshot()).decode()
     assert (
         'replicator_certificate_expiry_seconds{cluster="east",kind="certificate",topology="shop"} -3.0'

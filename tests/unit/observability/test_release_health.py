@@ -45,7 +45,7 @@ def test_a_paused_link_needs_no_canary():
     assert release_health([worker()], [worker(paused=1)]).waiting_for == ()
 
 
-def test_nobody_who_answers_and_nothing_that_is_served_prove_nothing():
+def test_no_answer_and_nothing_served_prove_nothing():
     assert release_health([], []).waiting_for == ("no worker answers",)
     idle = WorkerAnswer("10.0.0.1:8080", ())
     assert release_health([idle], [idle]).waiting_for == ("no worker serves a flow",)
