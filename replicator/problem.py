@@ -32,5 +32,5 @@ def problem_of(error: ReplicatorError, *, subject: str) -> Problem:
     """An error of a cluster as a problem of status."""
     return Problem(
         error.code, error.subject or subject, error.message,
-        error.remedy or "Other flows go on; this one is tried again by itself.",
+        error.remedy or "Other flows continue; this one is retried automatically.",
     )  # fmt: skip

@@ -201,7 +201,7 @@ class Transactions:
         return UnknownOutcomeError(
             f"no answer of the target whether this took effect: {doing}",
             subject=self._subject,
-            remedy="The lane takes over anew and goes on from its checkpoints.",
+            remedy="The lane takes over again and continues from its checkpoints.",
         )
 
     def _again(self, code: int, doing: str, deadline: float) -> None:

@@ -38,7 +38,7 @@ _UNFINISHED = (
 )
 
 _LEFT = (
-    "What was committed stays, and the workers do not copy the rest: run it again, and it goes on where it was, "
+    "What was committed stays, and the workers do not copy the rest: run it again, and it continues where it was, "
     "or return the partitions to the workers with --release."
 )
 

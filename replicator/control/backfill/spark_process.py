@@ -58,7 +58,7 @@ class SparkProcess:
         return ReplicatorError(
             f"history is not copied: {why.rstrip('.')}",
             subject="flow",
-            remedy=f"It is tried again by itself; or run: replicator bulk-sync --flow '{self._flow}'",
+            remedy=f"It is retried automatically; or run: replicator bulk-sync --flow '{self._flow}'",
         )
 
     def end(self) -> None:

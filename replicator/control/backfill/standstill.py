@@ -125,6 +125,6 @@ def _unreadable(
         if place[1] in topic.leaderless:
             return TransientBrokerError(
                 f"cannot read {place[0]}/{place[1]}: the partition has no leader on {alias}",
-                remedy="Bring the brokers back that hold its replicas; it is tried again by itself.",
+                remedy="Bring the brokers back that hold its replicas; it is retried automatically.",
             )
     return None

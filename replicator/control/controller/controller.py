@@ -302,7 +302,7 @@ class PairController:
             error.code,
             error.subject or self.pair.id,
             error.message,
-            error.remedy or "It is tried again by itself.",
+            error.remedy or "It is retried automatically.",
         )
         self.problems = (problem,)
         LOGGER.warning("not reconciled", flow=self.pair.id, error=error.paragraph())

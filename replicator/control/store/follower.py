@@ -273,7 +273,7 @@ class ControlFollower(threading.Thread):
         return UnreachableError(
             f"cannot read {self.topic} to its end within {seconds:g} seconds",
             subject=self._subject,
-            remedy="Check that its partition has a leader; it is tried again by itself.",
+            remedy="Check that its partition has a leader; it is retried automatically.",
         )
 
 

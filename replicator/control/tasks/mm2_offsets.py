@@ -71,7 +71,7 @@ class Mm2OffsetsTask:
                 "GROUP_REFUSED",
                 f"group:{group.group}",
                 f"no checkpoint of the group '{group.group}' was written: {group.reason}",
-                "It is tried again by itself.",
+                "It is retried automatically.",
             )
             for group in report.groups
             if group.state == "failed"

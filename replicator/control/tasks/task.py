@@ -126,7 +126,7 @@ class TaskRunner:
             error.code,
             about or self._flow,
             f"{self._task.name}: {error.message}",
-            error.remedy or "It is tried again by itself.",
+            error.remedy or "It is retried automatically.",
         )
         if (problem,) != self.problems:
             LOGGER.warning(

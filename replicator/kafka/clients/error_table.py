@@ -42,8 +42,8 @@ class Meaning:
 
 _NETWORK = "Check that the brokers run and that bootstrapServers can be reached from here."
 _LOGIN = "Check username and password of the cluster's security block; they are read again at the next try."
-_WAIT = "It is tried again by itself."
-_QUOTA = "Ask the operators of the cluster for a higher quota; it is tried again by itself."
+_WAIT = "It is retried automatically."
+_QUOTA = "Ask the operators of the cluster for a higher quota; it is retried automatically."
 
 _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
     (
@@ -219,7 +219,7 @@ _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
         Meaning(
             TransientBrokerError,
             "too few replicas are in sync",
-            "Bring the missing brokers back; it is tried again by itself.",
+            "Bring the missing brokers back; it is retried automatically.",
         ),
         (K.NOT_ENOUGH_REPLICAS, K.NOT_ENOUGH_REPLICAS_AFTER_APPEND, K._ISR_INSUFF),
     ),

@@ -304,5 +304,5 @@ class LogTail:
         return UnreachableError(
             f"cannot read {self.topic} to its end within {seconds:g} seconds",
             subject=self._subject,
-            remedy="Check that its partitions have leaders; it is tried again by itself.",
+            remedy="Check that its partitions have leaders; it is retried automatically.",
         )

@@ -75,7 +75,7 @@ def ensure_compacted_topic(
             raise TransientBrokerError(
                 f"topic {name} is not ready after {timeout_seconds:g} seconds",
                 subject=f"cluster:{admin.cluster.alias}",
-                remedy="Look for partitions without a leader; it is tried again by itself.",
+                remedy="Look for partitions without a leader; it is retried automatically.",
             )
         time.sleep(_STEP_SECONDS)  # a topic becomes ready without an event: look again
 

@@ -215,7 +215,7 @@ class TransactionWriter:
             raise TransientBrokerError(
                 "an earlier write failed, and the writer was not opened again",
                 subject=self._transactional_id,
-                remedy="It is tried again by itself.",
+                remedy="It is retried automatically.",
             )
         return self._producer
 

@@ -81,7 +81,7 @@ class LocalTasks:
         if len(results) < len(listed):
             raise TaskProcessDiedError(
                 "the copy was ended before it was done",
-                remedy="Run it again: it goes on where it was.",
+                remedy="Run it again: it continues where it was.",
             )
         return tuple(results[number] for number in range(len(listed)))
 
@@ -201,7 +201,7 @@ class _Process:
         return TaskProcessDiedError(
             f"the process that copied it {how}{said and f': {said}'}",
             subject=f"{order.work.topic}/{order.work.partition}",
-            remedy="Check the memory of this machine, then run it again: it goes on where it was.",
+            remedy="Check the memory of this machine, then run it again: it continues where it was.",
         )
 
     def _last_words(self) -> str:

@@ -41,7 +41,7 @@ _REMEDIES: dict[type[ReplicatorError], str] = {
     AuthorizerMissingError: "Set sync.acls to false, or authorizer.class.name on the brokers of this cluster.",
     NotAuthorizedError: "Allow it by an ACL for our user.",
     SourceDataLostError: "Its records were removed by retention, or the topic was recreated.",
-    TransientBrokerError: "It is tried again by itself.",
+    TransientBrokerError: "It is retried automatically.",
     UnsupportedBrokerError: "Use a cluster of Kafka 3.0 or later.",
 }
 
