@@ -96,7 +96,7 @@ class AliasConflictError(ClusterError):
 
 
 class BrokerRefusedError(ClusterError):
-    """A broker refused one request for a reason that waiting does not mend."""
+    """A broker refused one request for a reason that does not pass with time."""
 
     code = "TARGET_REFUSES"
 

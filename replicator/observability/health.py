@@ -1,6 +1,6 @@
 """Alive and ready: two different questions, both answered with reasons.
 
-Alive asks whether this process's own loops still run; only a restart mends it, so nothing outside
+Alive asks whether this process's own loops still run; only a restart helps, so nothing outside
 the process may make it false. Ready asks whether the worker does what it is there for. Pure: the
 clock is passed in.
 """

@@ -46,7 +46,7 @@ class ReleaseHealth:
 
     @property
     def lost(self) -> tuple[LinkHealth, ...]:
-        """Links that lost a canary while we looked: waiting mends nothing."""
+        """Links that lost a canary while we looked: waiting does not help."""
         return tuple(link for link in self.links if link.lost)
 
     @property

@@ -9,7 +9,7 @@ Moment = Literal["before-fence", "after-fence", "before-promote", "after-promote
 
 @dataclass(frozen=True, slots=True)
 class Fencing:
-    """How writers are kept off a side that gives up its role.
+    """How writers are fenced on a side that gives up its role.
 
     ``principals`` are for ``acl``, without any it is everybody; ``fence`` and ``unfence`` are argument
     lists for ``command``. ``fence_passive``: the side that takes over is fenced as well until then.

@@ -36,7 +36,7 @@ FAILING_SECONDS = 5.0
 Key = tuple[str, int]
 
 MOVED = frozenset({5, 6, 9, 13, 56, 74, 75, 78, -1})
-"""Errors of a partition that another broker, or a moment, mends."""
+"""Errors of a partition that pass with another broker, or with time."""
 
 GONE = frozenset({1, 3, 100, 103})
 """Errors that ask for a look at the source's log: out of range, unknown topic, another topic's id."""

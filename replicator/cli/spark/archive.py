@@ -113,7 +113,7 @@ def archive(
         rounds = (
             continuously(
                 archiver.tidy_round, interval_seconds=interval, clock=SystemClock(),
-                troubled=say_trouble,
+                on_failure=say_trouble,
             )
             if continuous
             else [archiver.round()]

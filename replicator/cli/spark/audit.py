@@ -94,7 +94,7 @@ def audit(
             rounds = (
                 continuously(
                     auditor.round, interval_seconds=interval, clock=SystemClock(),
-                    troubled=say_trouble,
+                    on_failure=say_trouble,
                 )
                 if continuous
                 else [auditor.round() if span is None else auditor.again(span)]

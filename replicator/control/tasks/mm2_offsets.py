@@ -103,7 +103,7 @@ class Mm2OffsetsTask:
             try:
                 self._synced[key] = decode_offset_sync(key, value)
             except StoredFormatError:
-                continue  # not ours to mend; its key is not one that we write
+                continue  # not ours to correct; its key is not one that we write
 
     def _write_checkpoints(self, found: Iterable[Checkpoint]) -> None:
         due = checkpoints_due(found, self._written)

@@ -15,15 +15,15 @@ def continuously(
     *,
     interval_seconds: float,
     clock: Clock,
-    troubled: Callable[[ReplicatorError], None],
+    on_failure: Callable[[ReplicatorError], None],
 ) -> Iterator[Result]:
     """Yields the result of each round, for ever.
 
-    A cluster that is unreachable for a while ends nothing: ``troubled`` gets that round's error, and the
+    A cluster that is unreachable for a while ends nothing: ``on_failure`` gets that round's error, and the
     next round does its work too, because a round takes whatever earlier ones have not stored.
 
     Raises:
-        ReplicatorError: a failure that waiting does not mend.
+        ReplicatorError: a failure that does not pass with time.
     """
     while True:
         began = clock.monotonic()
@@ -33,7 +33,7 @@ def continuously(
         except ReplicatorError as error:
             if not (error.retriable or isinstance(error, UnknownOutcomeError)):
                 raise
-            troubled(error)
+            on_failure(error)
         else:
             yield result
         # From beginning to beginning, as was asked for; a long round is followed by the next at once.

@@ -18,7 +18,7 @@ class SparkJobError(ReplicatorError):
 
 
 PYTHON_CODE = "SPARK_PYTHON"
-"""Of errors about the Python or the Spark release of the executors, which no other attempt mends."""
+"""Of errors about the Python or the Spark release of the executors, which persist however often it is tried."""
 
 _CAUSE = re.compile(r"^(?:: |Caused by: )((?:[\w$]+\.)+[\w$]+)(?:: (.*))?$", re.MULTILINE)
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?([A-Z]\w*(?:Error|Exception)): (.+)$", re.MULTILINE)

@@ -24,7 +24,7 @@ from replicator.spark.session.settings import TASK_FAILURES
 ENTRY = "replicator.spark.copy.task_process"
 GRACE_SECONDS = 2.0
 _WORTH_ANOTHER = {SparkJobError.code, FencedError.code}
-"""Codes of failures that another attempt may mend: nobody foresaw it, or a task that was left over interfered.
+"""Codes of failures that another attempt may not meet again: an unforeseen error, or a leftover task that interfered.
 Whatever else a range fails with, it has waited for that."""
 _CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 

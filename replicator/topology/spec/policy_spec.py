@@ -219,7 +219,7 @@ class PolicySpec(Spec):
     ) = None
     """Python functions, `package.module:function`, from record to record or None, in order."""
     fencing: Fencing | None = None
-    """How writers are kept off a side that gives up its role."""
+    """How writers are fenced on a side that gives up its role."""
     hooks: HooksSpec | None = None
     """What to run at each step of a role change."""
     failover: FailoverSpec | None = None

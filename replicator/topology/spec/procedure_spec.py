@@ -18,7 +18,7 @@ class AclFencing(Spec):
     principals: list[str] | None = None
     """Whom to deny; needed unless the replicator's own principal is a super user."""
     fence_passive: bool = False
-    """Also keeps writers off the passive side."""
+    """Also fences writers on the passive side."""
 
 
 class CommandFencing(Spec):
@@ -31,7 +31,7 @@ class CommandFencing(Spec):
     unfence: Command
     """Lets writers on."""
     fence_passive: bool = False
-    """Also keeps writers off the passive side."""
+    """Also fences writers on the passive side."""
 
 
 class ManualFencing(Spec):
@@ -40,7 +40,7 @@ class ManualFencing(Spec):
     method: Literal["manual"]
     """By statement; writes that bypass it are still detected."""
     fence_passive: bool = False
-    """Also keeps writers off the passive side."""
+    """Also fences writers on the passive side."""
 
 
 Fencing = Annotated[AclFencing | CommandFencing | ManualFencing, Field(discriminator="method")]
@@ -61,9 +61,9 @@ class HooksSpec(Spec):
     """What to run at each step of a role change."""
 
     before_fence: list[Hook] | None = None
-    """Before writers are kept off."""
+    """Before writers are fenced."""
     after_fence: list[Hook] | None = None
-    """After writers are kept off."""
+    """After writers are fenced."""
     before_promote: list[Hook] | None = None
     """Before the new side takes writers."""
     after_promote: list[Hook] | None = None
