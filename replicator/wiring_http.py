@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import asdict
 
-from replicator.api.kept_answer import KeptAnswer
-from replicator.api.provider import JsonObject, PauseTarget
-from replicator.api.topology_view import topology_view
+from replicator.api.routes.kept_answer import KeptAnswer
+from replicator.api.routes.provider import JsonObject, PauseTarget
+from replicator.api.routes.topology_view import topology_view
 from replicator.control.operator.pause import pause_flow, resume_flow
 from replicator.control.status.collect import collect_status
 from replicator.control.status.groups import survey_groups
@@ -37,7 +37,7 @@ GROUPS_SECONDS = 10.0
 
 
 class WorkerProvider:
-    """Answers for one worker; see ``replicator.api.provider.StatusProvider``."""
+    """Answers for one worker; see ``replicator.api.routes.provider.StatusProvider``."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""The HTTP face of a worker: who is let in, what is answered, and the console.
+"""The HTTP face of a worker: who is let in (``access``), what is answered (``routes``), how it listens (``server``).
 
-``admission`` decides about each request (pure); ``connection`` bounds clients so that probes always get through.
-Start at ``app`` for the routes, at ``provider`` for what the worker behind them has to answer.
+``console`` holds the files of the page, ``asking`` is the client side of the probes. Start at ``routes.app``, then
+at ``routes.provider`` for what the worker behind it has to answer.
 """

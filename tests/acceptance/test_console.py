@@ -10,8 +10,8 @@ import pytest
 from acceptance_browser import MISSING, Chromium, find_browser
 from acceptance_pages import SHAPES, PageWorker, flow, mesh, pair, status, three_regions
 
-from replicator.api.address import HttpAddress, bind
-from replicator.api.server import http_in_thread
+from replicator.api.server.address import HttpAddress, bind
+from replicator.api.server.start import http_in_thread
 from replicator.errors import UnreachableError
 
 LIVE = "document.querySelector('#connection')?.dataset.state === 'live'"

@@ -10,7 +10,7 @@ import typer
 import yaml
 from chart_engine import CI_FILES, ROOT, Rendered, ci_values, render, render_file
 
-from replicator.api.address import parse_http_address
+from replicator.api.server.address import parse_http_address
 from replicator.cli.main import build_app
 from replicator.drill.environment.link_environment import refuse_what_cannot_be
 from replicator.drill.file.load import load_drill_text
@@ -115,7 +115,7 @@ def program_arguments(rendered: Rendered) -> list[tuple[str, list[str]]]:
 
 
 def test_probes_ask_paths_that_the_server_answers_at_the_port_it_opens(rendered):
-    from replicator.api.admission import OPEN_PATHS
+    from replicator.api.access.admission import OPEN_PATHS
 
     for each in rendered.kind("StatefulSet"):
         (worker,) = (

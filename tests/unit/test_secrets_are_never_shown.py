@@ -9,8 +9,8 @@ import sys
 import httpx
 import pytest
 
-from replicator.api.address import HttpAddress, bind
-from replicator.api.server import http_in_thread
+from replicator.api.server.address import HttpAddress, bind
+from replicator.api.server.start import http_in_thread
 from replicator.cli.main import run_command
 from replicator.drill.report.checksum_chain import append
 from replicator.errors import InputError
@@ -231,7 +231,7 @@ def test_a_line_of_the_client_library_hides_secrets(forced):
 
 
 def test_what_python_shows_of_our_objects_holds_no_secret(file):
-    from replicator.api.topology_view import topology_view
+    from replicator.api.routes.topology_view import topology_view
     from replicator.logins.token import Token
     from replicator.topology.file.secrets import resolve_security
 

@@ -70,8 +70,8 @@ def check(
         if not check_lines(file, output):
             raise typer.Exit(FAILED)
         return
+    from replicator.api.access.token import read_token
     from replicator.api.asking import watch_release
-    from replicator.api.token import read_token
     from replicator.clock import SystemClock
 
     health = watch_release(

@@ -17,7 +17,7 @@ from replicator.cli.options import FileOption
 from replicator.errors import InputError
 
 if TYPE_CHECKING:
-    from replicator.api.certificate import ServerCertificate
+    from replicator.api.server.certificate import ServerCertificate
 
 HTTP_AFTER_SECONDS = 3.0
 INTERRUPTED = 130
@@ -186,8 +186,8 @@ def run(
         worker_id=worker_id, grace_seconds=grace, metrics_detail=metrics_detail,
         watch=not no_watch, memory=memory, expansion=expansion,
     )  # fmt: skip
-    from replicator.api.address import bind, parse_http_address
-    from replicator.api.token import TokenFile
+    from replicator.api.access.token import TokenFile
+    from replicator.api.server.address import bind, parse_http_address
 
     token_file = None if http_token_file is None else TokenFile(http_token_file)
     certificate = _certificate(http_tls_certificate, http_tls_key)
@@ -201,7 +201,7 @@ def run(
     with ExitStack() as stack:
         # Lanes first: the HTTP face costs a second of imports on the same cores.
         worker.wait_until_copying(HTTP_AFTER_SECONDS, lambda: stop.asked)
-        from replicator.api.server import http_in_thread
+        from replicator.api.server.start import http_in_thread
         from replicator.wiring_http import WorkerProvider
 
         provider = WorkerProvider(
@@ -237,6 +237,6 @@ def _certificate(certificate: Path | None, key: Path | None) -> "ServerCertifica
             subject="--http-tls-certificate" if certificate is None else "--http-tls-key",
             remedy="Give both, or none for plain HTTP.",
         )
-    from replicator.api.certificate import ServerCertificate
+    from replicator.api.server.certificate import ServerCertificate
 
     return ServerCertificate(certificate, key)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from replicator.api.address import HttpAddress, bind
-from replicator.api.provider import PauseTarget
-from replicator.api.server import http_in_thread
+from replicator.api.routes.provider import PauseTarget
+from replicator.api.server.address import HttpAddress, bind
+from replicator.api.server.start import http_in_thread
 from replicator.errors import InputError, NotFoundError
 from replicator.observability.health import HealthVerdict
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.api.admission import (
+from replicator.api.access.admission import (
     MAX_BODY_BYTES,
     AccessPolicy,
     RequestFacts,

@@ -3,7 +3,7 @@ import json
 import httpx
 import pytest
 
-from replicator.api.provider import PauseTarget
+from replicator.api.routes.provider import PauseTarget
 from replicator.errors import RefusedError, UnreachableError
 from replicator.observability.health import HealthVerdict
 

@@ -9,8 +9,8 @@ import time
 import httpx
 import pytest
 
-from replicator.api import connection
-from replicator.api.admission import MAX_REQUESTS
+from replicator.api.access.admission import MAX_REQUESTS
+from replicator.api.server import connection
 
 PROMPT_SECONDS = 1.0
 STATUS = (

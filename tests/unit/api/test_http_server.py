@@ -8,9 +8,9 @@ import sys
 import httpx
 import pytest
 
-from replicator.api import address as address_module
-from replicator.api.address import BoundPort, HttpAddress, bind, parse_http_address
-from replicator.api.server import start_http
+from replicator.api.server import address as address_module
+from replicator.api.server.address import BoundPort, HttpAddress, bind, parse_http_address
+from replicator.api.server.start import start_http
 from replicator.errors import InputError
 
 
@@ -132,5 +132,5 @@ def test_a_request_in_flight_is_answered_before_it_stops(worker):
 
 
 def test_importing_the_server_does_not_import_the_web_framework():
-    code = "import sys, replicator.api.server; sys.exit('fastapi' in sys.modules)"
+    code = "import sys, replicator.api.server.start; sys.exit('fastapi' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from replicator.api.address import HttpAddress, bind
 from replicator.api.asking import watch_release
-from replicator.api.certificate import ServerCertificate
-from replicator.api.server import http_in_thread
+from replicator.api.server.address import HttpAddress, bind
+from replicator.api.server.certificate import ServerCertificate
+from replicator.api.server.start import http_in_thread
 from replicator.cli.operation import run
 from replicator.clock import SystemClock
 from replicator.errors import InputError
@@ -61,7 +61,7 @@ def shown(port, tmp_path):
 def test_new_connections_get_the_certificate_that_is_mounted_now(
     worker, issue, files, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("replicator.api.serving.TICK_SECONDS", 0.1)
+    monkeypatch.setattr("replicator.api.server.serving.TICK_SECONDS", 0.1)
     first = issue(1)
     bound = bind(HttpAddress(port=0, asked=True))
     with http_in_thread(worker, bound=bound, token=None, certificate=ServerCertificate(*files)):

@@ -7,9 +7,9 @@ import sys
 import httpx
 import pytest
 
-from replicator.api.address import HttpAddress, bind
-from replicator.api.server import http_in_thread
-from replicator.api.token import TokenFile, read_token
+from replicator.api.access.token import TokenFile, read_token
+from replicator.api.server.address import HttpAddress, bind
+from replicator.api.server.start import http_in_thread
 from replicator.cli.main import run_command
 from replicator.errors import InputError
 

@@ -1,6 +1,6 @@
 import json
 
-from replicator.api.topology_view import topology_view
+from replicator.api.routes.topology_view import topology_view
 from replicator.identifiers import ClusterAlias, LinkName
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.topology.plan import (

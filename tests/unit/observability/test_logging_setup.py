@@ -153,7 +153,7 @@ def test_a_logger_used_without_configuration_never_writes_to_standard_output():
 def test_observability_is_imported_without_web_or_client_libraries():
     code = (
         "import sys, replicator.observability.logging, replicator.observability.health,"
-        "replicator.observability.metrics, replicator.api.server, replicator.api.address;"
+        "replicator.observability.metrics, replicator.api.server.start, replicator.api.server.address;"
         "print([m for m in ('fastapi', 'uvicorn', 'confluent_kafka', 'kafka') if m in sys.modules])"
     )
     done = subprocess.run(

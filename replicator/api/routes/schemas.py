@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from replicator.api.provider import PauseTarget
+from replicator.api.routes.provider import PauseTarget
 from replicator.identifiers import parse_flow_id
 
 FlowText = Annotated[

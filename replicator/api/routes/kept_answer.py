@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from replicator.api.provider import JsonObject
+from replicator.api.routes.provider import JsonObject
 from replicator.clock import Clock
 
 

@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from replicator.api.address import BoundPort
-from replicator.api.admission import Token
-from replicator.api.certificate import ServerCertificate
-from replicator.api.provider import StatusProvider
+from replicator.api.access.admission import Token
+from replicator.api.routes.provider import StatusProvider
+from replicator.api.server.address import BoundPort
+from replicator.api.server.certificate import ServerCertificate
 from replicator.observability.logging import get_logger
 
 if TYPE_CHECKING:
-    from replicator.api.serving import WorkerHttp
+    from replicator.api.server.serving import WorkerHttp
 
 _LOG = get_logger("api")
 
@@ -51,7 +51,7 @@ async def start_http(
     Who may read and change follows from the host and the token (see ``admission``). Leaves the
     process's signal handlers alone.
     """
-    serving = await asyncio.to_thread(import_module, "replicator.api.serving")
+    serving = await asyncio.to_thread(import_module, "replicator.api.server.serving")
     server: WorkerHttp = serving.build_server(
         provider, bound=bound, token=token, certificate=certificate
     )

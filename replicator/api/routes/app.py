@@ -15,10 +15,10 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from replicator import __version__
-from replicator.api.admission import AccessPolicy, Token
-from replicator.api.guard import Guard, shown_path
-from replicator.api.provider import JsonObject, StatusProvider
-from replicator.api.schemas import ErrorAnswer, HealthAnswer, PauseRequest, ResumeRequest
+from replicator.api.access.admission import AccessPolicy, Token
+from replicator.api.access.guard import Guard, shown_path
+from replicator.api.routes.provider import JsonObject, StatusProvider
+from replicator.api.routes.schemas import ErrorAnswer, HealthAnswer, PauseRequest, ResumeRequest
 from replicator.errors import InputError, NotFoundError, RefusedError, ReplicatorError
 from replicator.observability.health import HealthVerdict
 from replicator.observability.logging import get_logger

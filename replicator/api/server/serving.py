@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from replicator.api.address import BoundPort
-from replicator.api.admission import Token, access_policy
-from replicator.api.app import create_app
-from replicator.api.certificate import ServerCertificate
-from replicator.api.connection import MOST_HEAD_BYTES, BoundedConnection
-from replicator.api.provider import StatusProvider
+from replicator.api.access.admission import Token, access_policy
+from replicator.api.routes.app import create_app
+from replicator.api.routes.provider import StatusProvider
+from replicator.api.server.address import BoundPort
+from replicator.api.server.certificate import ServerCertificate
+from replicator.api.server.connection import MOST_HEAD_BYTES, BoundedConnection
 
 TICK_SECONDS = 5.0
 

@@ -10,7 +10,14 @@ import orjson
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from replicator.api.admission import PROBES, AccessPolicy, Refusal, RequestFacts, Token, admit
+from replicator.api.access.admission import (
+    PROBES,
+    AccessPolicy,
+    Refusal,
+    RequestFacts,
+    Token,
+    admit,
+)
 from replicator.observability.logging import get_logger
 from replicator.redaction import redact_text
 

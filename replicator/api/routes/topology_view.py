@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from replicator.api.provider import JsonObject
+from replicator.api.routes.provider import JsonObject
 from replicator.topology.plan import ClusterPlan, LinkPlan, Plan
 
 
