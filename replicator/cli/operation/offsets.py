@@ -6,6 +6,7 @@ import typer
 
 from replicator.cli.options import FileOption, FlowOption, Output, OutputOption
 from replicator.cli.output import render
+from replicator.clock import json_time
 from replicator.errors import InputError
 
 if TYPE_CHECKING:
@@ -159,16 +160,7 @@ def _table(places: "list[Place]") -> "RenderableType":
             f"{place.cluster} *" if place.asked else place.cluster,
             f"{place.topic}/{place.partition} at {at}" if place.topic else "?",
             f"{place.state}: {place.reason}" if place.reason else place.state,
-            _time(place.timestamp_ms),
+            "" if place.timestamp_ms is None else json_time(place.timestamp_ms),
             "" if delay is None else f"within {delay:.1f} s",
         )
     return table
-
-
-def _time(timestamp_ms: int | None) -> str:
-    from datetime import UTC, datetime
-
-    if timestamp_ms is None:
-        return ""
-    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,11 +4,11 @@ import base64
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from replicator.clock import json_time
 from replicator.control.store.read import require_control
 from replicator.control.store.state import ControlState
 from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
@@ -66,9 +66,7 @@ class Quarantined:
             "partition": self.partition,
             "offset": self.offset,
             "error": self.error,
-            "at": datetime.fromtimestamp(self.at_ms / 1000, UTC)
-            .isoformat(timespec="milliseconds")
-            .replace("+00:00", "Z"),
+            "at": json_time(self.at_ms),
             "outcome": self.outcome,
         }
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from replicator import __version__
+from replicator.clock import json_time
 from replicator.control.store.drill_records import DrillRecord
 from replicator.drill.environment.environment import Scene
 from replicator.drill.execution.execution import Executed
@@ -73,7 +74,7 @@ def make_report(run: Run, *, previous: str, number: int) -> Json:
         "flow": str(run.scene.pair.id),
         "mode": "real" if run.scene.real else "sandbox",
         "topology": run.scene.plan.topology,
-        "at": timestamp(began),
+        "at": json_time(round(began * 1000)),
         "by": run.by,
         "verdict": verdict(lines),
         "aborted": executed.aborted,
@@ -143,12 +144,6 @@ def digest(report: Json) -> DrillRecord:
         by=report["by"],
         trouble="; ".join(problems),
     )
-
-
-def timestamp(seconds: float) -> str:
-    """Wall-clock seconds as ISO 8601 in UTC."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _check(line: Check) -> Json:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from replicator.clock import Clock
+from replicator.clock import Clock, instant, json_time
 from replicator.identifiers import JsonObject, TopicPartition, audit_topic, audit_transactional_id
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.wire_json import decode_key, decode_value
@@ -35,7 +35,6 @@ from replicator.spark.base.progress import progress
 from replicator.spark.verify.amounts import compared_amount
 from replicator.spark.verify.cases import Case, make_case
 from replicator.spark.verify.facts import collect_facts
-from replicator.spark.verify.result import instant, moment
 from replicator.topology.plan import PairPlan, Plan, find_pair
 
 CLIENT_ID = "replicator-audit"
@@ -248,7 +247,7 @@ def audit_json(
             missing.append(
                 {
                     "topic": each.topic, "partition": each.partition,
-                    "from": moment(each.at_ms), "to": moment(each.at_ms + seconds * 1000),
+                    "from": json_time(each.at_ms), "to": json_time(each.at_ms + seconds * 1000),
                     "fromOffset": each.from_offset if each.missing_from < 0 else each.missing_from,
                     "toOffset": 1 + (each.to_offset if each.missing_to < 0 else each.missing_to),
                     "records": each.missing,
@@ -258,13 +257,13 @@ def audit_json(
     lacking = sum(int(str(each["records"])) for each in missing)
     return {
         "flow": flow,
-        "at": moment(at_ms),
+        "at": json_time(at_ms),
         "bucketSeconds": seconds,
         "complete": not missing,
         "completeness": 1.0 if not expected else (expected - lacking) / expected,
         "topics": [
             {
-                "topic": each.topic, "from": moment(each.at_ms), "expected": each.expected,
+                "topic": each.topic, "from": json_time(each.at_ms), "expected": each.expected,
                 "found": each.found, "excused": each.excused,
                 "latencyMeanMs": mean_latency_ms(each), "latencyMaxMs": each.latency_max_ms,
             }

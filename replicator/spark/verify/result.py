@@ -6,16 +6,13 @@ Least fields are those of the interface contract; what explains a count stands b
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
+from replicator.clock import json_time
 from replicator.identifiers import JsonObject
 from replicator.spark.verify.cases import Case
 from replicator.spark.verify.fingerprint import REASONS
 from replicator.spark.verify.matching import ANOMALIES
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999."""
 MODES = {
     "origin": "by the place that the hop header names",
     "content": "by content, between two entries of the offset map",
@@ -124,7 +121,7 @@ def result_json(
     return {
         "flow": flow,
         "clean": total.clean,
-        "cut": moment(cut_ms),
+        "cut": json_time(cut_ms),
         "topics": [_topic(case, per_case[case.number]) for case in cases],
         "hours": [
             _hour(cases[number], hour, hour_totals)
@@ -160,16 +157,6 @@ def _hour(case: Case, hour: int, totals: VerifyTotals) -> JsonObject:
     return {
         "topic": case.facts.topic,
         "partition": case.facts.partition,
-        "hour": moment(hour),
+        "hour": json_time(hour),
         **totals.as_json(),
     }
-
-
-def moment(at_ms: int) -> str:
-    """A time as JSON has it."""
-    return instant(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def instant(at_ms: int) -> datetime:
-    """A record's time; producers may write any, so it is clipped to the years a calendar has."""
-    return _EPOCH + timedelta(milliseconds=min(max(at_ms, _FIRST_MS), _LAST_MS))
