@@ -109,7 +109,7 @@ class LinkPolicy:
     engine: EngineChoice = "auto"
     commit_interval_seconds: float = 0.2
     lanes: int | None = None
-    """None is `auto`: the number of source partitions, 8 at most, fixed at first apply."""
+    """None is `auto`: it follows partitions, workers and load."""
     provenance: Provenance = "full"
     single_provenance: Provenance = "full"
     """The same for records that are written one by one, beside the lanes: whole batches do not bind those."""

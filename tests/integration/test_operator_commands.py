@@ -132,8 +132,10 @@ def test_status_works_with_no_worker_and_says_that_one_is_missing(run, file, eas
     assert set(flow) == {
         "flow", "link", "source", "target", "state", "reason", "lagRecords", "lagSeconds",
         "recordsPerSecond", "bytesPerSecond", "workers", "topics", "problems", "canary",
-        "engine", "engineReason",
+        "engine", "engineReason", "lanes",
     }  # fmt: skip
+    assert (flow["lanes"]["count"], flow["lanes"]["changing"]) == (2, False)
+    assert flow["lanes"]["reason"] == "first layout: 2 lanes for orders"
     assert (flow["state"], flow["reason"]) == ("stopped", "no worker runs it")
     assert [problem["code"] for problem in flow["problems"]] == ["WORKER_MISSING"]
     partitions = flow["topics"][0]["partitions"]

@@ -118,6 +118,14 @@ def _engine(flow: Any) -> str:  # noqa: ANN401
     return f"engine {engine}: {reason}" if reason else f"engine {engine}" if engine else ""
 
 
+def _lanes(lanes: Any) -> str:  # noqa: ANN401
+    """How many there are, and why it is so many."""
+    if lanes["changing"]:
+        return f"{lanes['count']} lanes, just now being laid out: {lanes['reason']}"
+    told = f" since {lanes['since']} ({lanes['reason']})" if lanes["since"] else ""
+    return f"{lanes['count']} lanes{told}"
+
+
 def _worker(worker: Any) -> str:  # noqa: ANN401
     """Which lanes it has, and what they may hold; a worker of an older release does not say it."""
     from replicator.policy.capacity.memory_shares import shown_bytes
@@ -147,6 +155,9 @@ def _flow(flow: Any, *, detail: bool) -> "list[RenderableType]":  # noqa: ANN401
         f"{len(flow['workers'])} workers   {_engine(flow)}"
     )
     parts: list[RenderableType] = [head, figures]
+    lanes = flow.get("lanes")
+    if lanes is not None and (detail or lanes["changing"]):
+        parts.append(Text(f"  {_lanes(lanes)}"))
     if detail:
         parts.extend(Text(f"  {_worker(worker)}") for worker in flow["workers"])
     if flow["topics"]:

@@ -10,9 +10,10 @@ Only adding a link's block leaves every existing lane as it is, so it needs no f
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from replicator.control.lanes.lane_growth import Grown
 from replicator.control.store.records import Block, Layout
 from replicator.policy.capacity.lane_assignment import MAX_LANES, auto_lanes, lane_of
 from replicator.topology.plan import PairPlan
@@ -36,6 +37,8 @@ def decide_layout(
     partitions: Mapping[str, int],
     moved_topics: AbstractSet[str] = frozenset(),
     checkpoints_exist: bool = False,
+    grown: Mapping[str, Grown] | None = None,
+    now_ms: int = 0,
 ) -> LayoutDecision:
     """Compares the layout on record with the flows that are wanted.
 
@@ -46,7 +49,28 @@ def decide_layout(
         moved_topics: topics whose checkpoints stand in another link's lanes.
         checkpoints_exist: whether anything was ever checkpointed for the pair; without a layout on
             record this means that the record was lost, and checkpoints must be put in their place.
+        grown: links whose ``auto`` is to have more lanes now.
+        now_ms: milliseconds since the epoch; another layout than ``current`` says when it was decided.
     """
+    decision = _decided(
+        pair, current, partitions=partitions, moved_topics=moved_topics,
+        checkpoints_exist=checkpoints_exist, grown=grown or {},
+    )  # fmt: skip
+    if decision.change == "none":
+        return decision
+    told = {"at_ms": now_ms, "reason": decision.reason}
+    return replace(decision, layout=decision.layout.model_copy(update=told))
+
+
+def _decided(
+    pair: PairPlan,
+    current: Layout | None,
+    *,
+    partitions: Mapping[str, int],
+    moved_topics: AbstractSet[str],
+    checkpoints_exist: bool,
+    grown: Mapping[str, Grown],
+) -> LayoutDecision:
     source = pair.source.alias
     if current is None:
         layout = _laid_out(pair, None, partitions, epoch=1)
@@ -56,15 +80,9 @@ def decide_layout(
     if current.state == "changing":
         layout = _laid_out(pair, current, partitions, epoch=current.epoch)
         return LayoutDecision(layout, "fenced", "an interrupted change of lanes is finished")
-    resized = [
-        f"{flow.link} from {block.count} to {flow.policy.lanes}"
-        for flow in pair.flows
-        if (block := current.block(flow.link)) is not None
-        and flow.policy.lanes is not None
-        and flow.policy.lanes != block.count
-    ]
+    resized = [*_asked(pair, current), *_grown(current, grown)]
     if resized:
-        layout = _laid_out(pair, current, partitions, epoch=current.epoch + 1)
+        layout = _laid_out(pair, current, partitions, epoch=current.epoch + 1, grown=grown)
         return LayoutDecision(layout, "fenced", f"lanes change: {', '.join(resized)}")
     added = [flow.link for flow in pair.flows if current.block(flow.link) is None]
     layout = current
@@ -93,10 +111,36 @@ def lane_in(block: Block, topic: str, partition: int) -> int:
     return block.first + lane_of(topic, partition, block.count)
 
 
+def _asked(pair: PairPlan, current: Layout) -> list[str]:
+    """Where the file asks for another number of lanes, in words."""
+    return [
+        f"{flow.link} from {block.count} to {flow.policy.lanes}"
+        for flow in pair.flows
+        if (block := current.block(flow.link)) is not None
+        and flow.policy.lanes is not None
+        and flow.policy.lanes != block.count
+    ]
+
+
+def _grown(current: Layout, grown: Mapping[str, Grown]) -> list[str]:
+    """Which links get more lanes by themselves, in words."""
+    return [
+        f"{link} from {block.count} to {more.lanes} for {more.reason}"
+        for link, more in grown.items()
+        if (block := current.block(link)) is not None
+    ]
+
+
 def _laid_out(
-    pair: PairPlan, current: Layout | None, partitions: Mapping[str, int], *, epoch: int
+    pair: PairPlan,
+    current: Layout | None,
+    partitions: Mapping[str, int],
+    *,
+    epoch: int,
+    grown: Mapping[str, Grown] | None = None,
 ) -> Layout:
-    """A fresh layout in the order of the file; `auto` counts that were fixed stay fixed."""
+    """A fresh layout in the order of the file; `auto` counts stay as they are where they do not grow."""
+    more = grown or {}
     blocks: list[Block] = []
     first = 0
     for flow in (*pair.flows, *pair.standby):
@@ -104,7 +148,7 @@ def _laid_out(
         if held is None and flow not in pair.flows:
             continue  # a resting flow keeps the lanes it has, and gets its first when it runs
         if flow.policy.lanes is None and held is not None:
-            count = held.count
+            count = more[flow.link].lanes if flow.link in more else held.count
         else:
             count = _count(flow.policy.lanes, partitions.get(flow.link, 0))
         blocks.append(Block(link=flow.link, first=first, count=count))

@@ -41,8 +41,9 @@ def adopt(plan: Plan, shown: Survey, *, clock: Clock) -> None:
         for start in shown.starts:
             partitions[start.link] += 1
         decision = decide_layout(
-            pair, ready.control.layout(pair.source.alias), partitions=partitions
-        )
+            pair, ready.control.layout(pair.source.alias), partitions=partitions,
+            now_ms=round(clock.now() * 1000),
+        )  # fmt: skip
         if decision.change == "fenced":
             raise RefusedError(
                 f"the lanes of the flow have to change first ({decision.reason})",

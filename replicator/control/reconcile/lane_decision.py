@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
+from replicator.control.lanes.lane_growth import grown_lanes
 from replicator.control.lanes.layout import LayoutDecision, decide_layout
 from replicator.control.reconcile.actions import Action, ArrangeLanes, WriteRecord
 from replicator.control.reconcile.cluster_view import ClusterView
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import TopicSelection
 from replicator.control.store.records import TopicRecord
+from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import is_canary_topic
 from replicator.topology.plan import PairPlan
 
@@ -37,11 +39,16 @@ def decide_lanes(
     ``moved`` are records of topics that another link takes now.
     """
     current = snapshot.control.layout(pair.source.alias)
+    workers = fresh_workers(snapshot.control, pair.source.alias, now_ms=snapshot.at_ms)
     decision = decide_layout(
         pair, current,
         partitions=partitions,
         moved_topics=snapshot.misplaced | {record.topic for record in moved},
         checkpoints_exist=snapshot.checkpoints_exist,
+        grown=grown_lanes(
+            pair, current, partitions=partitions, workers=workers, now_ms=snapshot.at_ms
+        ),
+        now_ms=snapshot.at_ms,
     )  # fmt: skip
     if decision.change == "none":
         return [], decision

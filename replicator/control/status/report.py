@@ -13,6 +13,7 @@ from replicator.control.status.partition import PartitionStatus, partition_statu
 from replicator.control.store.records import (
     Block,
     FlowRates,
+    Layout,
     MemoryPart,
     ProblemPart,
     TopicRecord,
@@ -115,6 +116,7 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
         "recordsPerSecond": round(sum(rate.records_per_second for rate in rates), 1),
         "bytesPerSecond": round(sum(rate.bytes_per_second for rate in rates), 1),
         "canary": _canary(rates, facts.now_ms),
+        "lanes": _lanes(layout, block),
         "workers": _workers(facts, workers, block),
         "topics": [
             {
@@ -308,6 +310,18 @@ def _canary(rates: Sequence[FlowRates], now_ms: int) -> JsonObject | None:
         "roundTripSeconds": newest.round_trip_seconds,
         "ageSeconds": round(max(0, now_ms - newest.at_ms) / 1000, 1),
         "lost": newest.lost,
+    }
+
+
+def _lanes(layout: Layout | None, block: Block | None) -> JsonObject | None:
+    """How many lanes the flow has, and when and why the lanes of the pair were laid out last."""
+    if layout is None or block is None:
+        return None
+    return {
+        "count": block.count,
+        "changing": layout.state == "changing",
+        "since": moment(layout.at_ms) if layout.at_ms else None,
+        "reason": layout.reason,
     }
 
 

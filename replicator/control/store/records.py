@@ -62,7 +62,10 @@ class Block(Part):
 
 
 class Layout(Record):
-    """Which lanes serve which link. While ``changing`` no lane of the pair may copy."""
+    """Which lanes serve which link. While ``changing`` no lane of the pair may copy.
+
+    ``at_ms`` is when it was decided, and ``reason`` why; 0 and empty in records of releases that did not say it.
+    """
 
     KIND = "layout"
     KEY = ("source",)
@@ -71,6 +74,8 @@ class Layout(Record):
     state: Literal["stable", "changing"]
     blocks: tuple[Block, ...]
     total: int
+    at_ms: int = 0
+    reason: str = ""
 
     def block(self, link: str) -> Block | None:
         """The lanes of a link, None when it has none yet."""
@@ -189,13 +194,18 @@ class CanaryPart(Part):
 
 
 class FlowRates(Part):
-    """What one worker copies of one link's flow now; its controller tells of canaries too."""
+    """What one worker copies of one link's flow now; its controller tells of canaries too.
+
+    ``lanes_behind`` counts the lanes that have been behind for a minute, though they copied all the time, and
+    whose work could be divided.
+    """
 
     link: str
     records_per_second: float = 0.0
     bytes_per_second: float = 0.0
     problems: tuple[ProblemPart, ...] = ()
     canary: CanaryPart | None = None
+    lanes_behind: int = 0
 
 
 class BackfillRecord(Record):
@@ -242,7 +252,8 @@ class WorkerRecord(Record):
     """A worker says it is there; written about every 5 s, tombstoned on a clean exit.
 
     ``logins``: what it logs in with to the pair's clusters and that will not hold. ``memory`` is None where
-    an older release, or a stream of Spark, says nothing of it.
+    an older release, or a stream of Spark, says nothing of it. ``processes`` is how many processes its lanes may
+    run in, 0 where it does not say.
     """
 
     KIND = "worker"
@@ -258,6 +269,7 @@ class WorkerRecord(Record):
     flows: tuple[FlowRates, ...] = ()
     logins: tuple[ProblemPart, ...] = ()
     memory: MemoryPart | None = None
+    processes: int = 0
 
 
 class LaneShare(Part):

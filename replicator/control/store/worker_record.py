@@ -67,43 +67,6 @@ class Identity(Protocol):
         ...
 
 
-class RateMeter:
-    """Turns growing lane counters into rates per link; lanes may restart and begin at zero."""
-
-    def __init__(self) -> None:
-        self._last: dict[tuple[str, int, int], tuple[int, int]] = {}
-        self._at: float | None = None
-
-    def rates(self, lanes: Iterable[LaneStats], *, now: float) -> tuple[FlowRates, ...]:
-        """Records and bytes per second since the last call, with the lanes' own problems."""
-        elapsed = None if self._at is None else max(now - self._at, 1e-6)
-        self._at = now
-        totals: dict[str, list[float]] = {}
-        problems: dict[str, list[ProblemPart]] = {}
-        seen: dict[tuple[str, int, int], tuple[int, int]] = {}
-        for stats in lanes:
-            key = (stats.link, stats.lane, stats.pid)
-            before = self._last.get(key, (0, 0))
-            if stats.records < before[0]:
-                before = (0, 0)
-            seen[key] = (stats.records, stats.bytes)
-            total = totals.setdefault(stats.link, [0.0, 0.0])
-            if elapsed is not None:
-                total[0] += (stats.records - before[0]) / elapsed
-                total[1] += (stats.bytes - before[1]) / elapsed
-            problems.setdefault(stats.link, []).extend(lane_problems(stats))
-        self._last = seen
-        return tuple(
-            FlowRates(
-                link=link,
-                records_per_second=round(records, 1),
-                bytes_per_second=round(size, 1),
-                problems=tuple(dict.fromkeys(problems.get(link, ()))),
-            )
-            for link, (records, size) in totals.items()
-        )
-
-
 def with_canaries(
     rates: Iterable[FlowRates], figures: Mapping[LinkName, TaskMetrics] | None
 ) -> tuple[FlowRates, ...]:
@@ -229,6 +192,7 @@ class WorkerRecordWriter:
         lanes: tuple[int, ...],
         rates: tuple[FlowRates, ...],
         memory: MemoryPart | None = None,
+        processes: int = 0,
     ) -> None:
         """Replaces the record; what is wrong with the pair's logins stands in it as well.
 
@@ -247,6 +211,7 @@ class WorkerRecordWriter:
             flows=rates,
             logins=tuple(login_parts((self._pair.source, self._pair.target))),
             memory=memory,
+            processes=processes,
         )
         self._open().write([record.encode()])
         self._written = record

@@ -21,7 +21,6 @@ from replicator.control.store.followers import ControlFollowers, ControlSubscrip
 from replicator.control.store.records import MemoryPart
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import (
-    RateMeter,
     WorkerRecordWriter,
     failing_partitions,
     with_canaries,
@@ -31,6 +30,7 @@ from replicator.control.worker.owned_controller import OwnedController
 from replicator.control.worker.owned_lanes import OwnedLanes
 from replicator.control.worker.pair_problems import PairProblems
 from replicator.control.worker.pair_view import PairView, WorkerIdentity
+from replicator.control.worker.rate_meter import RateMeter
 from replicator.dataplane.process.membership import Lanes, Membership
 from replicator.dataplane.process.process_pool import LanePool
 from replicator.dataplane.transport.messages import LaneStopped
@@ -320,7 +320,7 @@ class PairRunner(threading.Thread):
                 records_bytes=self._pool.records_bytes, lane_bytes=self._pool.lane_bytes,
             )  # fmt: skip
             rates = with_canaries(rates, self.view().figures)
-            records.write(lanes=owned, rates=rates, memory=memory)
+            records.write(lanes=owned, rates=rates, memory=memory, processes=self._pool.processes)
         except FencedError:
             raise
         except ReplicatorError as error:

@@ -88,6 +88,11 @@ class LanePool:
             ]
 
     @property
+    def processes(self) -> int:
+        """How many lane processes there may be."""
+        return self._most
+
+    @property
     def records_bytes(self) -> int:
         """What all lanes together may hold of records; 0 is no bound."""
         return self._memory.size_bytes

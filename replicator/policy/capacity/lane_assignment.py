@@ -13,7 +13,11 @@ from functools import lru_cache
 from hashlib import blake2b
 
 MAX_LANES = 256
-MAX_AUTO_LANES = 8
+FEW_LANES = 8
+"""As many as a flow of few partitions has: they use the cores of two or three workers."""
+
+PARTITIONS_PER_LANE = 250
+"""A lane goes through all of its partitions when it takes over, looks around, and stores checkpoints."""
 
 
 def lane_of(topic: str, partition: int, count: int) -> int:
@@ -27,9 +31,14 @@ def lane_of(topic: str, partition: int, count: int) -> int:
     return (_topic_number(topic) + partition) % count
 
 
-def auto_lanes(source_partitions: int) -> int:
-    """What `lanes: auto` means when a flow is first applied."""
-    return max(1, min(source_partitions, MAX_AUTO_LANES))
+def auto_lanes(source_partitions: int, workers: int = 0) -> int:
+    """What `lanes: auto` means for a flow of so many partitions that so many workers share.
+
+    No lane without a partition, and a lane for PARTITIONS_PER_LANE of them; two for each worker, so that the
+    loss of one is shared by the others.
+    """
+    useful = max(FEW_LANES, -(-source_partitions // PARTITIONS_PER_LANE), 2 * workers)
+    return max(1, min(source_partitions, useful, MAX_LANES))
 
 
 @lru_cache(maxsize=65536)

@@ -192,7 +192,7 @@ class PolicySpec(Spec):
     commit_interval: Annotated[float, Duration(least="10ms", most="60s")] | None = None
     """Longest a transaction stays open; default 200ms, and 20 round trips to the target where that is longer."""
     lanes: LanesSpec | None = None
-    """Consumer and producer pairs of a flow; default auto: the source partitions, 8 at most."""
+    """Consumer and producer pairs of a flow; default auto: 8, fewer for fewer partitions, and more as partitions, workers and load grow."""
     provenance: Provenance | None = None
     """What the hop header carries: each hop's place, or the path alone; default full."""
     throttle: ThrottleSpec | None = None

@@ -1,0 +1,91 @@
+"""How many lanes a flow with ``lanes: auto`` should have now: it follows partitions, workers and load. Pure.
+
+Lanes are only ever added. Each change fences all lanes of the pair, which then stand still for a moment, so
+there is at most one a minute, and small differences make none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from replicator.control.store.records import Layout, WorkerRecord
+from replicator.policy.capacity.lane_assignment import FEW_LANES, MAX_LANES, auto_lanes
+from replicator.topology.plan import FlowPlan, PairPlan
+
+PAUSE_SECONDS = 60.0
+"""Between two changes of a pair's lanes, so that the first one can show what it did."""
+
+LANE_BYTES = 16 * 1024 * 1024
+"""What a lane should be able to hold of records; above FEW_LANES there are only as many as have that."""
+
+LANES_PER_PROCESS = 4
+"""More lanes than that for each process that workers have would divide the same cores among more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """The lanes that a flow should have, and why."""
+
+    lanes: int
+    reason: str
+
+
+def grown_lanes(
+    pair: PairPlan,
+    layout: Layout | None,
+    *,
+    partitions: Mapping[str, int],
+    workers: Iterable[WorkerRecord],
+    now_ms: int,
+) -> dict[str, Grown]:
+    """By link: the flows that should have more lanes than the layout gives them.
+
+    Args:
+        pair: the flows.
+        layout: the layout on record; without a stable one, and without a worker, nothing grows.
+        partitions: source partitions of each link's topics now.
+        workers: those of the pair that are at work now.
+        now_ms: milliseconds since the epoch.
+    """
+    if layout is None or layout.state != "stable" or now_ms - layout.at_ms < PAUSE_SECONDS * 1000:
+        return {}
+    at_work = tuple(workers)
+    if not at_work:
+        return {}
+    found: dict[str, Grown] = {}
+    for flow in pair.flows:
+        block = layout.block(flow.link)
+        if block is None or flow.policy.lanes is not None or flow.policy.runtime != "workers":
+            continue
+        grown = _grown(flow, block.count, partitions.get(flow.link, 0), at_work)
+        if grown is not None:
+            found[flow.link] = grown
+    return found
+
+
+def _grown(
+    flow: FlowPlan, held: int, partitions: int, workers: tuple[WorkerRecord, ...]
+) -> Grown | None:
+    most = _most(partitions, workers)
+    wanted = min(auto_lanes(partitions, len(workers)), most)
+    if _is_worth_it(wanted, held):
+        shared = "1 worker" if len(workers) == 1 else f"{len(workers)} workers"
+        return Grown(wanted, f"{partitions} partitions and {shared}")
+    behind = sum(
+        rate.lanes_behind for worker in workers for rate in worker.flows if rate.link == flow.link
+    )
+    useful = LANES_PER_PROCESS * sum(worker.processes for worker in workers)
+    more = min(2 * held, useful, most)
+    if behind and _is_worth_it(more, held):
+        return Grown(more, f"{behind} of {held} lanes were behind for a minute")
+    return None
+
+
+def _most(partitions: int, workers: tuple[WorkerRecord, ...]) -> int:
+    """No lane without a partition, and none without memory for its records."""
+    held = [worker.memory.records_bytes if worker.memory else 0 for worker in workers]
+    fits = sum(held) // LANE_BYTES if all(held) else MAX_LANES  # 0 is no bound
+    return min(partitions, MAX_LANES, max(FEW_LANES, fits))
+
+
+def _is_worth_it(wanted: int, held: int) -> bool:
+    return 2 * wanted >= 3 * held
