@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from contender import Job, Running, launch
@@ -14,6 +15,11 @@ EngineName = Literal["records", "batches"]
 TARGET_ALIAS = "target"
 
 
+def topology_file(job: Job) -> Path:
+    """Where the job's topology file is, once a worker was started."""
+    return job.directory / "topology.yaml"
+
+
 @dataclass(frozen=True, slots=True)
 class Replicator:
     """One way to run it."""
@@ -23,18 +29,21 @@ class Replicator:
     engine: EngineName = "records"
     worker_id: str = ""
     """A stable name, as every pod of a StatefulSet has: a restarted worker has its lanes at once."""
+    groups: bool = True
+    """Whether positions of consumer groups are carried over."""
 
     @property
     def name(self) -> str:
         """For tables."""
         lanes = f"{self.lanes} lane{'' if self.lanes == 1 else 's'}"
         named = ", --worker-id" if self.worker_id else ""
-        return f"replicator {self.engine}, {self.delivery}, {lanes}{named}"
+        alone = "" if self.groups else ", no groups"
+        return f"replicator {self.engine}, {self.delivery}, {lanes}{named}{alone}"
 
     def start(self, job: Job) -> Running:
         """Starts a worker; a second call for the same job adds another worker."""
         (port,) = free_ports(1)
-        path = job.directory / "topology.yaml"
+        path = topology_file(job)
         path.write_text(json.dumps(self.topology(job), indent=2))  # YAML reads JSON
         command = [sys.executable, "-m", "replicator", "run", "-f", str(path)]
         command += ["--http", f"127.0.0.1:{port}"]
@@ -64,6 +73,7 @@ class Replicator:
                         "delivery": self.delivery,
                         "engine": self.engine,
                         "lanes": self.lanes,
+                        "sync": {"groups": {"enabled": self.groups}},
                     }
                 ],
             },
