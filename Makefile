@@ -17,7 +17,7 @@ WITH_BATCHES := failover switchover switchover_past_open_transactions killed_wor
 SLOW := $(PYTEST) -q $(IN_PROCESSES) -m slow --durations=30
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-batches test-slow-spark test-slow-images images test-images requirements version bench bench-quick docs fmt clean
+.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-batches test-slow-spark test-slow-images images test-images requirements version bench bench-quick soak docs fmt clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-20s %s\n", $$1, $$2}'
@@ -104,6 +104,9 @@ bench: $(STAMP) ## Both engines against MirrorMaker 2, within 90 minutes; writes
 
 bench-quick: $(STAMP) ## The same within 15 minutes: fewer rounds and records; writes them too
 	$(BIN)/python tests/bench/run.py --quick --write docs/benchmarks.md
+
+soak: $(STAMP) ## Half an hour at full speed: memory stays flat, nothing is lost (ARGS=--minutes 5 for less)
+	$(BIN)/python tests/bench/soak.py $(ARGS)
 
 fmt: $(STAMP) ## Format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
