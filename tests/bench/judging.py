@@ -168,9 +168,13 @@ def of_wan(results: Iterable[wan.Result]) -> list[Verdict]:
         if each.failure or not each.name.startswith("replicator"):
             continue
         name = each.name.removeprefix("replicator ").removesuffix(", 1 lane")
+        share = f"({name}): share of the line's rate"
         if not each.loss:
-            what = f"source 100 ms away, no loss ({name}): share of the line's rate"
+            what = f"{each.far} 100 ms away, no loss {share}"
             verdicts.append(Verdict(what, ">= 0.9", f"{each.of_cap:.2f}", each.of_cap >= 0.9))
+        elif each.far == "target":
+            what = f"target 100 ms away, {each.loss:.0%} loss {share}"
+            verdicts.append(Verdict(what, ">= 0.5", f"{each.of_cap:.2f}", each.of_cap >= 0.5))
         else:
             what = f"source 100 ms away, {each.loss:.0%} loss ({name}): to one plain connection"
             verdicts.append(Verdict(what, ">= 8 x", f"{each.to_plain:.1f} x", each.to_plain >= 8))

@@ -94,14 +94,14 @@ def of_wan(results: Sequence[wan.Result]) -> Pictures:
     """Shares of the line's rate."""
     groups = [
         Group(
-            f"{loss:.0%} loss",
+            f"{far} far away, {loss:.0%} loss",
             tuple(
                 Bar(short_name(each.name), each.of_cap, f"{each.of_cap:.2f}")
                 for each in results
-                if each.loss == loss and not each.failure
+                if (each.far, each.loss) == (far, loss) and not each.failure
             ),
         )
-        for loss in dict.fromkeys(each.loss for each in results)
+        for far, loss in dict.fromkeys((each.far, each.loss) for each in results)
     ]
-    title = "A source 100 ms away: share of the line's rate (longer is better)"
+    title = "A cluster 100 ms away: share of the line's rate (longer is better)"
     return {"bench-wan.svg": (title, bar_chart(title, groups))}

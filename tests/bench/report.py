@@ -183,6 +183,7 @@ def wan_section(results: Sequence[wan.Result], *, images: str = "") -> str:
     """Long lines."""
     rows = [
         [
+            each.far,
             f"{each.loss:.0%}",
             each.name,
             *(
@@ -198,11 +199,13 @@ def wan_section(results: Sequence[wan.Result], *, images: str = "") -> str:
         for each in results
     ]
     text = (
-        f"## A source {wan.ROUND_TRIP_SECONDS * 1000:.0f} ms away\n\nOver the test kit's line (`WanLine`) of {wan.RATE / 1e6:g} MB/s, packets of 1500 bytes, "
+        f"## A cluster {wan.ROUND_TRIP_SECONDS * 1000:.0f} ms away\n\nOver the test kit's line (`WanLine`) of {wan.RATE / 1e6:g} MB/s, packets of 1500 bytes, "
         f"loss in both directions; {wan.PARTITIONS} partitions, records of 1 KB in batches of 16 KB; brokers that leave their socket buffers to the kernel. "
-        "*One plain connection* is a TCP connection that carries zeros towards us."
+        "*One plain connection* is a TCP connection that carries zeros in the same direction, with the kernel's usual congestion control."
     )
-    shown = table(["loss", "who", "rate", "of the line's rate", "to one plain connection"], rows)
+    shown = table(
+        ["far away", "loss", "who", "rate", "of the line's rate", "to one plain connection"], rows
+    )
     return "\n\n".join(filter(None, [text, images, shown]))
 
 

@@ -1,6 +1,6 @@
-"""What both engines carry from a source 100 ms away, beside one plain connection over the same line.
+"""What both engines carry from a source, or to a target, 100 ms away, beside one plain connection over the same line.
 
-``python tests/bench/wan.py [--loss 0.01] [--rate BYTES] [--seconds N] [--broker-buffers] [--delivery at-least-once]`` (root, Linux);
+``python tests/bench/wan.py [--far target] [--loss 0.01] [--rate BYTES] [--seconds N] [--broker-buffers] [--delivery at-least-once]`` (root, Linux);
 prints a line each. Rates are bounded by the line's; only ratios carry over. The brokers leave their socket buffers to the kernel, unless
 ``--broker-buffers`` asks for Kafka's default of 100 KB.
 """
@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from contender import Contender, Job
 from load import fill_with
@@ -23,8 +24,9 @@ from throughput import Say, remove_traces
 from replicator.testing import LineQuality, LocalCluster, WanLine, wait_until
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-from far_end import far_end, receiving_rate
+from far_end import far_end, receiving_rate, sending_rate
 
+Side = Literal["source", "target"]
 ROUND_TRIP_SECONDS = 0.1
 RATE = 8e6
 PLAIN = "one plain connection"
@@ -43,10 +45,11 @@ _NO_LINE = LineQuality(round_trip_seconds=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One contender at one loss; rates in bytes of values a second."""
+    """One contender at one loss, with this side far away; rates in bytes of values a second."""
 
     loss: float
     name: str
+    far: Side = "source"
     bytes_per_second: float = 0.0
     of_cap: float = 0.0
     to_plain: float = 0.0
@@ -55,25 +58,28 @@ class Result:
 
 def measure(
     *,
-    target: LocalCluster,
+    near: LocalCluster,
     contenders: Sequence[Contender],
     losses: Sequence[float],
     seconds: float,
     say: Say,
+    far: Side = "source",
     rate: float = RATE,
     config: dict[str, str] | None = None,
 ) -> list[Result]:
-    """Boots a source at the far end of a line and has everybody copy from it, one after the other."""
+    """Boots a cluster at the far end of a line and has everybody copy from it, or to it, one after the other."""
     settings = KERNEL_BUFFERS if config is None else config
     results: list[Result] = []
     with WanLine(_NO_LINE) as line, tempfile.TemporaryDirectory() as folder:
-        source = LocalCluster("wan-source", place=line.place, config=settings)
-        with source, far_end(line, folder) as address:
+        distant = LocalCluster(f"wan-{far}", place=line.place, config=settings)
+        with distant, far_end(line, folder) as address:
+            source, target = (distant, near) if far == "source" else (near, distant)
             records = round(rate * (seconds + 2 * _RAMP_SECONDS) * 1.2 / _RECORD_BYTES)
             payload = Payload(
                 "", _RECORD_BYTES, records, partitions=PARTITIONS, batch_records=BATCH_RECORDS
             )
-            fill_with(source, topic="wan", payload=payload)
+            topic = f"wan-{far}"
+            fill_with(source, topic=topic, payload=payload)
             for loss in losses:
                 line.change(
                     LineQuality(
@@ -83,16 +89,23 @@ def measure(
                         seed=7,
                     )
                 )
-                plain = receiving_rate(address, min(seconds, 6.0), ramp_seconds=2)
-                results.append(Result(loss, PLAIN, plain, plain / rate, 1.0))
+                span = min(seconds, 6.0)
+                plain = (
+                    receiving_rate(address, span, ramp_seconds=2)
+                    if far == "source"
+                    else sending_rate(address, span)
+                )
+                results.append(Result(loss, PLAIN, far, plain, plain / rate, 1.0))
                 say(_line(results[-1]))
                 for contender in contenders:
-                    job = Job(source=source, target=target, topics=("wan",), records=records)
+                    job = Job(source=source, target=target, topics=(topic,), records=records)
                     try:
                         copied = _copied_rate(job, contender, seconds)
-                        result = Result(loss, contender.name, copied, copied / rate, copied / plain)
+                        result = Result(
+                            loss, contender.name, far, copied, copied / rate, copied / plain
+                        )
                     except Exception as error:  # noqa: BLE001 # one that fails must not cost the others' figures
-                        result = Result(loss, contender.name, failure=str(error))
+                        result = Result(loss, contender.name, far, failure=str(error))
                     results.append(result)
                     say(_line(result))
     return results
@@ -127,9 +140,11 @@ def _copied_rate(job: Job, contender: Contender, seconds: float) -> float:
 
 def _line(result: Result) -> str:
     if result.failure:
-        return f"  loss {result.loss:.1%}  {result.name}: FAILED\n{result.failure}"
+        return (
+            f"  {result.far} far, loss {result.loss:.1%}  {result.name}: FAILED\n{result.failure}"
+        )
     return (
-        f"  loss {result.loss:.1%}  {result.name:<52} {result.bytes_per_second / 1e6:6.2f} MB/s"
+        f"  {result.far} far, loss {result.loss:.1%}  {result.name:<52} {result.bytes_per_second / 1e6:6.2f} MB/s"
         f"  {result.of_cap:.2f} of the cap  {result.to_plain:.1f} x {PLAIN}"
     )
 
@@ -137,6 +152,7 @@ def _line(result: Result) -> str:
 def main() -> None:
     """Measures without loss and with it, one engine after the other."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--far", choices=("source", "target"), default="source")
     parser.add_argument("--loss", type=float, default=0.01)
     parser.add_argument("--rate", type=float, default=RATE)
     parser.add_argument("--seconds", type=float, default=20)
@@ -144,9 +160,10 @@ def main() -> None:
     parser.add_argument("--delivery", default="exactly-once")
     parser.add_argument("--engines", default="batches,records")
     given = parser.parse_args()
-    with LocalCluster("wan-target") as target:
+    with LocalCluster("wan-near") as near:
         measure(
-            target=target,
+            near=near,
+            far=given.far,
             contenders=[
                 Replicator(engine=name, delivery=given.delivery)
                 for name in given.engines.split(",")
