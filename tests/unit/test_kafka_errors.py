@@ -1,5 +1,7 @@
 """Each error of the client library has one meaning, and a person is told what to do."""
 
+import socket
+
 import pytest
 
 from replicator.errors import (
@@ -18,6 +20,7 @@ from replicator.errors import (
     UnreachableError,
     UnsupportedBrokerError,
 )
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import KafkaError, KafkaException, open_consumer, open_producer
 from replicator.kafka.clients.error_table import MEANINGS
 from replicator.kafka.clients.errors import (
@@ -26,6 +29,7 @@ from replicator.kafka.clients.errors import (
     kafka_errors,
     map_kafka_error,
 )
+from replicator.topology.plan import ClusterPlan
 
 CASES = [
     (KafkaError._ALL_BROKERS_DOWN, UnreachableError),
@@ -139,6 +143,72 @@ def test_the_cause_stands_in_for_the_symptom():
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
     with pytest.raises(NotFoundError), kafka_errors("cluster:east", "read", trouble=trouble):
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+
+
+REFUSED = "Connect to ipv4#127.0.0.1:9093 failed: Connection refused (after 0ms in state CONNECT)"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("kafka-2.example:9093/2", "broker 2 at kafka-2.example:9093"),
+        ("sasl_ssl://kafka-2.example:9093/2", "broker 2 at kafka-2.example:9093"),
+        ("[::1]:9093/bootstrap", "the broker at [::1]:9093"),
+    ],
+)
+def test_one_broker_that_does_not_answer_is_named_and_no_other(name, said):
+    trouble = ConnectionTrouble()
+    trouble(KafkaError(KafkaError._TRANSPORT, f"{name}: {REFUSED}"))
+    for code, late in (
+        (KafkaError._TIMED_OUT, "no answer in time; "),
+        (KafkaError._TRANSPORT, ""),
+    ):
+        mapped = map_kafka_error(
+            KafkaError(code), subject="cluster:east", doing="list", cause=trouble.cause()
+        )
+        assert mapped.message == f"cannot list: {late}{said} does not answer ({name}: {REFUSED})"
+        assert (mapped.code, mapped.retriable) == ("UNREACHABLE", True)
+        assert "this broker" in mapped.remedy
+
+
+def test_no_broker_answers_where_the_client_says_that_all_are_down():
+    now = [0.0]
+    trouble = ConnectionTrouble(monotonic=lambda: now[0])
+    trouble(KafkaError(KafkaError._TRANSPORT, f"a:1/1: {REFUSED}"))
+    trouble(KafkaError(KafkaError._ALL_BROKERS_DOWN, "2/2 brokers are down"))
+    late = KafkaError(KafkaError._TIMED_OUT)
+
+    def message() -> str:
+        return map_kafka_error(late, subject="", doing="list", cause=trouble.cause()).message
+
+    assert message() == f"cannot list: no broker answers (a:1/1: {REFUSED})"
+    now[0] = 40.0  # that all are down is said once
+    trouble(KafkaError(KafkaError._TRANSPORT, f"a:1/1: {REFUSED}"))
+    assert "no broker answers" in message()
+    trouble.clear()
+    trouble(KafkaError(KafkaError._TRANSPORT, f"a:1/1: {REFUSED}"))
+    assert "no answer in time; broker 1 at a:1 does not answer" in message()
+    trouble(KafkaError(KafkaError._ALL_BROKERS_DOWN, "2/2 brokers are down"))
+    now[0] = 400.0  # long ago: others may be back
+    trouble(KafkaError(KafkaError._TRANSPORT, f"a:1/1: {REFUSED}"))
+    assert "no broker answers" not in message()
+
+
+@pytest.mark.parametrize("one_listens", [False, True])
+def test_the_client_itself_says_whether_one_broker_or_all_are_gone(one_listens):
+    with socket.socket() as gone, socket.socket() as silent:
+        for each in (gone, silent):
+            each.bind(("127.0.0.1", 0))
+        if one_listens:
+            silent.listen()  # and answers nothing
+        servers = tuple(f"127.0.0.1:{each.getsockname()[1]}" for each in (gone, silent))
+        admin = ClusterAdmin(ClusterPlan("east", servers), client_id="test", timeout_seconds=2.0)
+        with admin, pytest.raises(UnreachableError) as raised:
+            admin.describe_topics(["orders"])
+    said = raised.value.message
+    assert said.startswith("cannot describe topic orders: no ")
+    assert ("no broker answers" in said) is not one_listens
+    assert (f"no answer in time; the broker at {servers[0]} does not answer" in said) is one_listens
 
 
 def test_an_old_cause_is_not_held_against_a_new_failure():

@@ -115,7 +115,10 @@ class AdminSession:
             try:
                 answer = call(self.client, max(0.1, min(attempt_seconds, left)))
             except KafkaException as error:
-                mapped = self._heard(as_kafka_error(error), doing, self.subject)
+                heard = as_kafka_error(error)
+                if heard.code() == KafkaError._TRANSPORT:  # of all brokers none could be asked
+                    heard = KafkaError(KafkaError._ALL_BROKERS_DOWN, heard.str())
+                mapped = self._heard(heard, doing, self.subject)
                 over = time.monotonic() >= deadline - 0.1
                 login = isinstance(mapped, AuthenticationFailedError)
                 if over or self._hopeless(mapped, begun) or not (login or may_pass(mapped)):
@@ -134,7 +137,7 @@ class AdminSession:
             try:
                 answer = future.result(_STEP_SECONDS)
             except TimeoutError:
-                mapped = self._heard(KafkaError(KafkaError._TIMED_OUT), doing, subject)
+                mapped = self._heard(self._late(), doing, subject)
                 if time.monotonic() >= deadline + _STEP_SECONDS or self._hopeless(mapped, begun):
                     return self._told(mapped)
             except KafkaException as error:
@@ -214,6 +217,10 @@ class AdminSession:
     def _heard(self, error: KafkaError, doing: str, subject: str) -> ReplicatorError:
         self.client.poll(0)  # delivers what the library has to say beside the calls
         return map_kafka_error(error, subject=subject, doing=doing, cause=self._trouble.cause())
+
+    def _late(self) -> KafkaError:
+        words = f"this request got no answer within {self.timeout_seconds:g} seconds"
+        return KafkaError(KafkaError._TIMED_OUT, words)
 
     def _hopeless(self, error: ReplicatorError, begun: float) -> bool:
         waited = time.monotonic() - begun

@@ -41,6 +41,13 @@ class Meaning:
 
 
 _NETWORK = "Check that the brokers run and that bootstrapServers can be reached from here."
+_BROKER = (
+    "Check that this broker runs, and that the address it advertises can be reached from here."
+)
+_LATE = (
+    "One broker that does not answer is enough for this: check that all of them run, and that the addresses "
+    "they advertise can be reached from here."
+)
 _LOGIN = "Check username and password of the cluster's security block; they are read again at the next try."
 _WAIT = "It is retried automatically."
 _QUOTA = "Ask the operators of the cluster for a higher quota; it is retried automatically."
@@ -48,10 +55,14 @@ _QUOTA = "Ask the operators of the cluster for a higher quota; it is retried aut
 _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
     (
         Meaning(UnreachableError, "no broker answers", _NETWORK),
-        (K._ALL_BROKERS_DOWN, K._TRANSPORT, K._NODE_UPDATE, K.NETWORK_EXCEPTION),
+        (K._ALL_BROKERS_DOWN,),
     ),
     (
-        Meaning(UnreachableError, "no answer in time", _NETWORK),
+        Meaning(UnreachableError, "a broker does not answer", _BROKER),
+        (K._TRANSPORT, K._NODE_UPDATE, K.NETWORK_EXCEPTION),
+    ),
+    (
+        Meaning(UnreachableError, "no answer in time", _LATE),
         (K._TIMED_OUT, K._TIMED_OUT_QUEUE, K._MSG_TIMED_OUT, K._WAIT_COORD, K._WAIT_CACHE),
     ),
     (

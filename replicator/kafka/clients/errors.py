@@ -8,9 +8,11 @@ the error sees the cause and not the symptom.
 # ruff: noqa: SLF001 - librdkafka begins the names of its local errors with an underscore
 
 import contextlib
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -37,6 +39,10 @@ _SYMPTOMS = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
+_LATE = frozenset({KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError._MSG_TIMED_OUT})
+_BROKER = re.compile(r"^(?:\w+://)?(\S+:\d+)/(\d+|bootstrap): ")
+"""How the library begins what it says of one broker: ``SASL_SSL://kafka-2.example:9093/2: ...``."""
+
 _TLS_HINTS: tuple[tuple[str, str, str], ...] = (
     (
         "hostname mismatch",
@@ -93,7 +99,8 @@ _TLS_DEFAULT = (
 class ConnectionTrouble:
     """Remembers why connections failed lately; pass it as ``on_error`` and to ``kafka_errors``.
 
-    Thread-safe. What is older than ``keep_seconds`` is not held against a later failure.
+    Thread-safe. What is older than ``keep_seconds`` is not held against a later failure. That no broker is left
+    the library says once, when the last one is lost (librdkafka 2.16): it holds as long as failures follow.
     """
 
     def __init__(
@@ -103,24 +110,43 @@ class ConnectionTrouble:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         self._last: dict[int, tuple[float, KafkaError]] = {}
+        self._newest_at = float("-inf")
+        self._none_left = False
 
     def __call__(self, error: KafkaError) -> None:
         """Takes an error the library reports beside any call."""
-        if error.code() in _CAUSES:
-            with self._lock:
-                self._last[error.code()] = (self._monotonic(), error)
+        now, code = self._monotonic(), error.code()
+        with self._lock:
+            if code == KafkaError._ALL_BROKERS_DOWN:
+                self._none_left = True
+            elif code in _CAUSES:
+                # Identical failures of a broker are told every 30 seconds.
+                self._none_left = self._none_left and now - self._newest_at < 2 * self._keep_seconds
+                self._last[code] = (now, error)
+            else:
+                return
+            self._newest_at = now
 
     def cause(self) -> KafkaError | None:
-        """The most telling recent reason: a refused login before TLS, names, and refused ports."""
+        """The most telling recent reason: a refused login before TLS, names, and refused ports.
+
+        A refused port is that of one broker; where no broker was left the error is ``_ALL_BROKERS_DOWN``, with
+        the words of the last one.
+        """
         oldest = self._monotonic() - self._keep_seconds
         with self._lock:
             recent = {code: error for code, (at, error) in self._last.items() if at >= oldest}
-        return next((recent[code] for code in _CAUSES if code in recent), None)
+            none_left = self._none_left
+        found = next((recent[code] for code in _CAUSES if code in recent), None)
+        if found is not None and none_left and found.code() == KafkaError._TRANSPORT:
+            return KafkaError(KafkaError._ALL_BROKERS_DOWN, found.str())
+        return found
 
     def clear(self) -> None:
         """Forgets everything, after something succeeded."""
         with self._lock:
             self._last.clear()
+            self._none_left = False
 
 
 def map_kafka_error(
@@ -148,10 +174,15 @@ def map_kafka_error(
             subject=subject,
             remedy="The stored state is read again before going on.",
         )
+    late = ""
     if cause is not None and error.code() in _SYMPTOMS:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and cause.code() == KafkaError._TRANSPORT:
+            cause = KafkaError(KafkaError._ALL_BROKERS_DOWN, cause.str())
+        elif error.code() in _LATE and cause.code() == KafkaError._TRANSPORT:
+            late = "no answer in time; "
         error = cause
     meaning = _meaning(error)
-    what = meaning.what or _words(error)
+    what = late + (meaning.what or _words(error))
     message = f"cannot {doing}: {what}"
     detail = _words(error)
     if detail.lower() not in message.lower():
@@ -199,13 +230,18 @@ def _meaning(error: KafkaError) -> Meaning:
         return Meaning(
             FencedError if "fenced" in _words(error).lower() else BrokerRefusedError, "", ""
         )
-    if code == KafkaError._TRANSPORT and "security.protocol" in _words(error):
+    lost = code in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+    if lost and "security.protocol" in _words(error):
         return Meaning(
             UnreachableError,
             "the broker hangs up on us at once",
             "Check security.protocol: this looks like a TLS or SASL listener.",
         )
     known = MEANINGS.get(code)
+    named = _BROKER.match(_words(error)) if code == KafkaError._TRANSPORT else None
+    if known is not None and named is not None:
+        broker = "the broker" if named[2] == "bootstrap" else f"broker {named[2]}"
+        return replace(known, what=f"{broker} at {named[1]} does not answer")
     if known is not None:
         return known
     if error.retriable() or error.txn_requires_abort():
