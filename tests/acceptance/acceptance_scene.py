@@ -127,9 +127,9 @@ class Scene:
         writer.start()
         return writer
 
-    def reader(self, cluster: LocalCluster, group: str) -> GroupReader:
+    def reader(self, cluster: LocalCluster, group: str, **options: Any) -> GroupReader:
         """Starts a member of a consumer group; where it has no position it begins at the start."""
-        reader = GroupReader(cluster, [self.topic], group=group, history=self._recorder)
+        reader = GroupReader(cluster, [self.topic], group=group, history=self._recorder, **options)
         self._readers.append(reader)
         return reader.start()
 

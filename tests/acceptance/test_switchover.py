@@ -1,5 +1,7 @@
 """A planned change of sides under load: nothing is lost, nothing is read again."""
 
+import json
+
 import pytest
 from role_changes import Operator
 
@@ -43,4 +45,40 @@ def test_a_link_turns_around_under_load_and_back_again(east, west, scene, operat
     assert (report.outcome, report.epoch) == ("done", 2)
     scene.writer(east, rate=300)
     scene.copying(FLOW)
+    scene.settled()
+
+
+def carried_over(report, group):
+    """What the step that verifies positions saw of a group."""
+    verified = next(step for step in report.steps if step.step == "verify")
+    assert "still reading" not in verified.result, verified
+    return json.loads(json.dumps(verified.evidence))["groups"][group]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_that_read_on_while_the_link_turns_skip_nothing_and_read_nothing_again(
+    east, west, scene, protocol
+):
+    scene.active_passive(east, west, fencing={"method": "manual"})
+    scene.worker()
+    writer = scene.writer(east, rate=300)
+    scene.copying(FLOW)
+    operator = Operator(scene)
+    group = f"{scene.name}-billing"
+    reader = scene.reader(east, group, protocol=protocol)
+    for here, there, flow in ((east, west, BACK), (west, east, FLOW)):
+        reader.wait_delivered(300, timeout_seconds=90.0)
+        operator.on = {("fence", "began"): writer.stop}
+        report = operator.run("switchover", to=there.name, groups_seconds=60.0)
+        assert report.outcome == "done", report
+        seen = carried_over(report, group)
+        assert (seen["grades"], seen["unread"], seen["reread"]) == (["exact"], 0, 0), here.name
+        reader.stop()
+        scene.expect(flow)
+        reader = scene.reader(there, group, protocol=protocol)
+        writer = scene.writer(there, rate=300)
+        scene.copying(flow)
+    reader.wait_delivered(300, timeout_seconds=90.0)
+    reader.stop()
     scene.settled()

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Literal
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -25,6 +26,7 @@ class GroupReader:
         history: where deliveries and commits go.
         from_start: whether the group reads its topics from their start (else from their end).
         user: of a secured cluster.
+        protocol: ``consumer`` is the newer one (KIP-848), in which brokers share the partitions out.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class GroupReader:
         history: Recorder,
         from_start: bool = True,
         user: str | None = None,
+        protocol: Literal["classic", "consumer"] = "classic",
     ) -> None:
         self._cluster = cluster
         self._topics = topics
@@ -54,7 +57,9 @@ class GroupReader:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "isolation.level": "read_committed",
-                "session.timeout.ms": 6_000,
+                "group.protocol": protocol,
+                # In the newer protocol the brokers say how long a member may be silent.
+                **({"session.timeout.ms": 6_000} if protocol == "classic" else {}),
                 "log_level": 0,
             }
         )
