@@ -1,6 +1,7 @@
 """A partition's failure is kept with its partition until that partition itself makes progress."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -70,6 +71,54 @@ def test_a_failure_that_repeats_keeps_its_beginning_and_is_tried_less_often():
     busy = TransientBrokerError("no leader")
     assert health.failed("source", busy, position=10, now=0.0, at_ms=9), "another cause is news"
     assert health.failure.since_ms == 0
+
+
+def told(health, *causes, every=15.0, until=600.0):
+    """The times at which causes that take turns are told; one is met every so many seconds."""
+    met = range(int(until / every))
+    return [
+        number * every
+        for number in met
+        if health.failed(
+            "target", causes[number % len(causes)], position=10, now=number * every, at_ms=number
+        )
+    ]
+
+
+def test_a_cause_is_told_when_it_changes_and_not_for_each_retry():
+    gone, few = NotFoundError("gone"), TransientBrokerError("1 of its replicas are in sync")
+    health = PartitionHealth()
+    assert told(health, gone) == [0.0]
+    assert health.failed("target", few, position=10, now=700.0, at_ms=9)
+    fewer = TransientBrokerError("0 of its replicas are in sync")
+    assert not health.failed("target", fewer, position=10, now=701.0, at_ms=9), "only a number"
+    no_leader = TransientBrokerError("the partition has no leader")
+    assert health.failed("target", no_leader, position=10, now=702.0, at_ms=9), "the same code"
+    assert health.failure.since_ms == 0
+
+
+def test_causes_that_take_turns_do_not_flood_the_log_and_the_last_one_is_told():
+    one, other = NotFoundError("gone"), TransientBrokerError("no leader")
+    health = PartitionHealth()
+    times = told(health, one, other, until=3600.0)
+    assert times[:2] == [0.0, 15.0]
+    assert all(after - before >= 30.0 for before, after in pairwise(times[1:]))
+    assert len(times) < 20
+    last = health.failed("target", other, position=10, now=3600.0, at_ms=9)
+    again = health.failed("target", other, position=10, now=4000.0, at_ms=9)
+    assert last != again, "what holds on is what the log says last, and says once"
+
+
+def test_causes_without_end_are_told_as_those_that_take_turns():
+    health = PartitionHealth()
+    many = [NotFoundError("x" * number) for number in range(1, 241)]
+    assert len(told(health, *many, until=3600.0)) < 30
+
+
+def test_after_a_recovery_the_first_cause_is_told_again():
+    health = failed("target")
+    assert health.recovered(position=11, committed=11)
+    assert health.failed("target", DENIED, position=11, now=100.0, at_ms=2)
 
 
 def test_an_end_that_was_seen_before_the_failure_does_not_end_it():

@@ -8,7 +8,12 @@ from session_lab import CHECKPOINTS, TARGET_LIMIT, SessionLab
 
 from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
 from replicator.dataplane.session.session import BATCH_RECORDS
-from replicator.errors import RecordRefusedError, TargetRegressedError
+from replicator.errors import (
+    PartitionsRefusedError,
+    RecordRefusedError,
+    TargetRegressedError,
+    TransientBrokerError,
+)
 from replicator.formats.checkpoint import TargetClaim
 from replicator.identifiers import HOPS_HEADER
 
@@ -94,6 +99,39 @@ def test_a_record_that_cannot_be_carried_is_quarantined_in_the_transaction_of_it
     assert (lab.counters.outcome.read, lab.counters.outcome.quarantined) == (3, 1)
 
 
+def test_nothing_is_put_into_a_quarantine_topic_that_takes_no_writes():
+    lab = SessionLab()
+    lab.write(b"before")
+    lab.write(b"no time", timestamp=0)
+    lab.open()
+    writer, asked = lab._context.quarantine, []
+    refused = PartitionsRefusedError({("orders", 0): TransientBrokerError("no leader")})
+
+    def ask(state):
+        asked.append(state.key)
+        raise refused
+
+    writer.ask = ask
+    for times in (1, 2):
+        with pytest.raises(PartitionsRefusedError):
+            lab.session.step()
+        assert asked == [("orders", 0)] * times, "each time until it takes writes"
+        assert writer.is_needed_by(lab.states[0])
+        lab.open()
+    assert lab.quarantined() == []
+    writer.ask = lambda state: asked.append(state.key)
+    lab.step(2)
+    assert (lab.quarantined(), len(asked)) == ([b"no time"], 3)
+    assert not writer.is_needed_by(lab.states[0])
+    lab.write(b"no time either", timestamp=0)
+    lab.step(2)
+    assert (len(lab.quarantined()), len(asked)) == (2, 3), "it is trusted for a while"
+    writer.doubt()
+    lab.write(b"nor this", timestamp=0)
+    lab.step(2)
+    assert len(asked) == 4
+
+
 def test_a_policy_that_stops_ends_the_partition_before_the_record_and_no_other():
     lab = SessionLab(partitions=2, on_record_error="stop")
     lab.write(b"before")
@@ -159,6 +197,20 @@ def test_a_position_that_is_read_again_is_not_copied_again():
     lab.step(3)
     assert lab.values() == numbered(5)
     assert lab.checkpoints()["orders", 0].offset == 5
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_records_of_older_leaders_are_written_again_beside_one_that_is_refused(delivery):
+    lab = SessionLab(delivery=delivery)
+    for epoch, values in ((3, (b"a",)), (4, (TOO_LARGE, b"b"))):
+        lab.source.leader_epoch = epoch
+        lab.write(*values)
+    lab.open(record_by_record=True)
+    lab.step(6)
+    assert lab.examined == set(), "the epoch went back because we did"
+    assert list(dict.fromkeys(lab.values())) == [b"a", b"b"]
+    assert lab.quarantined() == [TOO_LARGE]
+    assert lab.checkpoints()["orders", 0].offset == 3
 
 
 def test_an_older_leader_epoch_stops_the_partition_for_a_check_after_what_was_copied_is_stored():

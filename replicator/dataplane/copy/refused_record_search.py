@@ -226,19 +226,19 @@ class RefusedRecordFinder:
                 refused[origin] = error
 
 
-_Saved = tuple[int, int, int, int, int, str, str, LeftOut]
+_Saved = tuple[int, int, int, int, int, int, str, str, LeftOut]
 
 
 def _saved(state: PartitionState) -> _Saved:
     return (
-        state.position, state.records, state.bytes, state.dropped, state.quarantined,
+        state.position, state.leader_epoch, state.records, state.bytes, state.dropped, state.quarantined,
         state.problem, state.detail, state.left_out,
     )  # fmt: skip
 
 
 def _restore(state: PartitionState, saved: _Saved) -> None:
     (
-        state.position, state.records, state.bytes, state.dropped, state.quarantined,
+        state.position, state.leader_epoch, state.records, state.bytes, state.dropped, state.quarantined,
         state.problem, state.detail, state.left_out,
     ) = saved  # fmt: skip
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from replicator.clock import Clock
+from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.target_check import unwritable_partitions
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState
@@ -10,6 +11,7 @@ from replicator.errors import (
     AuthenticationFailedError,
     NotFoundError,
     PartitionsRefusedError,
+    RecordRefusedError,
     ReplicatorError,
     UnreachableError,
 )
@@ -37,13 +39,18 @@ class StuckWrites:
         target: ClusterPlan,
         client_id: str,
         checkpoints: TopicPartition,
+        quarantine: QuarantineWriter,
         clock: Clock,
         counters: LaneCounters,
         states: Callable[[], Iterable[PartitionState]],
     ) -> None:
-        """``checkpoints`` is where the lane's own are written: every unit has some."""
+        """``checkpoints`` is where the lane's own are written: every unit has some.
+
+        ``quarantine`` says where refused records go, and which partitions have one.
+        """
         self._target = target
         self._checkpoints = checkpoints
+        self._quarantine = quarantine
         self._client_id = client_id
         self._clock = clock
         self._counters = counters
@@ -74,19 +81,64 @@ class StuckWrites:
         """The partitions that made a session fail; None where it was something else."""
         if isinstance(error, PartitionsRefusedError):
             return error
-        if isinstance(error, UnreachableError | AuthenticationFailedError):
+        refused = self._quarantine.take_refused()
+        if refused is not None:
+            return refused
+        if isinstance(error, UnreachableError | AuthenticationFailedError | RecordRefusedError):
             return None
         refusals = self.refusals_of_unit()
         return PartitionsRefusedError(refusals) if refusals else None
 
     def refusals_of_unit(self) -> dict[TopicPartition, ReplicatorError]:
         """The target partitions of what is not committed that take no writes, and why."""
-        unit = (
-            (state.target_topic, state.partition)
+        unit = [
+            state
             for state in self._states()
             if state.position > state.committed >= 0
-        )
-        return self.refusals(unit) or {}
+            or (state.is_read and self._quarantine.is_needed_by(state))
+        ]
+        return self.refusals_of(unit) or {}
+
+    def refusals_of(
+        self, states: Iterable[PartitionState]
+    ) -> dict[TopicPartition, ReplicatorError] | None:
+        """Why these partitions cannot be written, by target partition; None without an answer.
+
+        One whose next record belongs into quarantine cannot, either, where the quarantine topic takes no writes.
+        """
+        states = list(states)
+        waiting = [state for state in states if self._quarantine.is_needed_by(state)]
+        asked = [_place(state) for state in states]
+        found = self.refusals([*asked, self._quarantine.place] if waiting else asked)
+        if not found:
+            return found
+        refused = found.pop(self._quarantine.place, None)
+        if refused is not None:
+            for state in waiting:
+                found.setdefault(_place(state), _of_quarantine(state, refused))
+        return found
+
+    def ask_quarantine(self, state: PartitionState) -> None:
+        """Before a record of this partition is put there, so that no transaction holds what cannot be stored.
+
+        Raises:
+            PartitionsRefusedError: the quarantine topic takes no writes now.
+        """
+        place = self._quarantine.place
+        refused = (self.refusals([place]) or {}).get(place)
+        # One that does not exist may be created by being written to.
+        if refused is not None and not isinstance(refused, NotFoundError):
+            raise PartitionsRefusedError({_place(state): _of_quarantine(state, refused)})
+
+    def refusals_of_all(
+        self, places: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ReplicatorError]:
+        """What takes no writes of all that a transaction of the lane may hold; ``places`` are its copies."""
+        place = self._quarantine.place
+        found = self.refusals([*places, place]) or {}
+        if isinstance(found.get(place), NotFoundError):
+            return {key: why for key, why in found.items() if key != place}  # it is in none
+        return dict(found)
 
     def refusals(
         self, places: Iterable[TopicPartition]
@@ -105,9 +157,26 @@ class StuckWrites:
                 found = unwritable_partitions(admin, [*asked, self._checkpoints])
         except ReplicatorError:
             return None
+        if self._quarantine.place in found:
+            self._quarantine.doubt()
         own = found.pop(self._checkpoints, None)
         if own is None or isinstance(
             own, NotFoundError
         ):  # one that is gone is the controller's affair
             return found
         return {**dict.fromkeys(asked, own), **found}
+
+
+def _place(state: PartitionState) -> TopicPartition:
+    return state.target_topic, state.partition
+
+
+def _of_quarantine(state: PartitionState, refused: ReplicatorError) -> ReplicatorError:
+    remedy = refused.remedy
+    if isinstance(refused, NotFoundError):
+        remedy = "Create it with one partition, or restart a worker, which does."
+    return type(refused)(
+        f"{state.topic}/{state.partition} has a record for the quarantine topic: {refused.message}",
+        subject=refused.subject,
+        remedy=remedy,
+    )

@@ -19,6 +19,7 @@ from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.lane.clients_change import ClientsChange, clients_for, close_clients
 from replicator.dataplane.lane.lane_failures import LaneFailures
 from replicator.dataplane.lane.lane_report import LaneReport
+from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.periodic_checks import PeriodicChecks
 from replicator.dataplane.lane.retry_range import RetryRange
@@ -103,16 +104,18 @@ class Lane(threading.Thread):
             on_failure=self._none_ahead,
         )  # fmt: skip
         self._counters = LaneCounters()
+        quarantine = QuarantineWriter(spec, clock=clock)
         self._writes = StuckWrites(
             target=spec.target, client_id=lane_client_id(spec), clock=clock,
             checkpoints=(checkpoints_topic(spec.topology, spec.source.alias), spec.lane),
-            counters=self._counters, states=self._states,
+            quarantine=quarantine, counters=self._counters, states=self._states,
         )  # fmt: skip
+        quarantine.ask = self._writes.ask_quarantine
         self._context = LaneContext(
             clock=clock,
             counters=self._counters,
             throttle=LaneThrottle(spec.throttle, now=clock.monotonic()),
-            quarantine=QuarantineWriter(spec, clock=clock),
+            quarantine=quarantine,
             problems=ConnectionProblems(
                 source=spec.source.alias,
                 target=spec.target.alias,
@@ -126,6 +129,7 @@ class Lane(threading.Thread):
             else idle_poller.for_lane(self._wake, interrupted=self._has_commands),
         )
         self._healths: dict[TopicPartition, PartitionHealth] = {}
+        self._news = PartitionNews(lambda: self._spec, post=post)
         self._clients: SessionClients | None = None
         self._partitions: LanePartitions | None = None
         self._retry_range = RetryRange()
@@ -138,7 +142,7 @@ class Lane(threading.Thread):
             clients=lambda: self._clients,
         )  # fmt: skip
         self._held_id = HeldId(
-            self._writes, clock=clock, on_refused=self._held_by,
+            self._writes, target=spec.target.alias, clock=clock, on_held=self._held_by,
             places=lambda: [(work.target_topic, work.partition) for work in self._spec.work],
         )  # fmt: skip
         self._checks = PeriodicChecks(spec, report=self._report, context=self._context, clock=clock)
@@ -202,16 +206,15 @@ class Lane(threading.Thread):
             except FencedError:
                 return True
             except RecordRefusedError as error:
-                self._retry_record_by_record(error)
+                self._counters.roll_back()
+                if not self._sets_aside(error):
+                    self._failures.one_by_one(error)
+                    self._retry_range.refused(error, self._states())
             except (ReplicatorError, KafkaException) as error:
                 if self._failures.is_fenced(error):
                     return True
                 self._counters.roll_back()
-                refused = self._writes.explanation(self._failures.mapped(error))
-                if refused is not None:
-                    self._counters.aborts += 1
-                    self._partitions_now().set_aside(refused)
-                    self._report.publish()
+                if self._sets_aside(self._failures.mapped(error)):
                     continue
                 self._failures.recovering(error)
                 if isinstance(error, SpentProducerError):
@@ -248,10 +251,11 @@ class Lane(threading.Thread):
         if self._bounded_copy is not None:
             self._bounded_copy.plan_start(spec, checkpoints)
         self._partitions = LanePartitions(
-            spec, clients=clients, checkpoints=checkpoints, post=self._post, clock=self._clock,
-            healths=self._healths, refusals=self._writes.refusals,
+            spec, clients=clients, checkpoints=checkpoints, news=self._news, clock=self._clock,
+            healths=self._healths, refusals=self._writes.refusals_of,
         )  # fmt: skip
         self._partitions.follow(spec)
+        self._failures.begins()
         self._report.set("running", "copying")
         self._change.session_reads()
         self._report.memory(clients.memory)
@@ -287,10 +291,10 @@ class Lane(threading.Thread):
             self._held_id.waits()
         return self._stopping
 
-    def _held_by(self, refused: PartitionsRefusedError) -> None:
-        if self._partitions is not None:
-            self._partitions.set_aside(refused)
-        self._failures.waiting(next(iter(refused.refusals.values())), refused.message)
+    def _held_by(self, error: ReplicatorError) -> None:
+        if self._partitions is not None and isinstance(error, PartitionsRefusedError):
+            self._partitions.set_aside(error)
+        self._failures.held(error)
 
     def _others_are_ready(self) -> bool:
         """Whether the next session's clients are at hand; a bounded copy opens them after it closed its own."""
@@ -325,13 +329,14 @@ class Lane(threading.Thread):
 
     # Recovery.
 
-    def _retry_record_by_record(self, error: RecordRefusedError) -> None:
-        """A record in what was just produced is refused: the next session finds out which."""
-        self._counters.roll_back()
-        self._report.log("warning", "target refused a record, copying the range record by record",
-                  error=error.message)  # fmt: skip
-        self._counters.aborts += 1
-        self._retry_range.refused(error, self._states())
+    def _sets_aside(self, error: ReplicatorError) -> bool:
+        """Whether partitions made the session fail; the next one goes on without them."""
+        refused = self._writes.explanation(error)
+        if refused is not None:
+            self._counters.aborts += 1
+            self._partitions_now().set_aside(refused)
+            self._report.publish()
+        return refused is not None
 
     def _pause(self, seconds: float) -> None:
         self._wake.clear()

@@ -5,7 +5,13 @@ from collections.abc import Callable
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.lane_context import LaneContext
-from replicator.errors import FencedError, ReplicatorError, UnknownOutcomeError
+from replicator.errors import (
+    FencedError,
+    PartitionsRefusedError,
+    RecordRefusedError,
+    ReplicatorError,
+    UnknownOutcomeError,
+)
 from replicator.kafka.clients.client import KafkaException
 from replicator.kafka.clients.errors import map_kafka_error
 
@@ -27,6 +33,7 @@ class LaneFailures:
         self._problems = context.problems
         self._report = report
         self._clients = clients
+        self._held = ""
 
     def is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
         """Whether the lane has another owner now."""
@@ -52,6 +59,37 @@ class LaneFailures:
             self._counters.aborts += 1
         self.waiting(mapped, mapped.message)
         self._report.log("warning", "lane recovers from its checkpoints", error=mapped.message)
+
+    def one_by_one(self, error: RecordRefusedError) -> None:
+        """Counts and logs that a record in what was just produced is refused: the next session finds out which."""
+        self._report.log("warning", "target refused a record, copying the range record by record",
+                         error=error.message)  # fmt: skip
+        self._counters.aborts += 1
+
+    def held(self, cause: ReplicatorError) -> None:
+        """Reports why the lane cannot begin to copy; what was logged last is not logged again.
+
+        Where it is not known, what the clients reported of the target is the better word, and stays.
+        """
+        reason, known = cause.message, self._problems.target.partition("\n")[0]
+        told = bool(known) and not isinstance(cause, PartitionsRefusedError)
+        if told and reason not in known:
+            reason = f"{reason}; {known}"
+        if cause.message != self._held:
+            self._held = cause.message
+            self._report.log("warning", "lane waits for its transactional id", error=reason,
+                             remedy=cause.remedy)  # fmt: skip
+        if isinstance(cause, PartitionsRefusedError):
+            self.waiting(next(iter(cause.refusals.values())), reason)
+        elif told:
+            self._report.set("recovering", reason)
+            self._report.publish()
+        else:
+            self.waiting(cause, reason)
+
+    def begins(self) -> None:
+        """The lane has what it waited for."""
+        self._held = ""
 
     def waiting(self, cause: ReplicatorError, reason: str) -> None:
         """The lane does not copy because of ``cause``; ``reason`` is what its state says."""

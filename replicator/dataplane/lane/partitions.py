@@ -5,19 +5,17 @@ read before ``decide_start`` has said where, and none that it stopped.
 """
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from typing import Literal
 
 from replicator.clock import Clock
 from replicator.dataplane.health.damaged_source import damaged
 from replicator.dataplane.health.silent_partitions import SilentPartitions
+from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.session_clients import lane_client_id
-from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.target_looks import read_targets
 from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
-from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.errors import (
     NotFoundError,
@@ -29,6 +27,9 @@ from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 
 TARGET_REGRESSED = TargetRegressedError.code
+
+Refusals = Callable[[Iterable[PartitionState]], Mapping[TopicPartition, ReplicatorError] | None]
+"""Asks which of these partitions the target takes no writes of; by target partition, None without an answer."""
 
 
 class LanePartitions:
@@ -44,17 +45,17 @@ class LanePartitions:
         *,
         clients: SessionClients,
         checkpoints: Mapping[TopicPartition, Checkpoint],
-        post: Callable[[LostRange | LogLine], None],
+        news: PartitionNews,
         clock: Clock,
         healths: MutableMapping[TopicPartition, PartitionHealth],
-        refusals: Callable[[list[TopicPartition]], Mapping[TopicPartition, ReplicatorError] | None],
+        refusals: Refusals,
     ) -> None:
-        """``healths`` outlive sessions; ``refusals`` asks which target partitions take no writes: None without an answer."""
+        """``healths`` and ``news`` outlive sessions."""
         self.states: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
         self._checkpoints = dict(checkpoints)
-        self._post = post
+        self._news = news
         self._clock = clock
         self._healths = healths
         self._refusals = refusals
@@ -149,7 +150,7 @@ class LanePartitions:
         )
         self._clients.learn_leaders({state.topic for state in decisions if not state.problem})
         for state, decision in decisions.items():
-            self._report(state, decision)
+            self._news.decided(state, decision)
             if decision.store:
                 session.unit.store_soon(state)
             if decision.lost is not None:
@@ -188,13 +189,13 @@ class LanePartitions:
 
     def _refused(self, states: Iterable[PartitionState]) -> set[PartitionState]:
         """Asks the target which of these partitions take no writes, and keeps why."""
-        places = {state: (state.target_topic, state.partition) for state in states}
-        refusals = self._refusals(list(places.values())) if places else {}
+        states = list(states)
+        refusals = self._refusals(states) if states else {}
         if refusals is None:
             return set()
         refused: set[PartitionState] = set()
-        for state, place in places.items():
-            error = refusals.get(place)
+        for state in states:
+            error = refusals.get((state.target_topic, state.partition))
             if error is None:
                 state.health.takes_writes()
             elif state.health.failure is not None or not isinstance(error, NotFoundError):
@@ -233,8 +234,7 @@ class LanePartitions:
             at_ms=int(self._clock.now() * 1000),
         )
         if news:
-            fields = {"problem": error.code, "detail": error.message, "remedy": error.remedy}
-            self._log("warning", "partition does not move", state, fields)
+            self._news.failed(state, error)
 
     def set_aside(self, refused: PartitionsRefusedError) -> None:
         """The next session goes on without these partitions, and tries them again by and by."""
@@ -248,7 +248,7 @@ class LanePartitions:
         for state in self.states.values():
             ended = state.health.recovered(position=state.position, committed=state.committed)
             if ended is not None:
-                self._log("info", "partition moves again", state, {"problem": ended.code})
+                self._news.recovered(state, ended)
 
     def _add(self, work: list[PartitionWork]) -> None:
         if not work:
@@ -275,6 +275,7 @@ class LanePartitions:
         for key in keys:
             state = self.states.pop(key)
             self._healths.pop(key, None)
+            self._news.forget(key)
             if state.position >= 0:
                 # Should it come back (resume), it goes on from here, not from the take-over.
                 self._checkpoints[key] = state.checkpoint(at_ms=state.committed_at_ms)
@@ -296,39 +297,3 @@ class LanePartitions:
         table = self._clients.session.table
         table.clear()
         table.update(partition_table(list(self.states.values())))
-
-    def _report(self, state: PartitionState, decision: StartDecision) -> None:
-        pair = self._spec.pair
-        if decision.lost is not None:
-            self._post(
-                LostRange(
-                    pair=pair,
-                    link=self._spec.link,
-                    topic=state.topic,
-                    partition=state.partition,
-                    lost_from=decision.lost[0],
-                    lost_to=decision.lost[1],
-                    detail=decision.detail,
-                )
-            )
-        if decision.target_loss:
-            lost = {"problem": "TARGET_REGRESSED", "detail": decision.target_loss}
-            self._log("error", "target lost records, they are copied again", state, lost)
-        if decision.problem:
-            fields = {"problem": decision.problem, "detail": decision.detail}
-            self._log("error", "partition stopped", state, fields)
-
-    def _log(
-        self,
-        level: Literal["info", "warning", "error"],
-        event: str,
-        state: PartitionState,
-        fields: Mapping[str, str],
-    ) -> None:
-        place = {
-            "flow": self._spec.pair,
-            "link": self._spec.link,
-            "topic": state.topic,
-            "partition": str(state.partition),
-        }
-        self._post(LogLine(level, event, {**place, **fields}))

@@ -15,6 +15,7 @@ import threading
 from replicator.clock import SystemClock
 from replicator.dataplane.lane.lane import Lane, MayStart
 from replicator.dataplane.lane.turn import Turn
+from replicator.dataplane.process.still_lanes import StillLanes
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.transport.messages import (
@@ -122,13 +123,15 @@ class LaneProcess:
         Where nothing is new, a message without any says that this process is at work.
         """
         sent: dict[Lane, LaneStats] = {}
+        still = StillLanes(clock=self._clock, post=self._send)
         self._send(Stats(()))
         while True:
             if self._new_stats.wait(WORD_SECONDS):
                 self._clock.sleep(STATS_SECONDS)
             self._new_stats.clear()
             with self._lock:
-                now = {lane: lane.stats for lane in self._lanes.values()}
+                lanes = list(self._lanes.values())
+            now = still.pictures(lanes)
             # By lane, not by its number: the worker forgets what it knew of one that has stopped.
             changes = tuple(
                 lane_change(sent.get(lane), stats)

@@ -5,6 +5,7 @@ make with the cluster's word on that very partition, and with nothing else; that
 questions, or that other partitions move, says nothing about it.
 """
 
+import re
 from typing import Literal
 
 from replicator.errors import ReplicatorError
@@ -16,6 +17,15 @@ RETRY_FIRST_SECONDS = 1.0
 RETRY_MOST_SECONDS = 15.0
 """A partition that was mended moves again after this long at most."""
 
+TOLD_AGAIN_SECONDS = 30.0
+TOLD_AGAIN_MOST_SECONDS = 300.0
+"""A cause that comes back after another one is told again after so long; twice as long each time."""
+
+_MOST_CAUSES = 8
+"""So many causes of one failure are told as soon as they are met."""
+
+_NUMBERS = re.compile(r"\d+")
+
 
 class PartitionHealth:
     """Of one partition in one lane; for the lane's thread. Everybody who meets an error reports it here.
@@ -25,7 +35,15 @@ class PartitionHealth:
         retry_at: monotonic seconds; before it the partition is not tried again.
     """
 
-    __slots__ = ("_attempts", "_ended", "_position", "_takes_writes", "failure", "retry_at")
+    __slots__ = (
+        "_attempts",
+        "_ended",
+        "_position",
+        "_takes_writes",
+        "_told",
+        "failure",
+        "retry_at",
+    )
 
     def __init__(self) -> None:
         self.failure: PartitionFailure | None = None
@@ -34,11 +52,15 @@ class PartitionHealth:
         self._position = -1
         self._ended = False
         self._takes_writes = False
+        self._told: _CausesTold | None = None
 
     def failed(
         self, side: Side, error: ReplicatorError, *, position: int, now: float, at_ms: int
     ) -> bool:
-        """Takes in that the partition could not be read or written; whether that is news.
+        """Takes in that the partition could not be read or written; whether that is to be told.
+
+        Each cause is, when it is met first; a retry that fails for the same is not, and causes that take
+        turns are told less and less often.
 
         Args:
             side: where it failed.
@@ -61,7 +83,10 @@ class PartitionHealth:
             remedy=error.remedy or "It is tried again by itself.",
             since_ms=at_ms if before is None else before.since_ms,
         )
-        return before is None or (before.code, before.side) != (error.code, side)
+        if before is None or self._told is None:
+            self._told = _CausesTold()
+        # Offsets and counts in a text make no other cause.
+        return self._told.is_news((side, error.code, _NUMBERS.sub("0", error.message)), now=now)
 
     def takes_writes(self) -> None:
         """The target, asked about this very partition, had no reason to refuse a write."""
@@ -91,3 +116,28 @@ class PartitionHealth:
         self._attempts = 0
         self._ended = self._takes_writes = False
         return failure
+
+
+class _CausesTold:
+    """Which causes of one failure were told, and when one that comes back is told again."""
+
+    __slots__ = ("_again_at", "_known", "_last", "_pause")
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str, str]] = set()
+        self._last: tuple[str, str, str] | None = None
+        self._pause = TOLD_AGAIN_SECONDS
+        self._again_at = 0.0
+
+    def is_news(self, cause: tuple[str, str, str], *, now: float) -> bool:
+        """Whether to tell this cause ``now`` (monotonic seconds); it counts as told then."""
+        if cause == self._last:
+            return False
+        if cause not in self._known and len(self._known) < _MOST_CAUSES:
+            self._known.add(cause)
+        elif now < self._again_at:
+            return False
+        else:
+            self._pause = min(2 * self._pause, TOLD_AGAIN_MOST_SECONDS)
+        self._last, self._again_at = cause, now + self._pause
+        return True

@@ -255,5 +255,5 @@ def apply_decision(
         state.topic_id = checkpoint.topic_id
     else:
         state.topic_id = facts.topic_id
-        if decision.lost is not None:
-            state.leader_epoch = -1
+        if decision.lost is not None or decision.target_loss:
+            state.leader_epoch = -1  # of another log, or of records behind those that are read next

@@ -79,11 +79,11 @@ def numbers(*ranges: range) -> list[bytes]:
     return [b"%d" % number for each in ranges for number in each]
 
 
-def recreate(cluster: LocalCluster, topic: str) -> None:
+def recreate(cluster: LocalCluster, topic: str, config: dict[str, str] | None = None) -> None:
     """Deletes a topic and makes it anew, empty, as fast as the cluster allows."""
     admin = cluster.admin()
     admin.delete_topics([topic])[topic].result(30)
-    new = NewTopic(topic, 1, 1, config={"retention.ms": "-1"})
+    new = NewTopic(topic, 1, 1, config={"retention.ms": "-1", **(config or {})})
 
     def created() -> bool:
         try:
@@ -137,8 +137,9 @@ class LaneLab:
         quarantine: dict[str, str] | None = None,
         lanes: int = 1,
         checkpoints: bool = True,
+        quarantines: bool = True,
     ) -> None:
-        """The control topics; done by the first lane where the test does not. One may be there already."""
+        """The control topics; done by the first lane where the test does not. Two may be there already."""
         self._prepared = True
         if checkpoints:
             self.target.create_topic(
@@ -146,10 +147,11 @@ class LaneLab:
                 partitions=lanes,
                 config={"cleanup.policy": "compact"},
             )
-        self.target.create_topic(
-            quarantine_topic(self.name, "east"),
-            config=quarantine or {"max.message.bytes": "4000000"},
-        )
+        if quarantines:
+            self.target.create_topic(
+                quarantine_topic(self.name, "east"),
+                config=quarantine or {"max.message.bytes": "4000000"},
+            )
         self.target.create_topic(control_topic(self.name), config={"cleanup.policy": "compact"})
 
     def plan(self, cluster: LocalCluster, alias: str) -> ClusterPlan:

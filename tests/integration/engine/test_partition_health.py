@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from lane_lab import LaneLab
 
+from replicator.identifiers import quarantine_topic
 from replicator.testing import LocalCluster, SecuritySetup, start_all
 from replicator.topology.plan import SecretRef, SecurityPlan
 
@@ -121,3 +122,31 @@ def test_a_topic_that_may_not_be_written_is_set_aside_and_the_others_go_on(guard
     lab.until(lambda: failure(lane, topic) is None, "the failure to end", lane)
     assert lab.values(topic) == [b"%d" % n for n in range(20)]
     assert lab.values(other) == [b"%d" % n for n in range(10)]
+
+
+def test_a_quarantine_topic_that_may_not_be_written_is_named_and_the_others_go_on(guarded):
+    lab = guarded
+    topic, other = lab.topic(target={"max.message.bytes": "3000"}), lab.topic()
+    lane = lab.lane(topic, other)
+    lab.numbered(topic, range(10))
+    lab.caught_up(lane)
+
+    quarantine = quarantine_topic(lab.name, "east")
+    lab.target.deny("replicator", ["WRITE"], name=quarantine)
+    lab.produce(topic, {"value": b"x" * 4000})
+    lab.numbered(topic, range(10, 20))
+    denied_at = time.monotonic()
+    found = lab.until(lambda: failure(lane, topic), "the failure", lane)
+    assert time.monotonic() - denied_at < NAMED_SECONDS
+    assert (found.code, found.side) == ("NOT_AUTHORIZED", "target")
+    assert quarantine in found.detail
+    assert "ACL" in found.remedy
+    lab.numbered(other, range(10))
+    lab.caught_up(lane, other)
+    assert not failure(lane, other)
+
+    give_back(lab.target)
+    lab.caught_up(lane, topic)
+    lab.until(lambda: failure(lane, topic) is None, "the failure to end", lane)
+    assert lab.values(topic) == [b"%d" % n for n in range(20)]
+    assert len(lab.quarantined()) == 1

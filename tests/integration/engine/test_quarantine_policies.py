@@ -141,6 +141,31 @@ def test_a_value_too_large_even_for_the_quarantine_topic_is_named_there_without_
 
 
 @BOTH
+def test_a_quarantine_topic_that_refuses_a_record_is_named_and_the_others_go_on(lab, delivery):
+    lab.prepare(
+        quarantine={"max.message.bytes": "200"}
+    )  # too little for what is said of the record
+    topic, other = lab.topic(target=SMALL), lab.topic()
+    quarantine = quarantine_topic(lab.name, "east")
+    lab.produce(topic, {"value": b"0"}, {"value": BIG}, {"value": b"1"})
+    lane = lab.lane(topic, other, delivery=delivery)
+    found = lab.until(
+        lambda: (seen := lane.partition(topic)) and seen.failure, "the failure", lane
+    )  # fmt: skip
+    assert found.side == "target"
+    assert quarantine in found.detail
+    assert "max.message.bytes" in found.remedy
+    lab.numbered(other, range(10))
+    lab.caught_up(lane, other)
+
+    set_limit(lab, quarantine, 100_000)
+    lab.caught_up(lane)
+    lab.until(lambda: lane.partition(topic).failure is None, "the failure to end", lane)
+    assert in_order(lab.values(topic)) == [b"0", b"1"]
+    assert {about["offset"] for _, about in lab.quarantined()} == {1}
+
+
+@BOTH
 def test_a_partition_that_may_not_lose_a_record_stops_alone_and_stays_so_until_accepted(
     lab, delivery
 ):

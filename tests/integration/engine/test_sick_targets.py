@@ -12,7 +12,7 @@ from confluent_kafka.admin import NewTopic
 from lane_lab import LaneLab, numbers
 
 from replicator.dataplane.lane import periodic_checks
-from replicator.identifiers import checkpoints_topic
+from replicator.identifiers import checkpoints_topic, quarantine_topic
 from replicator.testing import LocalCluster, start_all
 
 pytestmark = pytest.mark.slow
@@ -22,6 +22,7 @@ ENGINES = pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batc
 FLOW = "east->west"
 NAMED_SECONDS = 10.0
 DIES, STAYS, OTHER = 1, 0, 2
+LARGE = b"x" * 4000
 
 
 @pytest.fixture(scope="module")
@@ -217,12 +218,7 @@ def test_a_lane_whose_checkpoints_cannot_be_written_says_so(sick_lab, settings):
     lab.numbered(well, range(10))
     lab.caught_up(lane)
     lab.target.kill(DIES)
-    lab.until(
-        lambda: (
-            len(lab.target.admin().list_topics(timeout=20).topics[place].partitions[0].isrs) == 1
-        ),
-        "the cluster to miss the broker",
-    )
+    lab.until(lambda: in_sync(lab, place) == 1, "the cluster to miss the broker")
     lab.numbered(well, range(10, 20))
     began = time.monotonic()
     found = lab.until(lambda: failure(lane, well), "the lane to be named", lane)
@@ -230,6 +226,77 @@ def test_a_lane_whose_checkpoints_cannot_be_written_says_so(sick_lab, settings):
     assert place in found.detail
     assert "in sync" in found.detail
     all_is_well_again(lab, lane, [well], 20)
+
+
+def large_and_well(lab: LaneLab) -> tuple[str, str, str]:
+    """A topic that refuses large records, one that is well, and the quarantine topic, which loses a replica."""
+    quarantine = quarantine_topic(lab.name, "east")
+    new = [
+        NewTopic(
+            quarantine,
+            num_partitions=1,
+            replica_assignment=[[STAYS, DIES]],
+            config={"min.insync.replicas": "2"},
+        )
+    ]
+    names = (f"large.{lab.name}", f"well.{lab.name}")
+    for name in names:
+        lab.source.create_topic(name)
+        limit = {"max.message.bytes": "3000"} if name == names[0] else {}
+        placed = [[STAYS, OTHER]]
+        new.append(NewTopic(name, num_partitions=1, replica_assignment=placed, config=limit))
+    for created in lab.target.admin().create_topics(new).values():
+        created.result(30)
+    lab.prepare(quarantines=False)
+    return (*names, quarantine)
+
+
+@pytest.mark.parametrize(
+    ("settings", "in_use"),
+    [
+        ({}, False),
+        ({}, True),
+        (BATCHES, False),
+        ({"delivery": "at-least-once"}, False),
+        ({"delivery": "at-least-once", **BATCHES}, True),
+    ],
+    ids=["records", "records in use", "batches", "at least once", "batches at least once in use"],
+)
+def test_a_quarantine_topic_that_takes_no_writes_is_named(sick_lab, settings, in_use):
+    lab = sick_lab
+    large, well, quarantine = large_and_well(lab)
+    lane = lab.lane(large, well, **settings)
+    for topic in (large, well):
+        lab.numbered(topic, range(5))
+    if in_use:
+        lab.produce(large, {"value": LARGE})
+    lab.caught_up(lane)
+    lab.target.kill(DIES)
+    lab.until(lambda: in_sync(lab, quarantine) == 1, "the cluster to miss the broker")
+    lab.produce(large, {"value": LARGE})
+    lab.numbered(large, range(5, 10))
+    began = time.monotonic()
+    found = lab.until(
+        lambda: (
+            (seen := failure(lane, large)) and names_it(seen.detail, quarantine, "in sync") and seen
+        ),
+        "the quarantine topic to be named", lane,
+    )  # fmt: skip
+    assert time.monotonic() - began < NAMED_SECONDS
+    assert (found.side, bool(found.remedy)) == ("target", True)
+    assert any(quarantine in line.fields.get("detail", "") for line in lane.log)
+    lab.numbered(well, range(5, 10))
+    if in_use and "delivery" not in settings:  # its transaction holds the lane
+        lab.until(lambda: names_it(lane.stats.target_problem, quarantine, "in sync"), "why", lane)
+    else:
+        lab.caught_up(lane, well)
+        assert failure(lane, well) is None
+    lab.target.restart(DIES)
+    lab.caught_up(lane)
+    lab.until(lambda: failure(lane, large) is None, "the failure to end", lane)
+    for topic in (large, well):
+        assert in_order(lab.values(topic)) == numbers(range(10))
+    assert len({about["offset"] for _, about in lab.quarantined()}) == 1 + in_use
 
 
 def told(worker):
@@ -249,6 +316,11 @@ def trouble_is_told(worker, sick) -> bool:
 def names_it(said: str, topic: str, word: str) -> bool:
     _, found, cause = said.partition(f"cannot write to {topic}/0: ")
     return bool(found) and word in cause[:200]
+
+
+def in_sync(lab, topic) -> int:
+    metadata = lab.target.admin().list_topics(timeout=20).topics
+    return len(metadata[topic].partitions[0].isrs)
 
 
 def sick_by_metadata(lab, sick) -> bool:
@@ -292,7 +364,12 @@ def test_status_readiness_and_log_of_a_worker_name_what_takes_no_writes(
                 lambda says=says, topic=topic, word=word: names_it(says(), topic, word),
                 f"why {topic} takes no writes in {where}",
             )
-        assert topic in worker.log_text()  # with the first cause, which may be the broker that died
+        worker.until(
+            lambda topic=topic, word=word: any(
+                names_it(json.dumps(line), topic, word) for line in worker.log_lines()
+            ),
+            f"why {topic} takes no writes in the log",
+        )
     assert time.monotonic() - began < 3 * NAMED_SECONDS
     lab.target.restart(DIES)
     worker.until(

@@ -18,6 +18,7 @@ from replicator.policy.values import StartFrom
 BATCHES = {"engine": "batches", "provenance": "path"}
 ENGINES = pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
 LOST = "target lost records, they are copied again"
+LARGE = b"x" * 4000
 
 
 def losses(lane) -> list[str]:
@@ -62,6 +63,22 @@ def test_a_copy_created_again_under_a_running_lane_is_whole_once_more(lab):
     lab.until(lambda: lab.values(topic) == numbers(range(400)), "the copy, whole", lane)
 
     assert len(losses(lane)) == 1
+
+
+def test_a_loss_is_told_once_where_a_session_ends_before_it_is_stored(lab):
+    topic = lab.topic()
+    lab.produce(topic, {"value": LARGE})
+    lab.numbered(topic, range(300))
+    lab.copied(topic)
+    recreate(lab.target, topic, {"max.message.bytes": "3000"})
+    lane = lab.lane(topic)  # its first session ends with the record that is too large by now
+    lab.caught_up(lane)
+
+    assert lane.stats.aborts
+    assert lab.values(topic) == numbers(range(300))
+    assert len(lab.quarantined()) == 1
+    assert len(losses(lane)) == 1
+    assert lab.checkpoints()[topic, 0].target_loss.count == 1
 
 
 def test_a_quiet_lane_notices_that_its_copy_is_gone(lab, monkeypatch):
@@ -198,6 +215,31 @@ def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique,
         if not running:
             lane = lab.lane(topic, **engine)
         lab.until(lambda: lab.values(topic) == numbers(range(1100)), "the whole copy", lane)
+        assert len(losses(lane)) == 1
+    finally:
+        lab.close()
+
+
+@pytest.mark.slow
+@ENGINES
+def test_a_lost_copy_of_records_that_several_leaders_wrote_is_made_anew(
+    clusters, west, unique, engine
+):
+    (east,) = clusters("east")
+    lab = LaneLab(east, west, name=unique)
+    topic = lab.topic()
+    for start in (0, 100):
+        lab.numbered(topic, range(start, start + 100))
+        lab.copied(topic, **engine)
+        east.kill(0)
+        east.restart(0)  # another leader epoch
+    lab.numbered(topic, range(200, 210))
+    lab.copied(topic, **engine)
+    recreate(lab.target, topic)
+    lane = lab.lane(topic, **engine)
+    try:
+        lab.caught_up(lane)
+        assert lab.values(topic) == numbers(range(210))
         assert len(losses(lane)) == 1
     finally:
         lab.close()
