@@ -163,7 +163,7 @@ class QuarantineWriter:
                     f"{place} has a record for the quarantine topic: {self._topic} refuses it: {error.str()}",
                     subject=place,
                     remedy="Look at the topic's settings: max.message.bytes, cleanup.policy and "
-                    "message.timestamp.*. The record is tried again by itself.",
+                    "message.timestamp.*. The record is retried automatically.",
                 ),
             )
 
