@@ -1,38 +1,57 @@
 """A lane that waits for its transactional id says so within seconds, also where nobody says why."""
 
-import socket
-
+import pytest
 from session_lab import CHECKPOINTS, SessionLab
 
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.held_id import TOLD_SECONDS, HeldId
 from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.errors import NotFoundError, PartitionsRefusedError, TransientBrokerError
+from replicator.identifiers import quarantine_topic
 from replicator.testing import ManualClock
 from replicator.topology.plan import ClusterPlan
 
+QUARANTINE = (quarantine_topic("lab", "east"), 0)
 
-def test_a_wait_for_which_the_target_gives_no_reason_is_told_after_seconds():
-    clock, said = ManualClock(), []
-    spec = SessionLab().spec
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        target = ClusterPlan("west", (f"127.0.0.1:{nobody.getsockname()[1]}",))
+
+class Waiting:
+    """A take-over that waits, and what a target says that is asked about partitions."""
+
+    def __init__(self, patch, answer) -> None:
+        self.clock, self.said = ManualClock(), []
+        spec = SessionLab().spec
+        # What the target answers; a question to one is no part of this.
+        patch.setattr(StuckWrites, "refusals", lambda _, places: answer)
         writes = StuckWrites(
-            target=target, client_id="test", checkpoints=(CHECKPOINTS, 0),
-            quarantine=QuarantineWriter(spec, clock=clock), clock=clock, counters=LaneCounters(),
-            states=list,
+            target=ClusterPlan("west", ("west:9092",)), client_id="test",
+            checkpoints=(CHECKPOINTS, 0), clock=self.clock, counters=LaneCounters(), states=list,
+            quarantine=QuarantineWriter(spec, clock=self.clock),
         )  # fmt: skip
-        held = HeldId(
-            writes, target="west", places=lambda: [("orders", 0)], on_held=said.append, clock=clock
-        )
-        held.takeover_begins()
-        held.waits()
-        assert said == [], "an id is often free within a second"
-        clock.advance(TOLD_SECONDS + 1)
-        held.waits()
-        held.waits()
-    (error,) = said
+        self.held = HeldId(
+            writes, target="west", places=lambda: [("orders", 0)], on_held=self.said.append,
+            clock=self.clock,
+        )  # fmt: skip
+        self.held.takeover_begins()
+
+    def after(self, seconds: float):
+        self.clock.advance(seconds)
+        self.held.waits()
+        return self.said
+
+
+@pytest.mark.parametrize("answer", [None, {}, {QUARANTINE: NotFoundError("gone")}])
+def test_a_wait_for_which_the_target_gives_no_reason_is_told_after_seconds(monkeypatch, answer):
+    waiting = Waiting(monkeypatch, answer)
+    assert waiting.after(0) == waiting.after(2) == [], "an id is often free within a second"
+    (error,) = waiting.after(TOLD_SECONDS)
     assert (error.code, error.subject) == ("UNREACHABLE", "cluster:west")
     assert "transactional id is not free" in error.message
     assert "__transaction_state" in error.remedy
+
+
+def test_a_quarantine_topic_that_takes_no_writes_is_named_where_it_may_hold_the_id(monkeypatch):
+    few = TransientBrokerError("cannot write to quarantine/0: 1 of its replicas are in sync")
+    (error,) = Waiting(monkeypatch, {QUARANTINE: few}).after(2)
+    assert isinstance(error, PartitionsRefusedError)
+    assert error.message == few.message
