@@ -39,6 +39,7 @@ RATE = 1_000
 
 _START_SECONDS = 300.0
 _MOVE_SECONDS = 120.0
+_NOTICED_SECONDS = 10.0
 _STEP_SECONDS = 5.0
 _GROUP_PARTITIONS = 20
 _CONFIG = {"log.segment.delete.delay.ms": "1000"}
@@ -140,11 +141,11 @@ def copying(source: LocalCluster, target: LocalCluster, size: Size) -> str:
                 _until_shared(job, 2)
             with BusyWriter(source, busy, size.partitions), _Silence(job, busy) as silence:
                 silence.all_heard()
-                silence.begin()
+                began = time.time()
                 running.kill()
                 if not others:
                     _started(started, contender, job)
-                note("moves again after SIGKILL", f"{silence.longest():.1f} s")
+                note("longest silence after SIGKILL", f"{silence.longest(began):.1f} s")
         remove_traces(job)
     return figures.table()
 
@@ -209,12 +210,12 @@ def groups(source: LocalCluster, target: LocalCluster, size: Size) -> str:
 
 
 class _Silence:
-    """How long it takes until each busy topic has records again that were written after an event."""
+    """How long the busy partition stands still that stands still longest after an event."""
 
     def __init__(self, job: Job, busy: Iterable[str]) -> None:
-        self._topics = [job.target_topic(topic) for topic in busy]
-        self._consumer: Consumer = tail(job.target, topics=self._topics, partitions=job.partitions)
-        self._began = time.time()
+        topics = [job.target_topic(topic) for topic in busy]
+        self._places = {(topic, number) for topic in topics for number in range(job.partitions)}
+        self._consumer: Consumer = tail(job.target, topics=topics, partitions=job.partitions)
 
     def __enter__(self) -> Self:
         return self
@@ -222,26 +223,35 @@ class _Silence:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
-    def begin(self) -> None:
-        """The event happens now."""
-        self._began = time.time()
-
     def all_heard(self) -> None:
-        """Waits until records of every busy topic come."""
-        self.longest()
+        """Waits until records of every busy partition come."""
+        self._heard_behind(time.time())
 
-    def longest(self) -> float:
-        """Seconds from the event to the first new record of the topic that was last."""
-        missing = set(self._topics)
+    def longest(self, began: float) -> float:
+        """Seconds, once every partition has records that were written when the loss was noticed for sure."""
+        return self._heard_behind(began + _NOTICED_SECONDS, since=began)
+
+    def _heard_behind(self, moment: float, *, since: float | None = None) -> float:
+        """Reads until each partition has a record written behind the moment; the longest gap since another one."""
+        missing = set(self._places)
+        last = dict.fromkeys(self._places, since or time.time())
+        longest = 0.0
         deadline = time.monotonic() + _MOVE_SECONDS
         while missing:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"nothing new in {len(missing)} topics: {sorted(missing)[:3]}")
+                raise TimeoutError(
+                    f"nothing new in {len(missing)} partitions: {sorted(missing)[:3]}"
+                )
             for message in self._consumer.consume(1_000, 0.05):
                 value = message.value()
-                if message.error() is None and value and float(value) > self._began:
-                    missing.discard(message.topic())
-        return time.time() - self._began
+                if message.error() is not None or not value:
+                    continue
+                place = (message.topic() or "", message.partition() or 0)
+                now = time.time()
+                longest, last[place] = max(longest, now - last[place]), now
+                if float(value) > moment:
+                    missing.discard(place)
+        return longest
 
 
 def _started(stack: ExitStack, contender: Contender, job: Job) -> Running:
