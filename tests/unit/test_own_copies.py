@@ -5,14 +5,26 @@ import struct
 from replicator.batches.codec.found_batches import found_batches
 from replicator.batches.codec.header import CONTROL, CRC_FROM, TRANSACTIONAL
 from replicator.batches.codec.stretch import Stretch
+from replicator.batches.registry.marked_copies import MarkedCopies
 from replicator.batches.registry.own_copies import Outcomes
+from replicator.identifiers import HOPS_HEADER
 from replicator.wire.records.record_batch import RawRecord, encode_batch
 
-OURS, OLDER, OTHER = 7, 8, 9
+OURS, OLDER, OTHER, STRANGER = 7, 8, 9, 10
 
 
-def copies(first: int, count: int, producer: int = OURS, *, transactional: bool = True) -> bytes:
-    records = [RawRecord(first + at, 1, "CreateTime", b"k", b"v") for at in range(count)]
+def copies(
+    first: int, count: int, producer: int = OURS, *, transactional: bool = True, source: int = -1
+) -> bytes:
+    """A batch of copies; from ``source`` on, they name their place."""
+    hops = [f"east/t/0/{source + at}".encode() for at in range(count)] if source >= 0 else ()
+    records = [
+        RawRecord(
+            first + at, 1, "CreateTime", b"k", b"v",
+            ((HOPS_HEADER.encode(), hops[at]),) if hops else (),
+        )
+        for at in range(count)
+    ]  # fmt: skip
     return encode_batch(records, producer_id=producer, transactional=transactional)
 
 
@@ -28,8 +40,8 @@ def marker(at: int, producer: int = OURS, *, abort: bool = False) -> bytes:
     return bytes(batch)
 
 
-def seen(*batches: bytes, start: int = 0, end: int = 100):
-    outcomes = Outcomes(start, lambda batch: batch.producer_id in {OURS, OLDER})
+def seen(*batches: bytes, start: int = 0, end: int = 100, marks: MarkedCopies | None = None):
+    outcomes = Outcomes(start, lambda batch: batch.producer_id in {OURS, OLDER}, marks)
     data = memoryview(bytearray(b"".join(batches)))
     outcomes.take(found_batches(data, position=start, place="t/0"))
     return outcomes.found(start, end)
@@ -72,3 +84,20 @@ def test_copies_of_two_owners_are_in_the_order_of_the_log():
 
 def test_what_was_compacted_away_is_noticed():
     assert not seen(copies(0, 1), copies(3, 1), marker(4)).copies.complete
+
+
+def test_copies_that_name_their_place_are_told_apart_and_have_an_outcome_too():
+    marks = MarkedCopies(("east", "t", 0))
+    found = seen(
+        copies(0, 2, OTHER, source=40), marker(2, OTHER), copies(3, 1, OTHER, source=42),
+        marker(4, OTHER, abort=True), copies(5, 2), marker(7), copies(8, 1, STRANGER), marks=marks,
+    )  # fmt: skip
+    assert found.pairs == ((40, 0), (41, 1))
+    assert found.copies.records == [Stretch(5, 2)]
+    assert found.silent == (Stretch(8, 1),)
+    assert not found.undecided
+    assert seen(copies(0, 1, OTHER, source=40), marks=marks).undecided
+    assert not seen(copies(0, 1, STRANGER), marks=marks).undecided
+    thinned = seen(copies(0, 1, source=40), marker(1), copies(3, 1), marker(4), marks=marks)
+    assert not thinned.copies.complete
+    assert thinned.copies.between(3, 4).complete

@@ -6,9 +6,11 @@ import pytest
 
 from replicator.batches.codec.found_batches import FoundBatch, found_batches
 from replicator.batches.codec.stretch import Stretch
+from replicator.dataplane.takeover.counted_copies import not_copied, nth
+from replicator.dataplane.takeover.takeover import _last_copies
+from replicator.dataplane.takeover.target_looks import LastCopy
 from replicator.dataplane.takeover.target_loss import SeenTarget, find_loss, moved_back, needs_look
 from replicator.dataplane.transport.spec import LaneSettings
-from replicator.dataplane.whole_batches.counted_copies import not_copied, nth
 from replicator.formats.checkpoint import Checkpoint, TargetClaim
 from replicator.formats.left_out import LeftOut
 from replicator.identifiers import HOPS_HEADER
@@ -154,3 +156,52 @@ def test_copies_without_marks_are_not_taken_for_lost_ones():
 
     assert find_loss(bare, seen(leader_epoch=4), 20, marked=True, earliest=0) is None
     assert find_loss(bare, seen(end=90), 20, marked=True, earliest=0).resume_at is None
+
+
+def test_behind_the_last_mark_others_may_stand_that_would_be_there_twice():
+    def mixed(target: SeenTarget, last_copy: int | None):
+        return find_loss(HELD, target, last_copy, marked=True, mixed=True, earliest=0)
+
+    assert mixed(seen(end=90), 59).resume_at is None  # stopped: not copied again from 60 on
+    assert mixed(seen(end=90), None).resume_at is None
+    assert mixed(seen(leader_epoch=4), 59) is None
+    assert mixed(seen(leader_epoch=4), 79) is None
+    assert mixed(seen("other", end=60), 59).resume_at == 60  # nothing is left of the old log
+
+
+class Counted:
+    """Tells some last copies from the offset map, and others only from a copy that is known."""
+
+    needed = True
+
+    def __init__(self, told, behind):
+        self.asked = []
+        self._told, self._behind = told, behind
+
+    def __call__(self, ends, known=None):
+        self.asked.append((dict(ends), known))
+        found = self._told if known is None else self._behind
+        return {key: found[key] for key in ends if key in found}
+
+
+def test_where_both_engines_wrote_the_offset_map_comes_first_and_marks_where_it_tells_nothing():
+    near, far, lost, quiet = (("orders", number) for number in range(4))
+    bare = replace(HELD, target=replace(CLAIM, last_copied=-1))
+    held = {near: HELD, far: HELD, lost: HELD, quiet: bare}
+    count = Counted({near: 70}, {far: 75})
+    searched = []
+
+    def marked(some):
+        searched.extend(some)
+        return {key: LastCopy(40, target_offset=50) for key in some}
+
+    found = _last_copies(dict.fromkeys(held, 90), held, count, marked)
+
+    assert found == {
+        near: LastCopy(70, counted=True),
+        far: LastCopy(75, counted=True),
+        lost: LastCopy(40, target_offset=50, mixed=True),
+        quiet: LastCopy(None, mixed=True),
+    }
+    assert searched == [far, lost]
+    assert count.asked[1] == ({far: 90, lost: 90}, {far: (40, 50), lost: (40, 50)})

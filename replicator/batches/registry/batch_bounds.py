@@ -16,6 +16,10 @@ MOST_BYTES = 64 * 1024 * 1024
 FETCH_BYTES = 4 * 1024 * 1024
 
 
+Hole = tuple[int, int]
+"""First and last offset, half open, between which something may have been compacted away."""
+
+
 @dataclass(frozen=True, slots=True)
 class StretchesOfLog:
     """The records that were asked for, and whether they are all that ever stood there.
@@ -24,10 +28,17 @@ class StretchesOfLog:
         records: where they stand, in order.
         complete: no offset is without a batch, and no batch of ours without one of its records: nothing was
             compacted away.
+        holes: where that is not so.
     """
 
     records: list[Stretch]
     complete: bool
+    holes: tuple[Hole, ...] = ()
+
+    def between(self, start: int, end: int) -> "StretchesOfLog":
+        """The part between two offsets, half open."""
+        holes = tuple(each for each in self.holes if each[0] < end and each[1] > start)
+        return StretchesOfLog(clipped(self.records, start, end), not holes, holes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ def stretches(
     """
     start, end = query.bounds
     found: list[Stretch] = []
-    complete = True
+    holes: list[Hole] = []
     read = 0
     with query.log() as log:
         while start < end:
@@ -93,12 +104,13 @@ def stretches(
                 position=start, counts=query.counts, without=without,
             )  # fmt: skip
             found += part.records
-            complete = complete and part.complete
+            holes += part.holes
             if start == before:
                 if stable < end:
                     return None  # a transaction is open there
-                start, complete = stable, False  # nothing but what compaction left out
-    return StretchesOfLog(clipped(found, *query.bounds), complete)
+                holes.append((start, stable))  # nothing but what compaction left out
+                start = stable
+    return StretchesOfLog(found, not holes, tuple(holes)).between(*query.bounds)
 
 
 def records_of(
@@ -117,16 +129,19 @@ def records_of(
         without: offsets of a batch whose records are not.
     """
     found: list[Stretch] = []
-    complete = True
+    holes: list[Hole] = []
     for batch in batches:
-        complete = complete and batch.base_offset <= position
+        if batch.base_offset > position:
+            holes.append((position, batch.base_offset))
         position = batch.last_offset + 1
+        if batch.skip == "empty":
+            holes.append((batch.base_offset, position))  # compaction took all of it
         if not batch.skip and counts(batch):
             records = _records(batch)
             found += cut_out(records, without(batch))
-            span = batch.last_offset - batch.base_offset + 1
-            complete = complete and sum(one.count for one in records) == span
-    return StretchesOfLog(found, complete), position
+            if sum(one.count for one in records) != position - batch.base_offset:
+                holes.append((batch.base_offset, position))
+    return StretchesOfLog(found, not holes, tuple(holes)), position
 
 
 def _records(batch: FoundBatch) -> list[Stretch]:

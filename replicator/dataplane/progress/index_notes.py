@@ -71,6 +71,12 @@ class IndexNotes:
         self._awaited += 1
         return delivered
 
+    def newest_below(
+        self, topic: str, partition: int, source: int, target: int
+    ) -> tuple[int, int] | None:
+        """The newest source and target offset of one record, below both given ones."""
+        return self._index.newest_below(topic, partition, source, target)
+
     def restart(self, state: PartitionState) -> None:
         """The source log of a partition is another one from here on."""
         self._reported = [note for note in self._reported if note[0] is not state]

@@ -1,6 +1,7 @@
 """The clients of one session of a lane: taking over with them, and closing them as one."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from replicator.clock import Clock
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
@@ -31,6 +32,9 @@ from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
 from replicator.policy.capacity.memory_shares import LaneMemory
 
+if TYPE_CHECKING:
+    from replicator.dataplane.takeover.counted_copies import CountedCopies
+
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it reports the failure and starts over."""
 
@@ -57,8 +61,11 @@ class LaneClients:
         opened_with: OpenedWith,
         memory: LaneMemory | None = None,
         returned: ReturnedRecords | None = None,
+        counts: bool = False,
     ) -> None:
+        """``counts``: copies that whole batches left on the target may be told by counting."""
         self._returned = returned
+        self._counts = counts
         self.memory = memory
         self.spec = spec
         self.opened_with = opened_with
@@ -196,7 +203,13 @@ class LaneClients:
         on_failure: Callable[[PartitionState, ReplicatorError], None],
     ) -> dict[PartitionState, StartDecision]:
         """Asks both clusters about each partition; where the source has no answer it is left out, and reported."""
-        targets = look_at_targets(spec, states, stored, client_id=lane_client_id(spec))
+        index = self.session.unit.reports.index
+        targets = look_at_targets(
+            spec, states, stored, client_id=lane_client_id(spec),
+            count=OlderWholeBatches(spec, states, stored, index)
+            if index is not None and self._counts
+            else None,
+        )  # fmt: skip
         try:
             return decide_starts(
                 spec, states, stored, self._source_admin, targets,
@@ -219,6 +232,41 @@ class LaneClients:
         self._source_admin.close()
         if self._checkpoints is not None:
             self._checkpoints.close()
+
+
+class OlderWholeBatches:
+    """Counts the copies that whole batches left on a target before; opened only for a target in doubt."""
+
+    def __init__(
+        self,
+        spec: LaneSpec,
+        states: Iterable[PartitionState],
+        stored: Mapping[TopicPartition, Checkpoint],
+        index: IndexNotes,
+    ) -> None:
+        self._given = (spec, tuple(states), stored, index)
+        self._opened: CountedCopies | None = None
+
+    @property
+    def needed(self) -> bool:
+        """See ``CountCopies``."""
+        return self._counted().needed
+
+    def __call__(
+        self,
+        ends: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, tuple[int, int]] | None = None,
+    ) -> dict[TopicPartition, int]:
+        """See ``CountCopies``."""
+        return self._counted()(ends, known)
+
+    def _counted(self) -> "CountedCopies":
+        if self._opened is None:
+            # Here, because the protocol's codec takes half a second to import.
+            from replicator.dataplane.takeover.counted_copies import CountedCopies
+
+            self._opened = CountedCopies(*self._given, client_id=lane_client_id(self._given[0]))
+        return self._opened
 
 
 def batch_bytes(spec: LaneSpec) -> int:

@@ -144,6 +144,7 @@ def open_clients(
         opened_with=opened_with,
         memory=memory,
         returned=returned,
+        counts=spec.settings.transactional,
     )
 
 

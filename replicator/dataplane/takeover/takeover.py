@@ -4,8 +4,9 @@ Runs after the producer was initialised, so the last owner is fenced and its ope
 nothing can be added to the checkpoints that are read here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.takeover.start_position import (
@@ -53,9 +54,25 @@ def read_lane_records(
         return opened.load(timeout_seconds=30.0, past_open_transactions=True)[spec.lane]
 
 
-CountCopies = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, int]]
-"""From source partitions with the ends of their targets to the source offsets of the last copies there; those
-that cannot be told by counting are left out."""
+class CountCopies(Protocol):
+    """Finds the last copies on targets by counting, where copies carry no marks."""
+
+    @property
+    def needed(self) -> bool:
+        """Whether copies without a mark may stand on the target."""
+        ...
+
+    def __call__(
+        self,
+        ends: Mapping[TopicPartition, int],
+        known: Mapping[TopicPartition, tuple[int, int]] | None = None,
+    ) -> Mapping[TopicPartition, int]:
+        """From source partitions with the ends of their targets to the source offsets of the last copies there.
+
+        Those that cannot be told by counting are left out. ``known`` are copies to count from, by source and
+        target offset.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +106,54 @@ def look_at_targets(
         for key, one in seen.items()
         if (held := checkpoints.get(key)) is not None and needs_look(held.target, one)
     }
+    asked = {key: seen[key].end for key in seen if targets[key] in suspects}
     if not _marked(spec):
-        asked = {key: seen[key].end for key in seen if targets[key] in suspects}
         counted = count(asked) if count is not None and asked else {}
         return TargetLooks(
             seen,
             {key: LastCopy(counted.get(key), counted=key in counted) for key in asked},
         )
-    copies = find_last_copies(
-        spec.target, suspects, {target: key for key, target in targets.items()},
-        source_alias=spec.source.alias, client_id=client_id,
-    )  # fmt: skip
-    return TargetLooks(
-        seen, {key: copies[target] for key, target in targets.items() if target in copies}
-    )
+    origins = {target: key for key, target in targets.items()}
+
+    def marked(some: Collection[TopicPartition]) -> dict[TopicPartition, LastCopy]:
+        wanted = {targets[key]: suspects[targets[key]] for key in some}
+        copies = find_last_copies(
+            spec.target, wanted, origins, source_alias=spec.source.alias, client_id=client_id
+        )
+        return {key: copies[targets[key]] for key in some if targets[key] in copies}
+
+    if count is not None and asked and count.needed:
+        return TargetLooks(seen, _last_copies(asked, checkpoints, count, marked))
+    return TargetLooks(seen, marked(asked))
+
+
+def _last_copies(
+    asked: Mapping[TopicPartition, int],
+    checkpoints: Mapping[TopicPartition, Checkpoint],
+    count: CountCopies,
+    marked: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, LastCopy]],
+) -> dict[TopicPartition, LastCopy]:
+    """The last copies in logs that both engines wrote.
+
+    From the offset map on they are counted. Where that takes too long, from the last copy that carries a mark,
+    if the last that was made carried one: to search for it among whole batches could take all day.
+    """
+    counted = dict(count(asked))
+    left = [key for key in asked if key not in counted]
+    found = marked([key for key in left if checkpoints[key].target.last_copied >= 0])
+    known = {
+        key: (copy.source_offset, copy.target_offset)
+        for key, copy in found.items()
+        if copy.source_offset is not None and copy.target_offset >= 0 and not copy.undecided
+    }
+    if known:
+        counted.update(count({key: asked[key] for key in known}, known))
+    return {
+        key: LastCopy(counted[key], counted=True)
+        if key in counted
+        else replace(found.get(key, LastCopy(None)), mixed=True)
+        for key in asked
+    }
 
 
 def decide_starts(
@@ -193,7 +244,7 @@ def _decide(
         copy = targets.last_copies[state.key]
         lost = find_loss(
             checkpoint, targets.seen[state.key], copy.source_offset,
-            marked=_marked(spec), earliest=facts.earliest, counted=copy.counted,
+            marked=_marked(spec), earliest=facts.earliest, counted=copy.counted, mixed=copy.mixed,
         )  # fmt: skip
         if lost is not None and lost.resume_at is None:
             accept_gap = state.work.accept_gap if state.work.unreadable is None else ""

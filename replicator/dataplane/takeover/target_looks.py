@@ -67,12 +67,15 @@ class LastCopy:
 
     ``source_offset`` is None where there is none. ``undecided`` says that it is in a transaction without
     an outcome: one of the lane's own whose marker was lost. The lane's next commit there decides it.
-    ``counted``: it was told by counting, where copies carry no marks.
+    ``counted``: it was told by counting, where copies carry no marks. ``target_offset`` is where it stands, -1
+    where that is not known. ``mixed``: it is the last one that carries a mark, and others may stand behind it.
     """
 
     source_offset: int | None
     undecided: bool = False
     counted: bool = False
+    target_offset: int = -1
+    mixed: bool = False
 
 
 def find_last_copies(
@@ -95,23 +98,22 @@ def find_last_copies(
     if not wanted:
         return {}
     stable = _stable_ends(target, wanted, client_id=client_id)
+    found: dict[TopicPartition, LastCopy] = {}
     with _TailReader(target, client_id, "read_committed") as settled:
-        found = {
-            key: LastCopy(
-                settled.last_copy(
-                    key, seen.start, stable[key], hop_prefix(source_alias, *origins[key])
-                )
+        for key, seen in wanted.items():
+            prefix = hop_prefix(source_alias, *origins[key])
+            copy = settled.last_copy(key, seen.start, stable[key], prefix)
+            found[key] = (
+                LastCopy(None) if copy is None else LastCopy(copy[0], target_offset=copy[1])
             )
-            for key, seen in wanted.items()
-        }
     unsettled = [key for key, seen in wanted.items() if stable[key] < seen.end]
     if unsettled:
         with _TailReader(target, client_id, "read_uncommitted") as everything:
             for key in unsettled:
                 prefix = hop_prefix(source_alias, *origins[key])
                 last = everything.last_copy(key, stable[key], wanted[key].end, prefix)
-                if last is not None and last > (found[key].source_offset or -1):
-                    found[key] = LastCopy(last, undecided=True)
+                if last is not None and last[0] > (found[key].source_offset or -1):
+                    found[key] = LastCopy(last[0], undecided=True, target_offset=last[1])
     return found
 
 
@@ -134,8 +136,10 @@ class _TailReader:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
-    def last_copy(self, key: TopicPartition, start: int, end: int, prefix: bytes) -> int | None:
-        """Looks at longer and longer stretches from ``end`` back, until one has a copy."""
+    def last_copy(
+        self, key: TopicPartition, start: int, end: int, prefix: bytes
+    ) -> tuple[int, int] | None:
+        """Its source and target offset. Looks at longer and longer stretches from ``end`` back, until one has a copy."""
         until, size = end, _FIRST_LOOK
         while until > start:
             begin = max(start, until - size)
@@ -145,10 +149,12 @@ class _TailReader:
             until, size = begin, size * _LONGER
         return None
 
-    def _read(self, key: TopicPartition, start: int, until: int, prefix: bytes) -> int | None:
-        """The highest source offset of the copies between two offsets."""
+    def _read(
+        self, key: TopicPartition, start: int, until: int, prefix: bytes
+    ) -> tuple[int, int] | None:
+        """The highest source offset of the copies between two offsets, and where that copy stands."""
         deadline = time.monotonic() + LOOK_SECONDS
-        highest: int | None = None
+        highest: tuple[int, int] | None = None
         self._consumer.assign([ClientPartition(*key, start)])
         try:
             while time.monotonic() < deadline:
@@ -160,7 +166,8 @@ class _TailReader:
                     if offset is None:
                         continue
                     if copied is not None and offset < until:
-                        highest = copied if highest is None else max(highest, copied)
+                        place = (copied, offset)
+                        highest = place if highest is None else max(highest, place)
                     if offset + (error is None) >= until:
                         return highest
         finally:

@@ -57,6 +57,7 @@ def find_loss(
     marked: bool,
     earliest: int,
     counted: bool = False,
+    mixed: bool = False,
 ) -> TargetLossFound | None:
     """What is missing on the target, decided after a look; None when nothing is.
 
@@ -67,11 +68,14 @@ def find_loss(
         marked: whether copies carry their source offset.
         earliest: the oldest source offset that still exists.
         counted: whether the last copy was told by counting, because copies carry no marks.
+        mixed: whether copies without a mark may stand behind the last copy that carries one.
     """
     claim = checkpoint.target
     another = recreated(claim, seen)
     if counted and not another:
         return _behind(checkpoint, seen, last_copy, earliest=earliest)
+    if mixed and not another and (last_copy is None or last_copy < claim.last_copied):
+        marked = False  # copied again from there on, some would stand there twice
     if not marked:
         if another and seen.start == seen.end:
             return _behind(checkpoint, seen, None, earliest=earliest)

@@ -19,6 +19,7 @@ from replicator.dataplane.session.session_clients import (
     lane_client_id,
 )
 from replicator.dataplane.session.source_events import SourceEvents
+from replicator.dataplane.takeover.counted_copies import CountedCopies
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import (
     decide_starts,
@@ -34,7 +35,6 @@ from replicator.dataplane.whole_batches.batch_session import (
     BatchSession,
 )
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
-from replicator.dataplane.whole_batches.counted_copies import CountedCopies
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.formats.producer_registry import (
@@ -265,7 +265,10 @@ class BatchClients:
         targets = look_at_targets(
             spec, states, stored, client_id=lane_client_id(spec),
             # Under at-least-once records may stand there twice.
-            count=CountedCopies(spec, states, stored, index, self._abort_in)
+            count=CountedCopies(
+                spec, states, stored, index,
+                client_id=lane_client_id(spec), abort_in=self._abort_in,
+            )
             if index is not None and self._transactional
             else None,
         )  # fmt: skip

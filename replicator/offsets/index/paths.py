@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from replicator.policy.copies.engines import flow_engine
 from replicator.policy.copies.naming import source_name, target_name
+from replicator.policy.copies.provenance import Arrivals
 from replicator.policy.copies.selection import select_topics
 from replicator.topology.plan import ClusterPlan, FlowPlan, Plan
 
@@ -21,8 +22,10 @@ class ReplicatedPartition:
 
     ``assumed`` ones are not in the plan but may have been: the other direction of a link that can
     change its direction. They count only where a checkpoint shows that they were used.
-    ``counted`` ones are copied in whole batches, exactly once: between known pairs, copies are told by
-    counting.
+    ``whole_batches`` ones are copied in whole batches, whose copies name no place. ``counted`` ones are copied
+    exactly once: whole batches made of them, now or before, are told by counting between known pairs.
+    What ``returns`` to its source is not copied on: records that passed one of the ``blocked`` aliases, as
+    ``arrivals`` on the source tell.
     """
 
     source: ClusterPlan
@@ -36,6 +39,10 @@ class ReplicatedPartition:
     cyclic: bool = False
     assumed: bool = False
     counted: bool = False
+    whole_batches: bool = False
+    returns: bool = False
+    blocked: tuple[str, ...] = ()
+    arrivals: Arrivals = Arrivals()  # noqa: RUF009  frozen, so one instance is safe
 
     @property
     def flow(self) -> str:
@@ -170,8 +177,11 @@ def _replicated(
         from_earliest=flow.policy.start_from.kind == "earliest",
         cyclic=assumed or plan.in_cycle(flow),
         assumed=assumed,
-        counted=flow.policy.delivery == "exactly-once"
-        and flow_engine(flow.policy, comes_back=plan.way_back(flow)).engine == "batches",
+        counted=flow.policy.delivery == "exactly-once",
+        whole_batches=flow_engine(flow.policy, comes_back=plan.way_back(flow)).engine == "batches",
+        returns=assumed or plan.may_come_back(flow),
+        blocked=tuple(flow.blocked),
+        arrivals=plan.arrivals(flow.source),
     )
 
 

@@ -165,16 +165,16 @@ class Tracer:
             if answer.offset is None:
                 return _with(copy, "missing", answer.reason)
             message = self._read(path.target, copied.target_topic, copied.partition, answer.offset)
+            mark = CopyMark(copied.source.alias, copied.topic, copied.partition)
+            said = None if message is None else mark.source_offset(_headers(message))
+            if (
+                said == UNMARKED
+                and self._translator.counts(copied)
+                and self._counted(copied, answer.offset) == place.offset
+            ):
+                said = place.offset
         except ReplicatorError as error:
             return _with(copy, "unreachable", error.message)
-        mark = CopyMark(copied.source.alias, copied.topic, copied.partition)
-        said = None if message is None else mark.source_offset(_headers(message))
-        if (
-            copied.counted
-            and said == UNMARKED
-            and self._counted(copied, answer.offset) == place.offset
-        ):
-            said = place.offset
         if message is None or said != place.offset:
             return _with(copy, "missing", answer.reason or "not copied yet, dropped, or compacted")
         return Place(
@@ -196,7 +196,9 @@ class Tracer:
             for path in translation_paths(self._plan, cluster, source, topic, partition):
                 for component in path.components:
                     copied = component.back
-                    if copied is None or component.onward is not None or not copied.counted:
+                    if copied is None or component.onward is not None:
+                        continue
+                    if not self._translator.counts(copied):
                         continue
                     found = self._counted(copied, offset)
                     if found is not None:

@@ -6,7 +6,7 @@ nearly always is, and then the first look decides. The last look that is allowed
 stretch that is left, if that is not too long.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,12 +42,13 @@ class Limits:
 
 
 Look = Callable[[Read], Window]
-Align = Callable[[UnmarkedSpan], "Window | None"]
+Align = Callable[[UnmarkedSpan], "Sequence[Window] | None"]
 
 LONGEST = 100_000
 """Most records one look reads where other clusters' records crowd ours out."""
 
 _DEFAULT = Limits()
+_NOT_COUNTED = "copies made in whole batches stand there, and counting does not tell which they are"
 _SIZES = ((250, 1_000), (500, 4_000))
 _LAST_SIZE = (2_500, 20_000)
 _BEHIND = 500
@@ -73,21 +74,28 @@ def translate(
         known: what earlier looks and the index say; learns from each look.
         facts: bounds of both logs and the checkpoint, read before the first look.
         look: reads the target log.
-        align: where copies do not say what they are, tells by counting; None where it cannot.
+        align: where copies do not say what they are, tells by counting. None where nothing can tell, no window
+            where only a look can. A look that meets such a copy at once tells nothing.
         limits: how many looks, and how long the last may be.
         tight: whether ``low`` of the answer matters, for ``combine``.
         in_time: asked before each look.
     """
     rules = forward if direction == "forward" else backward
+    in_vain: UnmarkedSpan | None = None
     for probes in range(limits.probes + 1):
         found: Translation | UnmarkedSpan = rules.locate(known, position, facts, tight=tight)
         if isinstance(found, Translation):
             return found.after(probes)
-        window = None if align is None or probes >= limits.probes else align(found)
-        if window is not None:
-            known.add(window)
+        windows: Sequence[Window] | None = ()
+        if align is not None and probes < limits.probes:
+            windows = align(found)
+        if windows:
+            for window in windows:
+                known.add(window)
             continue
         why = _why_not(probes, limits, facts, in_time)
+        if windows is None or found == in_vain:
+            why = why or _NOT_COUNTED
         if why:
             settled: Translation = rules.settle(found, position, facts, why)
             return settled.after(probes)
@@ -96,7 +104,9 @@ def translate(
             if direction == "forward"
             else _backward_read(found, position)
         )
-        known.add(look(read))
+        seen = look(read)
+        known.add(seen)
+        in_vain = found if seen.end <= seen.start else None
     raise AssertionError("the last round always answers")
 
 

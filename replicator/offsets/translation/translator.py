@@ -15,14 +15,13 @@ from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.offsets.index.index import index_pairs
 from replicator.offsets.index.paths import Component, ReplicatedPartition, TranslationPath
-from replicator.offsets.index.runs import Known, Pair, Window
+from replicator.offsets.index.runs import Known, Pair
 from replicator.offsets.index.stored import CheckpointsView, StoredPartition, StoredPartitions
 from replicator.offsets.translation.counted_copies import CountedCopies
-from replicator.offsets.translation.forward import UnmarkedSpan
 from replicator.offsets.translation.group_names import GroupNames
+from replicator.offsets.translation.looks import Looks
 from replicator.offsets.translation.probe import PartitionProbe
-from replicator.offsets.translation.sighting import CopyMark
-from replicator.offsets.translation.translate import Direction, Limits, Read, translate
+from replicator.offsets.translation.translate import Direction, Limits, translate
 from replicator.offsets.translation.translation import (
     PartitionFacts,
     Translation,
@@ -166,6 +165,7 @@ class Translator:
         """
         replicated = {copied for path in paths for copied in path.replicated}
         self._replayed.refresh()
+        self._counted.refresh()
         for pair in {(copied.source.alias, copied.target.alias) for copied in replicated}:
             mine = [one for one in replicated if (one.source.alias, one.target.alias) == pair]
             stored = self._view(mine[0].source.alias, mine[0].target).refresh()
@@ -205,6 +205,14 @@ class Translator:
             ReplicatorError: the target cannot be read.
         """
         return self._view(source.alias, target).refresh()
+
+    def counts(self, copied: ReplicatedPartition) -> bool:
+        """Whether a copy without a mark may be told by counting.
+
+        Raises:
+            ReplicatorError: the target cannot be read.
+        """
+        return copied.counted and self._counted.needed(copied)
 
     def noted_by(self, copied: ReplicatedPartition, source: int) -> int | None:
         """A time, in milliseconds, at which the copy of a source offset was there, from the index."""
@@ -255,29 +263,21 @@ class Translator:
             copied_to=self._stored[copied].copied_to,
             from_earliest=copied.from_earliest and not self._stored[copied].adopted,
             adopted=self._stored[copied].adopted,
-            marked=copied.marked,
+            marked=copied.marked or copied.whole_batches,
             cyclic=copied.cyclic or asked.several,
             left_out=self._stored[copied].left_out,
         )
-        mark = CopyMark(
-            copied.source.alias, copied.topic, copied.partition, replayed=self._replayed.of(copied)
-        )
-
-        def look(read: Read) -> Window:
-            return self.probe(copied.target).look(
-                copied.target_topic, copied.partition, mark, read, keep_unmarked=not facts.cyclic
-            )
 
         def in_time() -> bool:
             return self._clock.monotonic() < asked.deadline
 
-        def align(gap: UnmarkedSpan) -> Window | None:
-            return self._counted.between(copied, gap, facts, in_time=in_time)
-
-        counts = copied.counted and not copied.marked and not self._replayed.of(copied)
+        looks = Looks(
+            copied, facts, replayed=self._replayed.of(copied), probe=self.probe(copied.target),
+            counted=self._counted, in_time=in_time,
+        )  # fmt: skip
         return translate(
-            direction, position, known=self._memory[copied].known, facts=facts, look=look,
-            align=align if counts else None, limits=asked.limits, tight=asked.several, in_time=in_time,
+            direction, position, known=self._memory[copied].known, facts=facts, look=looks.look,
+            align=looks.align, limits=asked.limits, tight=asked.several, in_time=in_time,
         )  # fmt: skip
 
     def _used(self, part: Component) -> bool:
