@@ -114,10 +114,11 @@ class Act:
     def _explain(self) -> None:
         target = self._scenario.flows[0][1]
         found = find_copied_record(
-            self._plan.cluster(target), self._scenario.topics_on(target), timeout_seconds=5.0
-        )
+            self._plan.cluster(target), self._scenario.topics_on(target),
+            marked=self._scenario.marked, timeout_seconds=5.0,
+        )  # fmt: skip
         if found is None:
-            self._screen.say("no copied record with a hop header was found", style="red")
+            self._screen.say("no copied record was found", style="red")
             return
         first, *rest = explain_record(found, self._scenario)
         self._screen.say(first)

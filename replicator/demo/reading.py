@@ -26,13 +26,16 @@ class Found(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
-    hops: bytes
+    hops: bytes | None
 
 
 def find_copied_record(
-    cluster: ClusterPlan, topics: Sequence[str], *, timeout_seconds: float
+    cluster: ClusterPlan, topics: Sequence[str], *, marked: bool, timeout_seconds: float
 ) -> Found | None:
-    """The newest reachable record with a hop header and a value, None when none came in time."""
+    """The newest reachable record with a key and a value, None when none came in time.
+
+    ``marked``: only one with a hop header; in whole batches no copy has one.
+    """
     deadline = time.monotonic() + timeout_seconds
     with _reader(cluster, topics) as consumer:
         while time.monotonic() < deadline:
@@ -40,7 +43,7 @@ def find_copied_record(
             if message is None or message.error() is not None or message.value() is None:
                 continue
             hops = dict(_headers(message)).get(HOPS_HEADER)
-            if hops is not None and message.key() is not None:
+            if (hops is not None or not marked) and message.key() is not None:
                 return Found(
                     str(cluster.alias), *_place(message), message.key(), message.value(), hops
                 )

@@ -34,6 +34,11 @@ class Scenario:
     naming: Naming
     moral: str
 
+    @property
+    def marked(self) -> bool:
+        """Whether copies carry the hop header: they do where two directions run at the same time."""
+        return self.shape is Shape.ACTIVE_ACTIVE
+
     def topics_on(self, cluster: str) -> tuple[str, ...]:
         """Topic names of a cluster at the end."""
         own = [TOPIC] if cluster in self.writers else []

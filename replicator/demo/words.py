@@ -6,16 +6,27 @@ from replicator.policy.copies.provenance import Hop, parse_hops
 
 
 def explain_record(found: Found, scenario: Scenario) -> list[str]:
-    """A copied record and its hop header, line by line."""
-    hops = parse_hops(found.hops) or ()
+    """A copied record and what tells that it is a copy, line by line."""
     return [
         f"One record on {found.cluster}, {place(found)}:",
         f"  key {_text(found.key)}, {_size(found.value)}",
-        f"  replicator-hops: {_text(found.hops)}",
-        "The header lists the record's hops, oldest first: "
-        + ", then ".join(map(_hop, hops))
-        + ".",
+        *(_whole() if found.hops is None else _marked(found.hops)),
         scenario.moral,
+    ]
+
+
+def _marked(header: bytes) -> list[str]:
+    hops = ", then ".join(map(_hop, parse_hops(header) or ()))
+    return [
+        f"  replicator-hops: {_text(header)}",
+        f"The header lists the record's hops, oldest first: {hops}.",
+    ]
+
+
+def _whole() -> list[str]:
+    return [
+        "  no header of ours: it was copied in a whole batch, as its producer wrote it",
+        "The batch names its producer, and the control topic says which producers are lanes.",
     ]
 
 

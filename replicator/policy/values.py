@@ -107,6 +107,9 @@ class LinkPolicy:
     start_from: StartFrom = StartFrom()
     delivery: Delivery = "exactly-once"
     engine: EngineChoice = "auto"
+    """In a plan never `auto`: what that chose."""
+    engine_reason: str = ""
+    """Why `auto` chose the records engine, in a word."""
     commit_interval_seconds: float = 0.2
     lanes: int | None = None
     """None is `auto`: it follows partitions, workers and load."""

@@ -13,7 +13,6 @@ from typing import Literal
 
 from replicator.errors import InputError
 from replicator.identifiers import ClusterAlias, FlowId, LinkName, flow_id, parse_flow_id
-from replicator.policy.copies.engines import WayBack
 from replicator.policy.copies.provenance import Arrivals
 from replicator.policy.copies.routes import leads_to
 from replicator.policy.procedure import Procedure
@@ -211,12 +210,6 @@ class Plan:
         """As ``in_cycle``, counting the ways back that rest until a role changes."""
         return leads_to(arrows(self.links), flow.target, flow.source)
 
-    def way_back(self, flow: FlowPlan) -> WayBack:
-        """How records of this flow may come back to its source, now or after a role change."""
-        return way_back(
-            flow, tuple(each for link in self.links for each in (*link.flows, *link.standby))
-        )
-
     @property
     def pairs(self) -> tuple[PairPlan, ...]:
         """The ordered pairs over which any flow runs, in the order of first use."""
@@ -262,24 +255,6 @@ def find_pair(plan: Plan, flow: str) -> PairPlan:
         f"the topology has no flow '{flow}'",
         remedy=f"Its flows: {', '.join(pair.id for pair in plan.pairs)}.",
     )
-
-
-def way_back(flow: FlowPlan, every: Iterable[FlowPlan]) -> WayBack:
-    """How records of a flow may come back to its source over ``every`` flow, those that rest too.
-
-    A way back that chooses its engine as this flow does has the same one.
-    """
-    direct: list[FlowPlan] = []
-    others: list[FlowPlan] = []
-    for each in every:
-        opposite = (each.source, each.target) == (flow.target, flow.source)
-        (direct if opposite else others).append(each)
-    if leads_to(((each.source, each.target) for each in others), flow.target, flow.source):
-        return "longer"
-    if not direct:
-        return "none"
-    same = {"batches", flow.policy.engine}
-    return "batches" if all(each.policy.engine in same for each in direct) else "records"
 
 
 def arrows(links: Iterable[LinkPlan]) -> tuple[tuple[str, str], ...]:

@@ -104,14 +104,18 @@ def test_plan_names_a_second_alias_of_one_cluster_and_apply_refuses(run, tmp_pat
     assert "are one cluster" in errors
 
 
-def test_plan_warns_where_an_existing_target_has_no_room_for_the_header(
-    run, file, east, west, unique
+def test_plan_warns_where_an_existing_target_has_no_room_for_a_header_that_is_needed(
+    run, tmp_path, east, west, unique
 ):
     for cluster in (east, west):
         cluster.create_topic(f"{unique}.a")
-    planned = as_json(run("plan", "-f", file, "-o", "json"))
-    assert [warning["subject"] for warning in planned["warnings"]] == [f"{unique}.a"]
-    assert "no room for the provenance header" in planned["warnings"][0]["detail"]
+    for engine, warned in (("records", [f"{unique}.a"]), ("batches", [])):
+        link = orders_link([f"{unique}.*"], engine=engine)
+        file = topology_file(tmp_path, unique, (east, west), [link])
+        planned = as_json(run("plan", "-f", file, "-o", "json"))
+        assert [warning["subject"] for warning in planned["warnings"]] == warned
+        for warning in planned["warnings"]:
+            assert "no room for the provenance header" in warning["detail"]
 
 
 def test_status_works_before_anything_was_applied(run, file):

@@ -25,7 +25,7 @@ BOTH_ENGINES = pytest.mark.parametrize("file", ["records", "batches"], indirect=
 @pytest.fixture
 def file(request, tmp_path, unique, run):
     east, west = (request.getfixturevalue(name) for name in ("east", "west"))
-    engine = getattr(request, "param", "auto")
+    engine = getattr(request, "param", "records")
     link = active_passive([f"{unique}.*"], name="orders", engine=engine)
     path = write_topology(tmp_path / "topology.yaml", unique, (east, west), [link])
     # What is replayed keeps its time of long ago; the copy's topic gets the same setting.

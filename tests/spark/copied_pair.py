@@ -46,7 +46,7 @@ class CopiedPair:
         self.topic = f"t.{name}"
         self.east, self.west = east, west
         self.path_only = policy.get("provenance") == "path"
-        link = active_passive([self.topic], name="l") | policy
+        link = active_passive([self.topic], name="l", engine="records") | policy
         self.file = write_topology(folder / "topology.yaml", name, (east, west), [link])
         self.plan = require_plan(self.file)
 

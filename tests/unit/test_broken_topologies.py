@@ -569,7 +569,7 @@ def test_whole_batches_are_refused_where_a_header_or_a_look_is_needed(fields, pa
 def test_whole_batches_are_copied_where_nothing_comes_back_over_a_third_cluster(fields):
     plan = load_text(three(f"name: l, engine: batches, {fields}")).plan
     for flow in plan.flows:
-        engine = flow_engine(flow.policy, comes_back=plan.way_back(flow))
+        engine = flow_engine(flow.policy)
         assert (engine.engine, engine.reason, flow.policy.provenance) == ("batches", "", "path")
 
 
@@ -592,20 +592,42 @@ def test_both_directions_between_two_clusters_copy_whole_batches_or_neither(back
 
 
 @pytest.mark.parametrize(
-    ("fields", "reason"),
+    ("fields", "engine", "reason"),
     [
-        (ONE_WAY, "auto"),
-        (f"{ONE_WAY}, engine: records", "asked"),
-        (f"{ONE_WAY}, filters: [{{dropIf: {{tombstone: true}}}}]", "filters"),
-        (WAY_BACK, "auto"),
-        (MESH, "cycle"),
+        (ONE_WAY, "batches", ""),
+        (WAY_BACK, "batches", ""),
+        (f"{GATHERED}, direction: to-hub", "batches", ""),
+        (f"{ONE_WAY}, provenance: path", "batches", ""),
+        (f"{ONE_WAY}, engine: records", "records", "asked"),
+        (f"{ONE_WAY}, filters: [{{dropIf: {{tombstone: true}}}}]", "records", "filters"),
+        (f"{ONE_WAY}, transforms: ['m:f']", "records", "transforms"),
+        (f"{ONE_WAY}, provenance: full", "records", "provenance"),
+        (f"{ONE_WAY}, runtime: spark", "records", "runtime"),
+        (f"{ONE_WAY}, delivery: at-least-once", "records", "delivery"),
+        (f"{PAIR}, naming: identity", "records", "both-directions"),
+        (MESH, "records", "cycle"),
     ],
 )
-def test_what_keeps_whole_batches_away_is_named_in_a_word(fields, reason):
+def test_auto_copies_whole_batches_or_tells_in_a_word_what_keeps_it_from_that(
+    fields, engine, reason
+):
     plan = load_text(three(f"name: l, {fields}")).plan
-    flow = plan.flows[0]
-    engine = flow_engine(flow.policy, comes_back=plan.way_back(flow))
-    assert (engine.engine, engine.reason) == ("records", reason)
+    for link in plan.links:
+        for flow in (*link.flows, *link.standby):
+            chosen = flow_engine(flow.policy)
+            assert (chosen.engine, chosen.reason) == (engine, reason)
+
+
+@pytest.mark.parametrize(
+    ("topics", "engine"), [("[orders]", "records"), ("[orders-of-west]", "batches")]
+)
+def test_two_links_in_opposite_directions_copy_records_where_they_may_meet(topics, engine):
+    back = f"name: m, shape: active-passive, active: west, passive: east, topics: {{include: {topics}}}"
+    there = (
+        "name: l, shape: active-passive, active: east, passive: west, topics: {include: [orders]}"
+    )
+    result = load_text(three(there, back))
+    assert [flow_engine(flow.policy).engine for flow in result.plan.flows] == [engine, engine]
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,11 @@ def codes(flow):
 
 
 def test_status_names_the_engine_of_each_flow_and_what_keeps_whole_batches_away():
-    (flow,) = status_report(PLAN, {"east->west": facts()}, now_ms=NOW)["flows"]
-    assert (flow["engine"], flow["engineReason"]) == ("records", "auto")
+    policy = replace(FLOW.policy, engine="records", engine_reason="filters")
+    link = replace(PLAN.links[0], flows=(replace(FLOW, policy=policy),))
+    plan = replace(PLAN, links=(link,))
+    (flow,) = status_report(plan, {"east->west": facts()}, now_ms=NOW)["flows"]
+    assert (flow["engine"], flow["engineReason"]) == ("records", "filters")
 
 
 def test_a_healthy_flow_shows_lag_rates_and_its_workers():

@@ -139,7 +139,9 @@ def test_what_the_file_leaves_out_has_its_documented_default():
 @pytest.mark.parametrize(
     ("more", "lanes", "single"),
     [
-        ("", "full", "full"),
+        ("", "path", "full"),
+        ("engine: records", "full", "full"),
+        ("provenance: full", "full", "full"),
         ("provenance: path", "path", "path"),
         ("engine: batches", "path", "full"),
         ("engine: batches, provenance: path", "path", "path"),

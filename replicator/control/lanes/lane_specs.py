@@ -183,7 +183,7 @@ def lane_settings(plan: Plan, flow: FlowPlan) -> LaneSettings:
         filters=policy.filters,
         transforms=policy.transforms,
         cyclic=plan.in_cycle(flow),
-        engine=flow_engine(policy, comes_back=plan.way_back(flow)).engine,
+        engine=flow_engine(policy).engine,
         returns=plan.may_come_back(flow),
     )
 

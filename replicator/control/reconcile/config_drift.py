@@ -7,6 +7,7 @@ refused; a **warning** means that room is missing and a rare record may go to qu
 from collections.abc import Mapping
 
 from replicator.control.reconcile.topic_selection import SelectedTopic
+from replicator.policy.copies.engines import flow_engine
 from replicator.policy.copies.topic_config import (
     HEADER_HEADROOM_BYTES,
     MAX_MESSAGE_BYTES,
@@ -56,6 +57,7 @@ def config_findings(
             _number(source, MAX_MESSAGE_BYTES),
             _number(target, MAX_MESSAGE_BYTES),
         )
+        marks = flow_engine(wanted.flow.policy).engine == "records"
         if ours_bytes is not None and theirs_bytes is not None:
             if theirs_bytes < ours_bytes:
                 warnings.append(
@@ -65,7 +67,7 @@ def config_findings(
                         f"Raise max.message.bytes of '{wanted.target}'.",
                     )
                 )  # fmt: skip
-            elif theirs_bytes < ours_bytes + HEADER_HEADROOM_BYTES:
+            elif marks and theirs_bytes < ours_bytes + HEADER_HEADROOM_BYTES:
                 warnings.append(
                     _drift(
                         wanted, f"'{wanted.target}' has no room for the provenance header beyond the "

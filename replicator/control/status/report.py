@@ -57,7 +57,7 @@ def status_report(
     flows = [
         {
             **flow_report(pair, one, facts[pair.id]),
-            **_engine(flow_engine(one.policy, comes_back=plan.way_back(one))),
+            **_engine(flow_engine(one.policy)),
         }
         for pair in plan.pairs
         if flow is None or pair.id == flow

@@ -26,10 +26,7 @@ def list_topics(plan: Plan, *, flow: str | None = None) -> JsonObject:
         except ReplicatorError as error:
             problems.append(problem_of(error, subject=f"cluster:{pair.target.alias}"))
             continue
-        engines = {
-            str(each.link): flow_engine(each.policy, comes_back=plan.way_back(each))
-            for each in pair.flows
-        }
+        engines = {str(each.link): flow_engine(each.policy) for each in pair.flows}
         rests = FlowEngine("records", "resting")
         topics.extend(
             {

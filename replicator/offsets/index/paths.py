@@ -178,7 +178,7 @@ def _replicated(
         cyclic=assumed or plan.in_cycle(flow),
         assumed=assumed,
         counted=flow.policy.delivery == "exactly-once",
-        whole_batches=flow_engine(flow.policy, comes_back=plan.way_back(flow)).engine == "batches",
+        whole_batches=flow_engine(flow.policy).engine == "batches",
         returns=assumed or plan.may_come_back(flow),
         blocked=tuple(flow.blocked),
         arrivals=plan.arrivals(flow.source),

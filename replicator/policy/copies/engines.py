@@ -28,7 +28,10 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class FlowEngine:
-    """The engine of a flow, and in one word why it is not the batches engine ("" where it is)."""
+    """The engine of a flow, and in one word why it is not the batches engine ("" where it is).
+
+    The words: ``asked`` (by name), those of obstacles, ``delivery``, ``both-directions``.
+    """
 
     engine: Engine
     reason: str = ""
@@ -68,17 +71,26 @@ def obstacles(
     )
 
 
-def flow_engine(policy: LinkPolicy, *, comes_back: WayBack) -> FlowEngine:
-    """The engine of a flow whose policy was found valid; ``auto`` copies records in this release."""
+def automatic_engine(
+    obstacles: tuple[Obstacle, ...], *, exactly_once: bool, both_directions: bool
+) -> FlowEngine:
+    """What ``auto`` chooses: whole batches wherever nothing speaks against them.
+
+    Args:
+        obstacles: what keeps whole batches from the flow at all.
+        exactly_once: the flow's delivery. Where records may stand twice, copies without marks cannot be counted.
+        both_directions: the two directions run at the same time. Workers that take a new file one after the
+            other must not disagree about the engine there, so there it is asked for by name.
+    """
+    if obstacles:
+        return FlowEngine("records", obstacles[0].reason)
+    if not exactly_once:
+        return FlowEngine("records", "delivery")
+    return FlowEngine("records", "both-directions") if both_directions else FlowEngine("batches")
+
+
+def flow_engine(policy: LinkPolicy) -> FlowEngine:
+    """The engine of a flow of a plan, where ``auto`` was decided."""
     if policy.engine == "batches":
         return FlowEngine("batches")
-    if policy.engine == "records":
-        return FlowEngine("records", "asked")
-    found = obstacles(
-        filters=bool(policy.filters),
-        transforms=bool(policy.transforms),
-        full_provenance=False,
-        by_spark=policy.runtime == "spark",
-        comes_back=comes_back,
-    )
-    return FlowEngine("records", found[0].reason if found else "auto")
+    return FlowEngine("records", policy.engine_reason or "asked")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from replicator.identifiers import ClusterAlias
 from replicator.topology.compiler.cluster_rules import cluster_findings, region_of, unused_clusters
 from replicator.topology.compiler.draft import Draft
+from replicator.topology.compiler.engine_choice import choose_engines
 from replicator.topology.compiler.expand import (
     expand_link,
     reserve_heartbeats,
@@ -43,12 +44,13 @@ def compile_topology(draft: Draft) -> Compiled:
     findings = [*cluster_findings(draft), *link_findings(draft)]
     sound = [link for link in draft.links if not (link.partial or _broken(link.path, findings))]
     links = tuple(expand_link(link) for link in sound)
-    findings.extend(flow_findings(draft, tuple(zip(sound, links, strict=True))))
+    drafted = tuple(zip(sound, links, strict=True))
+    findings.extend(flow_findings(draft, drafted))
     if any(finding.severity == "error" for finding in findings):
         return Compiled(None, tuple(findings))
     findings.extend(unused_clusters(draft))
     clusters = tuple(_cluster(alias, spec) for alias, spec in draft.clusters.items())
-    settled = reserve_heartbeats(settle_topic_configs(links, draft.aliases))
+    settled = reserve_heartbeats(settle_topic_configs(choose_engines(drafted), draft.aliases))
     digest = plan_hash(draft.name, clusters, settled)
     return Compiled(Plan(draft.name, clusters, with_way_back(settled), digest), tuple(findings))
 

@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from replicator.policy.copies.engines import WayBack, obstacles
 from replicator.policy.copies.naming import carries_source, name_problem, target_name
 from replicator.policy.copies.overlap import find_overlap, on_target
 from replicator.policy.copies.selection import is_literal
 from replicator.topology.compiler.draft import Draft, DraftLink
-from replicator.topology.compiler.expand import with_way_back
-from replicator.topology.compiler.link_rules import COPY_RECORDS
-from replicator.topology.plan import FlowPlan, LinkPlan, way_back
+from replicator.topology.compiler.engine_choice import engine_findings
+from replicator.topology.plan import FlowPlan, LinkPlan
 from replicator.topology.problems import Finding, Path
 
 _Pair = tuple[DraftLink, LinkPlan]
@@ -21,30 +19,9 @@ def flow_findings(_draft: Draft, links: tuple[_Pair, ...]) -> Iterator[Finding]:
     for link, plan in links:
         yield from _direction_findings(link, plan)
         yield from _length_findings(link, plan)
-    yield from _engine_findings(links)
+    yield from engine_findings(links)
     for first, second in combinations(links, 2):
         yield from _overlaps(first, second)
-
-
-def _engine_findings(links: tuple[_Pair, ...]) -> Iterator[Finding]:
-    """Copies in whole batches carry no header: the producer registry tells them, between two clusters."""
-    every = tuple(
-        flow
-        for plan in with_way_back(tuple(plan for _, plan in links))
-        for flow in (*plan.flows, *plan.standby)
-    )
-    for link, plan in links:
-        if not any(flow.policy.engine == "batches" for flow in plan.flows):
-            continue
-        found = obstacles(
-            filters=False, transforms=False, full_provenance=False, by_spark=False,
-            comes_back=max((way_back(flow, every) for flow in plan.flows), key=_WORST.index),
-        )  # fmt: skip
-        for obstacle in found:
-            yield Finding(link.where("engine"), obstacle.message, COPY_RECORDS)
-
-
-_WORST: tuple[WayBack, ...] = ("none", "batches", "records", "longer")
 
 
 def _direction_findings(link: DraftLink, plan: LinkPlan) -> Iterator[Finding]:

@@ -63,8 +63,6 @@ def link_policy(spec: PolicySpec, *, default_naming: NamingKind) -> LinkPolicy:
         "relay": spec.relay,
         "mm2_compatibility": spec.mm2_compatibility,
     }
-    if spec.engine == "batches" and spec.provenance is None:
-        given["provenance"] = "path"  # copies carry no place; nothing may look for one
     # What the file leaves out keeps the default that `LinkPolicy` gives it.
     return replace(policy, **{name: value for name, value in given.items() if value is not None})
 

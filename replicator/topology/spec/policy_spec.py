@@ -188,7 +188,7 @@ class PolicySpec(Spec):
     delivery: Delivery | None = None
     """Default exactly-once."""
     engine: EngineChoice | None = None
-    """How records are copied; default auto."""
+    """How records are copied; default auto: whole batches wherever a flow may, else records."""
     commit_interval: Annotated[float, Duration(least="10ms", most="60s")] | None = None
     """Longest a transaction stays open; default 200ms, and 20 round trips to the target where that is longer."""
     lanes: LanesSpec | None = None

@@ -27,7 +27,7 @@ class Pair:
     def topology(self, **link):
         link = {
             "name": "orders", "shape": "active-passive", "active": "east", "passive": "west",
-            "topics": {"include": [self.topic]}, **link,
+            "topics": {"include": [self.topic]}, "engine": "records", **link,
         }  # fmt: skip
         if link["shape"] == "active-active":
             link = {key: link[key] for key in link if key not in {"active", "passive"}}

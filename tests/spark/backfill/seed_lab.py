@@ -42,7 +42,7 @@ class SeedLab:
         names = {"name": "link", "active": self.source.name, "passive": self.target.name}
         write_topology(
             self.file, self.name, (self.source, self.target),
-            [active_passive([f"*{self.topic}"]) | names | fields],
+            [active_passive([f"*{self.topic}"], engine="records") | names | fields],
             defaults={"discoveryInterval": "1s"},
         )  # fmt: skip
         return self.plan
