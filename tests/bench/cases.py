@@ -42,6 +42,10 @@ JSON_OTHERS = tuple(
     for codec, records in (("snappy", 40), ("gzip", 90))
 )
 SMALL_BATCHES = Payload("100 B, 10-record batches", 100, 600_000, batch_records=10)
+BY_NAME_ONLY = tuple(
+    Payload(f"100 B, {size}-record batches", 100, 300_000, batch_records=size) for size in (1, 3)
+)
+"""What producers without linger write. Left out unless ``--payload`` asks, since a source of them takes long to fill."""
 PARTITIONS_64 = Payload("100 B, 64 partitions", 100, 4_000_000, partitions=64)
 PARTITION_1 = Payload("100 B, 1 partition", 100, 4_000_000, partitions=1)
 
@@ -66,6 +70,8 @@ def throughput_cases(*, quick: bool, only: str = "") -> list[tuple[Payload, tupl
         *(() if quick else JSON_OTHERS),
     ]  # fmt: skip
     found = [(SMALL, headline), *((payload, _ALWAYS) for payload in others)]
+    if only:
+        found += [(payload, _ALWAYS) for payload in BY_NAME_ONLY]
     return [each for each in found if only in each[0].label]
 
 
