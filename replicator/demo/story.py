@@ -20,7 +20,7 @@ from replicator.demo.screen import Screen
 from replicator.demo.shapes import Shape
 from replicator.demo.verdict import judge
 from replicator.testing import Recorder, Writer, scan
-from replicator.testing.cluster.jars import broker_jars
+from replicator.testing.cluster.brokers.jars import broker_jars
 from replicator.testing.cluster.local_cluster import LocalCluster, start_all
 from replicator.testing.kit.waiting import wait_until
 from replicator.testing.kit.worker_process import WorkerProcess

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from replicator.testing import wait_until
-from replicator.testing.cluster.jars import find_java, run_maven
+from replicator.testing.cluster.brokers.jars import find_java, run_maven
 from replicator.testing.cluster.topics import create_topic
 from replicator.testing.kit.cache import cache_root
 from replicator.testing.kit.child_processes import ChildProcess, start_child

@@ -9,7 +9,7 @@ from acceptance_scene import Scene
 from replicator.clock import SystemClock
 from replicator.control.roles.read import read_roles
 from replicator.control.store.read import read_control
-from replicator.failover.rules.report import TransitionReport
+from replicator.failover.report.report import TransitionReport
 from replicator.failover.rules.request import StepEvent, TransitionRequest
 from replicator.failover.run.runner import run_transition
 from replicator.testing import wait_until

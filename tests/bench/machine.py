@@ -11,7 +11,7 @@ from pathlib import Path
 import confluent_kafka
 
 import replicator
-from replicator.testing.cluster.jars import broker_jars, find_java
+from replicator.testing.cluster.brokers.jars import broker_jars, find_java
 
 
 def facts(*, command: str, full: bool) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 from contender import Job, Running, launch
 
 from replicator.testing import LocalCluster
-from replicator.testing.cluster.jars import find_java, mirror_jars, package_file
+from replicator.testing.cluster.brokers.jars import find_java, mirror_jars, package_file
 from replicator.testing.kit.ports import free_ports
 
 Tuning = Literal["default", "tuned"]

@@ -19,9 +19,9 @@ from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import Reconciler
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import TopicSelector
+from replicator.control.records.pair_records import Block, Layout, Pause, TopicRecord
 from replicator.control.status.facts import GroupMember, PairFacts
 from replicator.control.status.report import status_report
-from replicator.control.store.records import Block, Layout, Pause, TopicRecord
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.copies.topic_config import ConfigValue

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from replicator import __version__
-from replicator.testing.cluster.jars import broker_jars, kafka_version, mirror_jars
+from replicator.testing.cluster.brokers.jars import broker_jars, kafka_version, mirror_jars
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD_SECONDS = 1800.0

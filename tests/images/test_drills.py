@@ -8,8 +8,8 @@ import yaml
 from pods import pod_of
 
 from replicator import __version__
-from replicator.testing.cluster.class_archive import class_archive_flags
-from replicator.testing.cluster.jars import broker_jars
+from replicator.testing.cluster.brokers.class_archive import class_archive_flags
+from replicator.testing.cluster.brokers.jars import broker_jars
 
 FLOW = "east->west"
 PLATFORM_CHOOSES = {"runAsUser": None, "runAsGroup": None, "fsGroup": None}

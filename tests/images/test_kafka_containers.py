@@ -10,7 +10,7 @@ import pytest
 from engine import ROOT, missing_network_programs
 
 from replicator.testing import LocalCluster, wait_until
-from replicator.testing.cluster.backends import VARIABLE
+from replicator.testing.cluster.brokers.backends import VARIABLE
 from replicator.testing.kit.child_processes import start_child
 from replicator.testing.kit.ports import free_ports
 

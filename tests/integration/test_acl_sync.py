@@ -13,7 +13,7 @@ from topology_files import active_passive, write_topology
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
 from replicator.control.store.state import EMPTY
-from replicator.control.tasks.acls import acl_task
+from replicator.control.tasks.sync.acls import acl_task
 from replicator.control.tasks.task import TaskContext
 from replicator.errors import AuthorizerMissingError, NotAuthorizedError
 from replicator.testing import SecuritySetup, wait_until

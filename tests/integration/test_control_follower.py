@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
+from replicator.control.records.pair_records import Pause
 from replicator.control.store.followers import ControlFollowers
 from replicator.control.store.read import read_control
-from replicator.control.store.records import Pause
 from replicator.errors import StoredFormatError
 from replicator.identifiers import control_topic
 from replicator.kafka.admin.admin import ClusterAdmin

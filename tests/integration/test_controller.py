@@ -12,9 +12,9 @@ from replicator.clock import SystemClock
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
 from replicator.control.lanes.layout import lane_in
+from replicator.control.records.pair_records import Binding
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.read import read_control
-from replicator.control.store.records import Binding
 from replicator.errors import AliasConflictError, FencedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic

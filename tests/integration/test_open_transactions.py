@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from confluent_kafka import Producer
 
-from replicator.control.store.records import TopicRecord
+from replicator.control.records.pair_records import TopicRecord
 from replicator.control.store.state import EMPTY
-from replicator.control.tasks.open_transactions import ALARM_SECONDS, OpenTransactionsTask
 from replicator.control.tasks.task import TaskContext
+from replicator.control.tasks.watch.open_transactions import ALARM_SECONDS, OpenTransactionsTask
 from replicator.observability.snapshot import TaskMetrics
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.testing import ManualClock, wait_until

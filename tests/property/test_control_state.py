@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicator.control.store.drill_records import DrillRecord
-from replicator.control.store.records import (
+from replicator.control.records.drill_records import DrillRecord
+from replicator.control.records.pair_records import (
     AcceptedGap,
     BackfillRecord,
     Binding,
@@ -19,7 +19,7 @@ from replicator.control.store.records import (
     WorkerRecord,
     decode_record,
 )
-from replicator.control.store.role_records import (
+from replicator.control.records.role_records import (
     ContactRecord,
     DrainedRecord,
     FenceRecord,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.control.lanes.lane_specs import LaneSpecs, lane_specs
-from replicator.control.store.records import (
+from replicator.control.records.pair_records import (
     AcceptedGap,
     BackfillRecord,
     Block,

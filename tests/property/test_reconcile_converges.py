@@ -22,8 +22,8 @@ from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import Reconciler, reconcile
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import TopicSelector
-from replicator.control.reconcile.unselected import MASS_DELETION, asked_by_name
-from replicator.control.store.records import Block, Layout, Pause, TopicRecord
+from replicator.control.reconcile.topics.unselected import MASS_DELETION, asked_by_name
+from replicator.control.records.pair_records import Block, Layout, Pause, TopicRecord
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.copies.topic_config import ConfigValue
 from replicator.policy.values import LinkPolicy, Naming, Selection, TopicSync

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from topology_files import active_passive, plan_of
 
 from replicator.control.lanes.lane_specs import allowed_by_role, lane_may_start
-from replicator.control.store.records import Layout, decode_record
-from replicator.control.store.role_records import RoleRecord
+from replicator.control.records.pair_records import Layout, decode_record
+from replicator.control.records.role_records import RoleRecord
 from replicator.control.store.state import EMPTY
 from replicator.failover.rules.next_role import next_role, stands
 from replicator.topology.roles import COPYING, Role, first_role, orient, role_in_force

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.control.lanes.checkpoint_moves import plan_moves
-from replicator.control.store.records import Layout
+from replicator.control.records.pair_records import Layout
 from replicator.formats.checkpoint import Checkpoint, merge_checkpoints
 from replicator.offsets.index.stored import StoredPartitions
 

@@ -10,11 +10,11 @@ from copied_pair import NOW_MS, CopiedPair, plain, write
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
 from replicator.errors import AlreadyExistsError, RefusedError
-from replicator.spark.archive.manifest import Commit, manifest_name
-from replicator.spark.archive.parquet import read_files, with_folders, write_files
 from replicator.spark.archive.source import Source
-from replicator.spark.archive.store import commit, load_archive, sum_up, sweep
 from replicator.spark.archive.write import Archiver
+from replicator.spark.archive_files.manifest import Commit, manifest_name
+from replicator.spark.archive_files.parquet import read_files, with_folders, write_files
+from replicator.spark.archive_files.store import commit, load_archive, sum_up, sweep
 from replicator.spark.base.files import Files
 from replicator.spark.restore.run import RestoreRequest, restore
 from replicator.spark.restore.selection import Selection

@@ -10,11 +10,11 @@ from played_s3 import played_s3
 from replicator.cli.main import run_command
 from replicator.clock import SystemClock
 from replicator.errors import InputError
-from replicator.spark.archive.delta import DeltaLog
-from replicator.spark.archive.manifest import Archive, ArchivedFile
 from replicator.spark.archive.source import Source
-from replicator.spark.archive.store import load_archive
 from replicator.spark.archive.write import Archiver
+from replicator.spark.archive_files.delta import DeltaLog
+from replicator.spark.archive_files.manifest import Archive, ArchivedFile
+from replicator.spark.archive_files.store import load_archive
 from replicator.spark.base.files import Files
 from replicator.spark.restore.run import RestoreRequest, restore
 from replicator.spark.restore.selection import Selection

@@ -10,7 +10,7 @@ import pytest
 from copied_pair import CopiedPair, plain, write
 from played_s3 import played_s3
 
-from replicator.spark.archive.manifest import FOLDER
+from replicator.spark.archive_files.manifest import FOLDER
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,12 @@ from copied_pair import CopiedPair, plain, write
 
 from replicator.cli.main import run_command
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
-from replicator.spark.archive.manifest import ArchivedRange, ArchivedTopic, Commit, manifest_name
+from replicator.spark.archive_files.manifest import (
+    ArchivedRange,
+    ArchivedTopic,
+    Commit,
+    manifest_name,
+)
 from replicator.testing import wait_until
 from replicator.testing.cluster.topics import delete_topic
 

@@ -114,7 +114,7 @@ def test_each_kind_is_found_and_counted(spark, pair, tmp_path, capsys):
     ids=["key", "null key", "time", "header value", "header order"],
 )
 def test_a_change_of_any_field_changes_the_hash(change):
-    from replicator.spark.verify.digests import content_digest, without_last_hop
+    from replicator.spark.compare.digests import content_digest, without_last_hop
 
     headers = [("a", None), ("b", b"1"), ("replicator-hops", b"east/t/0/1")]
     record = (b"k", b"v", 5, headers)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from replicator.errors import InputError, ReplicatorError
-from replicator.testing.cluster.jars import KafkaJars, find_java, mirror_jars, package_file
+from replicator.testing.cluster.brokers.jars import KafkaJars, find_java, mirror_jars, package_file
 
 _TIMEOUT_SECONDS = 120.0
 _QUICK_START = ("-Xmx256m", "-XX:TieredStopAtLevel=1")

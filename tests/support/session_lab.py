@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from fake_kafka import FakeCluster, FakeConsumer, FakeProducer
 
+from replicator.dataplane.context.lane_context import LaneContext
+from replicator.dataplane.context.lane_throttle import LaneThrottle
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
-from replicator.dataplane.session.lane_context import LaneContext
-from replicator.dataplane.session.lane_throttle import LaneThrottle
 from replicator.dataplane.session.session_factory import SessionParts, wire_session
 from replicator.dataplane.takeover.seek import read_from
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork

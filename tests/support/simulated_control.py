@@ -25,8 +25,8 @@ from replicator.control.lanes.lane_specs import lane_may_start, lane_specs
 from replicator.control.lanes.layout import decide_layout, lane_in
 from replicator.control.reconcile.actions import ArrangeLanes, WriteRecord
 from replicator.control.reconcile.decide import Decision
+from replicator.control.records.pair_records import Layout, TopicRecord
 from replicator.control.store.controller_writer import Placed
-from replicator.control.store.records import Layout, TopicRecord
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import FencedError, ReplicatorError, UnknownOutcomeError, UnreachableError

@@ -21,7 +21,7 @@ from replicator.offsets.groups import group_sync
 from replicator.offsets.groups.group_sync import GroupSync
 from replicator.offsets.translation.translation import Translation, exact
 from replicator.testing.kit.manual_clock import ManualClock
-from replicator.wire.requests.group_description import GroupDescription, Member
+from replicator.wire.groups.group_description import GroupDescription, Member
 
 GROUP, TOPIC = "g", "t"
 PLACE = (TOPIC, 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.control.tasks.adaptive_interval import AdaptiveInterval
+from replicator.control.tasks.watch.adaptive_interval import AdaptiveInterval
 
 PACE, SLOWEST = 2.0, 10.0
 

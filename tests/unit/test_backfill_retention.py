@@ -3,7 +3,7 @@
 import pytest
 
 from replicator.control.backfill.retention import CLOCKS_MS, KEEP_MS, expired
-from replicator.control.store.records import BackfillRecord, TopicRecord
+from replicator.control.records.pair_records import BackfillRecord, TopicRecord
 from replicator.control.store.state import EMPTY
 from replicator.formats.checkpoint import Checkpoint
 

@@ -17,7 +17,7 @@ from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import reconcile
 from replicator.control.reconcile.initial_backfill import CONTROLLER
 from replicator.control.reconcile.snapshot import PairSnapshot
-from replicator.control.store.records import (
+from replicator.control.records.pair_records import (
     BackfillRecord,
     Block,
     FlowRates,

@@ -2,15 +2,16 @@
 
 import pytest
 
-from replicator.control.store.role_records import ContactRecord, TopicContact
-from replicator.failover.rules.backlog import (
+from replicator.control.records.role_records import ContactRecord, TopicContact
+from replicator.failover.report.backlog import (
     Backlog,
     SourceLook,
     Unknown,
     backlog_of,
     returned_short,
 )
-from replicator.failover.rules.loss import loss_by_backlog, loss_by_contact
+from replicator.failover.report.loss import loss_by_backlog, loss_by_contact
+from replicator.failover.report.report import Loss
 from replicator.failover.rules.machine import (
     SWITCHOVER,
     Step,
@@ -18,7 +19,6 @@ from replicator.failover.rules.machine import (
     TransitionProgress,
     decide,
 )
-from replicator.failover.rules.report import Loss
 from replicator.formats.checkpoint import Checkpoint
 
 KEY = ("orders", 0)

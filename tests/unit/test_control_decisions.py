@@ -14,8 +14,7 @@ from replicator.control.reconcile.decide import reconcile
 from replicator.control.reconcile.permissions import rights_problems
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import selected_topics
-from replicator.control.store.bindings import binding_conflicts, missing_bindings
-from replicator.control.store.records import (
+from replicator.control.records.pair_records import (
     AcceptedGap,
     Binding,
     Block,
@@ -28,6 +27,7 @@ from replicator.control.store.records import (
     TopicRecord,
     decode_record,
 )
+from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.state import EMPTY
 from replicator.errors import StoredFormatError
 from replicator.formats.checkpoint import Checkpoint

@@ -9,7 +9,7 @@ from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
 from replicator.control.reconcile.decide import Reconciler, reconcile
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import TopicSelector
-from replicator.control.store.records import TopicRecord
+from replicator.control.records.pair_records import TopicRecord
 from replicator.control.store.state import EMPTY
 from replicator.policy.values import LinkPolicy, Naming, Selection
 from replicator.problem import Problem

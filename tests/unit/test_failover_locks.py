@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from topology_files import active_passive, plan_of
 
+from replicator.control.records.role_records import RoleRecord, TransitionRecord
 from replicator.control.roles.open_transitions import (
     open_transition,
     others_open,
     overtaken_transitions,
 )
-from replicator.control.store.role_records import RoleRecord, TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import InputError, RefusedError
 from replicator.failover.rules.directions import directions

@@ -15,25 +15,25 @@ from replicator.cli.options import Output
 from replicator.cli.output import render
 from replicator.cli.roles import history as cli_history
 from replicator.cli.roles import role_change
-from replicator.control.roles.figures import link_metrics
-from replicator.control.store.role_records import (
+from replicator.control.records.role_records import (
     ContactRecord,
     FenceRecord,
     TopicContact,
     TransitionRecord,
 )
-from replicator.control.tasks.last_contact import contact
+from replicator.control.roles.figures import link_metrics
+from replicator.control.tasks.watch.last_contact import contact
 from replicator.errors import RefusedError
 from replicator.failover.clusters.fencing import remove_fence
-from replicator.failover.clusters.hooks import run_hooks
 from replicator.failover.clusters.link_clusters import LinkClusters, by_key, by_topic
-from replicator.failover.clusters.programs import call_webhook, run_command
 from replicator.failover.clusters.tail import TailRecord, export_tail
-from replicator.failover.clusters.witness_client import witness_reaches
-from replicator.failover.rules.backlog import Backlog, lag_of
+from replicator.failover.external.hooks import run_hooks
+from replicator.failover.external.programs import call_webhook, run_command
+from replicator.failover.external.witness_client import witness_reaches
+from replicator.failover.report.backlog import Backlog, lag_of
+from replicator.failover.report.loss import loss_by_backlog, loss_by_contact, unknown_loss
+from replicator.failover.report.report import Loss, TransitionReport
 from replicator.failover.rules.client_properties import client_properties
-from replicator.failover.rules.loss import loss_by_backlog, loss_by_contact, unknown_loss
-from replicator.failover.rules.report import Loss, TransitionReport
 from replicator.formats.checkpoint import Checkpoint
 from replicator.policy.procedure import Automatic, Fencing, Hook, Procedure
 from replicator.spark.archive.exported_tail import tail_to_parquet

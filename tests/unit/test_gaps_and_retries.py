@@ -2,8 +2,8 @@
 
 import pytest
 
+from replicator.control.records.pair_records import GapTaken, Lost
 from replicator.control.store.gap_journal import KEPT_GAPS, outdated_gaps
-from replicator.control.store.records import GapTaken, Lost
 from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import PartitionWork

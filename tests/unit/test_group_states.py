@@ -2,7 +2,7 @@
 
 import struct
 
-from replicator.wire.requests.group_states import assigned_partitions
+from replicator.wire.groups.group_states import assigned_partitions
 
 
 def assignment(version: int, *topics: tuple[str, list[int]]) -> bytes:

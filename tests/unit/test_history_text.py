@@ -1,9 +1,9 @@
 import pytest
 
 from replicator.cli.roles.history import _text
+from replicator.control.records.drill_records import DrillRecord
+from replicator.control.records.pair_records import FlowRates, WorkerRecord
 from replicator.control.status.report import _canary
-from replicator.control.store.drill_records import DrillRecord
-from replicator.control.store.records import FlowRates, WorkerRecord
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import with_canaries
 from replicator.observability.snapshot import TaskMetrics

@@ -4,15 +4,15 @@ import pytest
 
 from replicator.errors import InputError
 from replicator.testing import ManualClock, NotInTimeError, wait_until
-from replicator.testing.cluster.backends import choose_backend
-from replicator.testing.cluster.broker import BrokerSpec
-from replicator.testing.cluster.broker_settings import (
+from replicator.testing.cluster.brokers.backends import choose_backend
+from replicator.testing.cluster.brokers.broker import BrokerSpec
+from replicator.testing.cluster.brokers.broker_settings import (
     BrokerPorts,
     broker_properties,
     properties_text,
 )
-from replicator.testing.cluster.containers import ContainerBroker
-from replicator.testing.cluster.jars import find_java
+from replicator.testing.cluster.brokers.containers import ContainerBroker
+from replicator.testing.cluster.brokers.jars import find_java
 from replicator.testing.kit.ports import free_ports, is_free
 
 PORTS = [BrokerPorts(1, 2, 3, 4), BrokerPorts(5, 6, 7, 8), BrokerPorts(9, 10, 11, 12)]

@@ -8,8 +8,13 @@ from topology_files import active_passive, write_topology
 
 from replicator.cli.main import run_command
 from replicator.errors import InputError
-from replicator.spark.archive.local import known_archive
-from replicator.spark.archive.manifest import ArchivedRange, ArchivedTopic, Commit, manifest_name
+from replicator.spark.archive_files.local import known_archive
+from replicator.spark.archive_files.manifest import (
+    ArchivedRange,
+    ArchivedTopic,
+    Commit,
+    manifest_name,
+)
 
 MADE = Commit(
     1, "append", 0, "east", "id", (ArchivedRange("orders", 0, 0, 1, 1),),

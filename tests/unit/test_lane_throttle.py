@@ -1,6 +1,6 @@
 """A lane's share of a budget: batches stay small enough for the rate to hold."""
 
-from replicator.dataplane.session.lane_throttle import LaneThrottle
+from replicator.dataplane.context.lane_throttle import LaneThrottle
 from replicator.policy.values import Throttle
 
 

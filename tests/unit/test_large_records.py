@@ -5,9 +5,9 @@ import random
 import orjson
 import pytest
 
-from replicator.control.store.base import LARGE_BYTES, PACKED
-from replicator.control.store.records import decode_record
-from replicator.control.store.role_records import (
+from replicator.control.records.base import LARGE_BYTES, PACKED
+from replicator.control.records.pair_records import decode_record
+from replicator.control.records.role_records import (
     ContactRecord,
     Denial,
     FenceRecord,
@@ -17,7 +17,7 @@ from replicator.control.store.role_records import (
 )
 from replicator.control.store.state import EMPTY
 from replicator.errors import StoredFormatError
-from replicator.failover.rules.report import Loss, StepResult, TopicLoss, TransitionReport
+from replicator.failover.report.report import Loss, StepResult, TopicLoss, TransitionReport
 
 BROKER_LIMIT = 1_048_588
 PARTITIONS = 20_000

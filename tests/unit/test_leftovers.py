@@ -3,7 +3,7 @@
 import pytest
 from topology_files import active_passive, topology_text
 
-from replicator.control.store.records import (
+from replicator.control.records.pair_records import (
     Binding,
     Block,
     FlowRates,
@@ -11,7 +11,7 @@ from replicator.control.store.records import (
     TopicRecord,
     WorkerRecord,
 )
-from replicator.control.store.role_records import FenceRecord, RoleRecord, TransitionRecord
+from replicator.control.records.role_records import FenceRecord, RoleRecord, TransitionRecord
 from replicator.control.store.state import EMPTY
 from replicator.failover.rules.leftovers import (
     ClusterFacts,

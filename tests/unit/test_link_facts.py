@@ -3,14 +3,14 @@
 import pytest
 from topology_files import active_passive, plan_of
 
-from replicator.control.roles.figures import link_metrics
-from replicator.control.roles.link_facts import link_facts
-from replicator.control.store.role_records import (
+from replicator.control.records.role_records import (
     FenceRecord,
     ReturnProblem,
     ReturnRecord,
     TransitionRecord,
 )
+from replicator.control.roles.figures import link_metrics
+from replicator.control.roles.link_facts import link_facts
 from replicator.control.store.state import EMPTY
 from replicator.observability.snapshot import LinkMetrics
 from replicator.topology.roles import Role

@@ -3,9 +3,9 @@
 import pytest
 
 from replicator.clock import SystemClock
-from replicator.control.tasks.mm2_heartbeats import mm2_heartbeat_task
-from replicator.control.tasks.mm2_offsets import checkpoints_of, syncs_of
 from replicator.control.tasks.registry import tasks_of
+from replicator.control.tasks.sync.mm2_heartbeats import mm2_heartbeat_task
+from replicator.control.tasks.sync.mm2_offsets import checkpoints_of, syncs_of
 from replicator.control.tasks.task import TaskContext
 from replicator.mm2.topics.due import checkpoints_due, syncs_due
 from replicator.mm2.topics.formats import Checkpoint, OffsetSync

@@ -2,7 +2,7 @@
 
 import pytest
 
-from replicator.dataplane.lane.range_patience import Patience, RangePatience, Reason
+from replicator.dataplane.ranges.range_patience import Patience, RangePatience, Reason
 from replicator.errors import NotAuthorizedError, NotFoundError, UnreachableError
 
 PATIENCE = Patience(seconds=60.0, refused_seconds=10.0)

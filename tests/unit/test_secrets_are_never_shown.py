@@ -14,7 +14,7 @@ from replicator.api.server.start import http_in_thread
 from replicator.cli.main import run_command
 from replicator.drill.report.checksum_chain import append
 from replicator.errors import InputError
-from replicator.failover.clusters.programs import run_command as run_program
+from replicator.failover.external.programs import run_command as run_program
 from replicator.observability.logging import configure_logging
 from replicator.topology.file.load import require_plan
 

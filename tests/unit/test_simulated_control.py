@@ -9,7 +9,7 @@ from schedules import first_broken
 from simulated_control import ModelWriter, SimulatedController, World, run_schedule
 
 from replicator.control.lanes import checkpoint_moves
-from replicator.control.store.records import Layout
+from replicator.control.records.pair_records import Layout
 
 SEEDS = 60
 FOUND_WITHIN = 400

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from replicator.errors import StoredFormatError
-from replicator.spark.archive.manifest import (
+from replicator.spark.archive.rounds import decide_round
+from replicator.spark.archive_files.manifest import (
     Archive,
     ArchivedFile,
     ArchivedRange,
@@ -16,8 +17,7 @@ from replicator.spark.archive.manifest import (
     manifest_name,
     parse_commit,
 )
-from replicator.spark.archive.rounds import decide_round
-from replicator.spark.archive.summary import (
+from replicator.spark.archive_files.summary import (
     encode_summary,
     is_summary,
     number_of,

@@ -67,7 +67,7 @@ def test_the_shipped_archive_holds_all_that_tasks_import(tmp_path, monkeypatch):
     tasks = (
         "replicator.spark.bulk.run", "replicator.spark.stream.copy_source",
         "replicator.spark.source.data_source", "replicator.spark.sink.write_task",
-        "replicator.spark.restore.run", "replicator.spark.verify.both_sides",
+        "replicator.spark.restore.run", "replicator.spark.compare.both_sides",
         "replicator.batches", "replicator.wire", "replicator.logins", "cramjam", "house.masks",
     )  # fmt: skip
     # As an executor has it: Spark's own packages, ours, and the archive; nothing that is installed.

@@ -21,15 +21,15 @@ from replicator.spark.base.amounts import (
 from replicator.spark.base.failures import TaskError, as_replicator_error, task_errors
 from replicator.spark.base.java_errors import errors_in_log
 from replicator.spark.base.ranges import Range, packed, parse_offsets, ranges_between, split
+from replicator.spark.compare.cases import CaseFacts, Rules, Side, belongs, make_case
+from replicator.spark.compare.digests import content_digest, without_last_hop
+from replicator.spark.compare.facts import foreign_records_allowed
+from replicator.spark.compare.fingerprint import TargetFingerprints
 from replicator.spark.session.java import SparkUnavailableError, require_java
 from replicator.spark.session.settings import SparkSettings, parse_conf, spark_conf
 from replicator.spark.source.scan import Scanned
 from replicator.spark.source.stream_limits import limited
-from replicator.spark.verify.cases import CaseFacts, Rules, Side, belongs, make_case
 from replicator.spark.verify.details import differing_fields
-from replicator.spark.verify.digests import content_digest, without_last_hop
-from replicator.spark.verify.facts import foreign_records_allowed
-from replicator.spark.verify.fingerprint import TargetFingerprints
 from replicator.topology.plan import FlowPlan, LinkPlan, Plan
 
 

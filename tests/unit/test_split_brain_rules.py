@@ -3,7 +3,7 @@
 import pytest
 from topology_files import active_passive, plan_of
 
-from replicator.control.tasks.split_brain import HEADER_ROOM_BYTES, _goes_on, _is_copy
+from replicator.control.tasks.watch.split_brain import HEADER_ROOM_BYTES, _goes_on, _is_copy
 from replicator.policy.copies.provenance import Arrivals, Hop, encode_hop, find_hops, with_hop
 
 LIMIT = 1_000_000

@@ -5,9 +5,7 @@ from dataclasses import replace
 import pytest
 
 from replicator.control.lanes.layout import lane_in
-from replicator.control.status.facts import GroupMember, PairFacts
-from replicator.control.status.report import flow_report, status_report
-from replicator.control.store.records import (
+from replicator.control.records.pair_records import (
     AcceptedGap,
     BackfillRecord,
     Block,
@@ -22,6 +20,8 @@ from replicator.control.store.records import (
     TopicRecord,
     WorkerRecord,
 )
+from replicator.control.status.facts import GroupMember, PairFacts
+from replicator.control.status.report import flow_report, status_report
 from replicator.control.store.state import EMPTY
 from replicator.errors import TransientBrokerError
 from replicator.formats.checkpoint import Checkpoint, TargetLoss

@@ -6,8 +6,8 @@ import pytest
 from rich.console import Console
 
 from replicator.cli.roles.role_change import _repeated, _text
+from replicator.failover.report.report import TransitionReport
 from replicator.failover.rules.commands import resume_command, rollback_command, still_open
-from replicator.failover.rules.report import TransitionReport
 from replicator.failover.rules.request import TransitionRequest
 
 

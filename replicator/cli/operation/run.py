@@ -177,7 +177,7 @@ def run(
     children = [start_child() for _ in range(early_processes(wanted))]
     from replicator.cli.operation.worker_options import checked_options
     from replicator.observability.logging import configure_logging
-    from replicator.wiring import Worker
+    from replicator.wiring.worker import Worker
 
     debug = "--debug" in sys.argv
     configure_logging(log_format=None if log_format is None else log_format.value, debug=debug)
@@ -202,7 +202,7 @@ def run(
         # Lanes first: the HTTP face costs a second of imports on the same cores.
         worker.wait_until_copying(HTTP_AFTER_SECONDS, lambda: stop.asked)
         from replicator.api.server.start import http_in_thread
-        from replicator.wiring_http import WorkerProvider
+        from replicator.wiring.worker_http import WorkerProvider
 
         provider = WorkerProvider(
             worker,

@@ -7,7 +7,7 @@ from replicator.dataplane.process.memory_limit import memory_limit
 from replicator.errors import InputError
 from replicator.topology.file.load import require_plan, topology_path
 from replicator.topology.spec.units import parse_size
-from replicator.wiring import WorkerOptions
+from replicator.wiring.worker import WorkerOptions
 
 _NAME = re.compile(r"[A-Za-z0-9._:-]{1,200}")
 """It stands in client ids, records and log lines."""

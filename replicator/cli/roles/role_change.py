@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from replicator.failover.rules.report import TransitionReport
+    from replicator.failover.report.report import TransitionReport
     from replicator.failover.rules.request import Question, StepEvent, TransitionRequest
 
 REFUSED = 3

@@ -77,8 +77,8 @@ def archive(
     import contextlib
 
     from replicator.clock import SystemClock
-    from replicator.spark.archive.delta import require_delta
     from replicator.spark.archive.source import Source, require_topics
+    from replicator.spark.archive_files.delta import require_delta
     from replicator.topology.file.load import require_plan, topology_path
 
     path = topology_path(file)
@@ -181,7 +181,7 @@ def restore(
     The target may be another cluster or another topic name. An interrupted
     restore continues when the same command is given again.
     """
-    from replicator.spark.archive.local import known_archive
+    from replicator.spark.archive_files.local import known_archive
     from replicator.spark.restore.selection import Selection, checked_selection
     from replicator.spark.session.settings import spark_conf
     from replicator.topology.file.load import require_plan, topology_path

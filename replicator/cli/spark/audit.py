@@ -72,7 +72,7 @@ def audit(
     import contextlib
 
     from replicator.clock import SystemClock
-    from replicator.spark.verify.facts import require_replicated
+    from replicator.spark.compare.facts import require_replicated
     from replicator.topology.file.load import topology_path
 
     span = _span(again, continuous=continuous)

@@ -60,7 +60,7 @@ def verify(
     is no difference: only what the checkpoints cover is compared. Exit code 4
     when the clusters differ.
     """
-    from replicator.spark.verify.facts import require_replicated
+    from replicator.spark.compare.facts import require_replicated
     from replicator.topology.file.load import topology_path
 
     plan, pair = plan_of_flow(topology_path(file), flow)

@@ -17,10 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from replicator.clock import Clock
 from replicator.control.backfill.retention import expired
 from replicator.control.lanes.layout import lane_in
-from replicator.control.store.base import Record
+from replicator.control.records.base import Record
+from replicator.control.records.pair_records import BackfillRecord
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.read import read_control
-from replicator.control.store.records import BackfillRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, RefusedError
 from replicator.identifiers import control_topic, seed_transactional_id

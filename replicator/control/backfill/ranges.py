@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from replicator.control.lanes.layout import lane_in
-from replicator.control.store.records import BackfillRecord, TopicRecord
+from replicator.control.records.pair_records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_canary_topic

@@ -8,7 +8,7 @@ partition in which nothing moves keeps it: one small record.
 
 from collections.abc import Mapping
 
-from replicator.control.store.records import BackfillRecord
+from replicator.control.records.pair_records import BackfillRecord
 from replicator.control.store.state import ControlState
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from replicator.control.store.records import BackfillRecord
+from replicator.control.records.pair_records import BackfillRecord
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import is_canary_topic, is_stream

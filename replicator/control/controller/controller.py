@@ -32,10 +32,10 @@ from replicator.control.reconcile.actions import (
 )
 from replicator.control.reconcile.decide import Decision, Reconciler
 from replicator.control.reconcile.topic_selection import TopicSelector
-from replicator.control.store.base import Record, Storable
+from replicator.control.records.base import Record, Storable
+from replicator.control.records.pair_records import ProblemRecord, problem_part
 from replicator.control.store.controller_writer import ControllerWriter
 from replicator.control.store.follower import ControlLog, WholeControl
-from replicator.control.store.records import ProblemRecord, problem_part
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, ReplicatorError
 from replicator.kafka.admin.admin import ClusterAdmin

@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from replicator.control.lanes.checkpoint_moves import plan_moves
 from replicator.control.reconcile.actions import ArrangeLanes
-from replicator.control.store.base import Record
+from replicator.control.records.base import Record
+from replicator.control.records.pair_records import Layout
 from replicator.control.store.controller_writer import ControllerWriter, Placed
-from replicator.control.store.records import Layout
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.checkpoint_log import read_checkpoint_records

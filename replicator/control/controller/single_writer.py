@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
 from replicator.blocking import finished
-from replicator.control.store.base import Storable
+from replicator.control.records.base import Storable
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.errors import UnreachableError
 from replicator.identifiers import control_topic

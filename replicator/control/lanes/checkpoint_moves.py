@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.control.lanes.layout import lane_in
-from replicator.control.store.records import Layout
+from replicator.control.records.pair_records import Layout
 from replicator.formats.checkpoint import decode_checkpoint, replaces
 from replicator.kafka.clients.wire_json import decode_key
 

@@ -11,7 +11,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from replicator.control.lanes.layout import lane_in
-from replicator.control.store.records import AcceptedGap, BackfillRecord, Block, Pause, TopicRecord
+from replicator.control.records.pair_records import (
+    AcceptedGap,
+    BackfillRecord,
+    Block,
+    Pause,
+    TopicRecord,
+)
 from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.policy.copies.engines import flow_engine

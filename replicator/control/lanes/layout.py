@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from replicator.control.lanes.lane_growth import Grown
-from replicator.control.store.records import Block, Layout
+from replicator.control.records.pair_records import Block, Layout
 from replicator.policy.capacity.lane_assignment import MAX_LANES, auto_lanes, lane_of
 from replicator.topology.plan import PairPlan
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.control.lanes.layout import lane_in
-from replicator.control.store.records import LaneShare, Layout, Share
+from replicator.control.records.pair_records import LaneShare, Layout, Share
 from replicator.control.store.state import ControlState
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition

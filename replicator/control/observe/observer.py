@@ -21,7 +21,7 @@ from replicator.control.reconcile.topic_selection import (
     TopicSelection,
     TopicSelector,
 )
-from replicator.control.reconcile.unselected import asked_by_name
+from replicator.control.reconcile.topics.unselected import asked_by_name
 from replicator.control.store.bindings import binding_conflicts
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import NotAuthorizedError, NotFoundError

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replicator.control.store.records import AcceptedGap, Lost, TopicRecord
+from replicator.control.records.pair_records import AcceptedGap, Lost, TopicRecord
 from replicator.errors import RefusedError, ReplicatorError, SourceDamagedError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.kafka.admin.admin import ClusterAdmin

@@ -8,7 +8,7 @@ from replicator.clock import Clock
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
 from replicator.control.operator.plan import Forecast
-from replicator.control.tasks.acl_sync import AclSync
+from replicator.control.tasks.sync.acl_sync import AclSync
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.identifiers import JsonObject
 from replicator.kafka.admin.admin import ClusterAdmin

@@ -10,8 +10,8 @@ from replicator.clock import Clock
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.lanes.layout import decide_layout, lane_in
 from replicator.control.operator.mm2_adoption import CLIENT_ID, Survey, own_checkpoints, survey
+from replicator.control.records.pair_records import Layout
 from replicator.control.store.controller_writer import ControllerWriter, Placed
-from replicator.control.store.records import Layout
 from replicator.errors import RefusedError
 from replicator.formats.checkpoint import ADOPTED, Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic

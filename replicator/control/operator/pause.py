@@ -14,8 +14,8 @@ from replicator.control.operator.accepted_gaps import (
     gap_of_damaged,
     gaps_of_stopped,
 )
+from replicator.control.records.pair_records import AcceptedGap, Pause, TopicRecord
 from replicator.control.store.read import require_control
-from replicator.control.store.records import AcceptedGap, Pause, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import InputError, RefusedError
 from replicator.identifiers import JsonObject, control_topic

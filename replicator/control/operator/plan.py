@@ -15,7 +15,7 @@ from replicator.control.reconcile.topic_selection import TopicSelector
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.read import read_control
 from replicator.control.store.state import EMPTY, ControlState
-from replicator.control.tasks.acl_sync import AclSync
+from replicator.control.tasks.sync.acl_sync import AclSync
 from replicator.errors import ReplicatorError
 from replicator.identifiers import JsonObject, checkpoints_topic, control_topic, quarantine_topic
 from replicator.kafka.admin.admin import ClusterAdmin

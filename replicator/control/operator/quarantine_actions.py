@@ -9,7 +9,7 @@ from replicator.control.operator.quarantine import (
     find_quarantined,
     read_quarantine,
 )
-from replicator.control.store.records import QuarantineOutcome
+from replicator.control.records.pair_records import QuarantineOutcome
 from replicator.errors import (
     NotFoundError,
     RecordRefusedError,

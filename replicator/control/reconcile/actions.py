@@ -7,7 +7,7 @@ remembered for the same action only.
 from dataclasses import dataclass
 
 from replicator.control.lanes.layout import LayoutDecision
-from replicator.control.store.base import Record
+from replicator.control.records.base import Record
 from replicator.policy.copies.topic_config import ConfigChange
 
 

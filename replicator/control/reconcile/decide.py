@@ -21,15 +21,15 @@ from replicator.control.reconcile.lane_decision import (
     wait_for_spark,
 )
 from replicator.control.reconcile.snapshot import PairSnapshot
-from replicator.control.reconcile.topic_decision import TopicDecision
-from replicator.control.reconcile.topic_decisions import TopicDecisions
 from replicator.control.reconcile.topic_selection import (
     SelectedTopic,
     TopicSelection,
     TopicSelector,
 )
-from replicator.control.reconcile.unselected import Unselected, end_unselected, unselected
-from replicator.control.store.records import ProblemRecord, TopicRecord, problem_part
+from replicator.control.reconcile.topics.topic_decision import TopicDecision
+from replicator.control.reconcile.topics.topic_decisions import TopicDecisions
+from replicator.control.reconcile.topics.unselected import Unselected, end_unselected, unselected
+from replicator.control.records.pair_records import ProblemRecord, TopicRecord, problem_part
 from replicator.control.store.state import ControlState
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan

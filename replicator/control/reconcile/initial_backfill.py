@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from replicator.control.reconcile.cluster_view import TopicFacts
 from replicator.control.reconcile.topic_selection import SelectedTopic
-from replicator.control.store.records import BackfillRecord, TopicRecord
+from replicator.control.records.pair_records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.identifiers import TopicPartition, is_canary_topic
 from replicator.kafka.admin.admin import ClusterAdmin

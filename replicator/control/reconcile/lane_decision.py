@@ -8,7 +8,7 @@ from replicator.control.reconcile.actions import Action, ArrangeLanes, WriteReco
 from replicator.control.reconcile.cluster_view import ClusterView
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import TopicSelection
-from replicator.control.store.records import TopicRecord
+from replicator.control.records.pair_records import TopicRecord
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import is_canary_topic
 from replicator.topology.plan import PairPlan

@@ -1,7 +1,7 @@
 """From a link's role and its last change to the figures of a scrape. Pure."""
 
+from replicator.control.records.role_records import TransitionRecord
 from replicator.control.roles.link_facts import LinkFacts
-from replicator.control.store.role_records import TransitionRecord
 from replicator.observability.snapshot import LinkMetrics
 from replicator.topology.plan import LinkPlan
 from replicator.topology.roles import Role

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from replicator.control.records.role_records import FenceRecord, ReturnRecord, TransitionRecord
 from replicator.control.roles.open_transitions import open_transition
-from replicator.control.store.role_records import FenceRecord, ReturnRecord, TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.problem import Problem
 from replicator.topology.plan import LinkPlan

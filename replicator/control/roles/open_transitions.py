@@ -7,7 +7,7 @@ under applications that have moved since.
 
 from collections.abc import Iterable
 
-from replicator.control.store.role_records import RoleRecord, TransitionRecord
+from replicator.control.records.role_records import RoleRecord, TransitionRecord
 from replicator.control.store.state import ControlState
 
 

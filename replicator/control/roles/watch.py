@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from replicator.control.records.role_records import TransitionRecord
 from replicator.control.store.followers import ControlFollowers, ControlSubscription
-from replicator.control.store.role_records import TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.topology.plan import ClusterPlan, Plan
 from replicator.topology.roles import Role, has_roles, role_in_force

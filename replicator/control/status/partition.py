@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from replicator.control.lanes.checkpoint_moves import lane_of_link
+from replicator.control.records.pair_records import TopicRecord
 from replicator.control.status.facts import PairFacts
-from replicator.control.store.records import TopicRecord
 from replicator.errors import SourceDamagedError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.problem import Problem

@@ -7,10 +7,7 @@ the workers' group.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from replicator.control.status.facts import PairFacts
-from replicator.control.status.links import link_report, moment
-from replicator.control.status.partition import PartitionStatus, partition_status
-from replicator.control.store.records import (
+from replicator.control.records.pair_records import (
     Block,
     FlowRates,
     Layout,
@@ -19,6 +16,9 @@ from replicator.control.store.records import (
     TopicRecord,
     WorkerRecord,
 )
+from replicator.control.status.facts import PairFacts
+from replicator.control.status.links import link_report, moment
+from replicator.control.status.partition import PartitionStatus, partition_status
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import JsonObject, is_canary_topic

@@ -1,5 +1,5 @@
-"""What control topics hold: the kinds of records, the folded state, and who reads and writes them.
+"""What control topics say as a whole: the folded state, and who reads, follows and writes them.
 
-Decides how a record is keyed and read, and what a topic of records says as a whole; not what to write.
-Begin with ``records`` (what there is), then ``state`` (the questions it answers) and ``follower``.
+Decided here: what holds now, given all records of a topic, and who may write; the kinds are in ``records``.
+Start reading in ``state`` (the questions it answers), then ``follower`` and ``controller_writer``.
 """

@@ -6,7 +6,7 @@ could not be told from new records any more, so a mismatch refuses to start.
 
 from collections.abc import Iterable, Mapping
 
-from replicator.control.store.records import Binding
+from replicator.control.records.pair_records import Binding
 from replicator.errors import AliasConflictError
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from replicator.control.store.drill_records import DrillRecord
+from replicator.control.records.drill_records import DrillRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.identifiers import control_topic

@@ -9,7 +9,7 @@ import structlog
 
 from replicator.backoff import Backoff
 from replicator.clock import Clock
-from replicator.control.store import records
+from replicator.control.records import pair_records as records
 from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.messages import LostRange
 from replicator.errors import ReplicatorError

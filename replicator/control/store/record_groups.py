@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from immutables import Map
 
-from replicator.control.store.base import Record
-from replicator.control.store.drill_records import DrillRecord
-from replicator.control.store.records import (
+from replicator.control.records.base import Record
+from replicator.control.records.drill_records import DrillRecord
+from replicator.control.records.pair_records import (
     AcceptedGap,
     BackfillRecord,
     Binding,
@@ -25,7 +25,7 @@ from replicator.control.store.records import (
     TopicRecord,
     WorkerRecord,
 )
-from replicator.control.store.role_records import (
+from replicator.control.records.role_records import (
     ContactRecord,
     DrainedRecord,
     FenceRecord,

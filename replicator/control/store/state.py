@@ -5,10 +5,9 @@ from typing import Final, TypeVar, cast
 
 from immutables import Map
 
-from replicator.control.store.base import Record
-from replicator.control.store.drill_records import DrillRecord
-from replicator.control.store.record_groups import Change, Group, GroupKey, Numbered
-from replicator.control.store.records import (
+from replicator.control.records.base import Record
+from replicator.control.records.drill_records import DrillRecord
+from replicator.control.records.pair_records import (
     AcceptedGap,
     BackfillRecord,
     Binding,
@@ -23,7 +22,7 @@ from replicator.control.store.records import (
     WorkerRecord,
     decode_record,
 )
-from replicator.control.store.role_records import (
+from replicator.control.records.role_records import (
     ContactRecord,
     DrainedRecord,
     FenceRecord,
@@ -34,6 +33,7 @@ from replicator.control.store.role_records import (
     StepRecord,
     TransitionRecord,
 )
+from replicator.control.store.record_groups import Change, Group, GroupKey, Numbered
 
 R = TypeVar("R", bound=Record)
 

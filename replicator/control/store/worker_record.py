@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from replicator.clock import Clock
-from replicator.control.store.records import (
+from replicator.control.records.pair_records import (
     CanaryPart,
     FlowRates,
     MemoryPart,

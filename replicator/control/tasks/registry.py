@@ -1,14 +1,14 @@
 """Which periodic tasks a pair's controller runs, by what its links ask for."""
 
-from replicator.control.tasks.acls import acl_task
-from replicator.control.tasks.canary import canary_task
-from replicator.control.tasks.groups import group_sync_task
-from replicator.control.tasks.last_contact import last_contact_task
-from replicator.control.tasks.mm2_heartbeats import mm2_heartbeat_task
-from replicator.control.tasks.mm2_offsets import mm2_offsets_task
-from replicator.control.tasks.open_transactions import open_transactions_task
-from replicator.control.tasks.split_brain import split_brain_task
+from replicator.control.tasks.sync.acls import acl_task
+from replicator.control.tasks.sync.groups import group_sync_task
+from replicator.control.tasks.sync.mm2_heartbeats import mm2_heartbeat_task
+from replicator.control.tasks.sync.mm2_offsets import mm2_offsets_task
 from replicator.control.tasks.task import PeriodicTask, TaskContext
+from replicator.control.tasks.watch.canary import canary_task
+from replicator.control.tasks.watch.last_contact import last_contact_task
+from replicator.control.tasks.watch.open_transactions import open_transactions_task
+from replicator.control.tasks.watch.split_brain import split_brain_task
 
 _BUILDERS = (
     group_sync_task,

@@ -15,7 +15,7 @@ import structlog
 
 from replicator.backoff import Backoff
 from replicator.clock import Clock
-from replicator.control.store.base import Storable
+from replicator.control.records.base import Storable
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.identifiers import LinkName

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+from replicator.control.records.pair_records import Binding
 from replicator.control.store.bindings import binding_conflicts
-from replicator.control.store.records import Binding
 from replicator.errors import ReplicatorError
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.topology.plan import ClusterPlan, Plan

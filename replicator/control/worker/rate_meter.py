@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from replicator.control.store.records import FlowRates, ProblemPart
+from replicator.control.records.pair_records import FlowRates, ProblemPart
 from replicator.control.store.worker_record import lane_problems
 from replicator.control.worker.lanes_behind import LanesBehind
 from replicator.formats.lane_stats import LaneStats

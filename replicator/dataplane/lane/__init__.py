@@ -1,5 +1,5 @@
 """A lane: one thread that takes over, runs one session after another, and answers to its process.
 
 Decided here: what ends, restarts or pauses a session, and which partitions the lane has at a moment.
-Start with lane.py (the thread); range_copy.py is the lane that Spark's tasks run for one range.
+Start with lane.py (the thread); ``ranges`` runs a lane for one range.
 """

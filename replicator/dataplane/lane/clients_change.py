@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable
 
 from replicator.clock import Clock
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.lane.turn import Turn
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.clients_ahead import ClientsAhead
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.session_factory import open_clients
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError

@@ -12,6 +12,9 @@ from collections.abc import Callable
 
 from replicator.backoff import Backoff
 from replicator.clock import Clock
+from replicator.dataplane.context.idle_poller import IdlePoller
+from replicator.dataplane.context.lane_context import LaneContext
+from replicator.dataplane.context.lane_throttle import LaneThrottle
 from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.health.held_id import HeldId
@@ -30,9 +33,6 @@ from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.session.idle_poller import IdlePoller
-from replicator.dataplane.session.lane_context import LaneContext
-from replicator.dataplane.session.lane_throttle import LaneThrottle
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over

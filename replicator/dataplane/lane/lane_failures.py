@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.session.lane_context import LaneContext
 from replicator.errors import (
     FencedError,
     PartitionsRefusedError,

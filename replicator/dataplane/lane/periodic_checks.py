@@ -1,12 +1,12 @@
 """What a running lane does beside copying: statistics, and looks at partitions that may need one."""
 
 from replicator.clock import Clock
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.health.standstill import Standstill
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.transport.spec import LaneSpec
 

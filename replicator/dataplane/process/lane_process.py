@@ -1,6 +1,6 @@
 """A lane process: runs lanes, exchanges JSON lines with its worker, and ends when the worker ends.
 
-Started with one end of a socket pair (its entry point is ``replicator.lane_main``), with Ctrl-C
+Started with one end of a socket pair (its entry point is ``replicator.wiring.lane_main``), with Ctrl-C
 and SIGTERM blocked: the worker decides when lanes drain. It is a process of its own because the client library
 holds the interpreter's lock: speed comes from processes. However the worker ends, the socket closes,
 and then this process ends at once: what was not committed is aborted by the next owner.
@@ -13,11 +13,11 @@ import socket
 import threading
 
 from replicator.clock import SystemClock
+from replicator.dataplane.context.idle_poller import IdlePoller
 from replicator.dataplane.lane.lane import Lane, MayStart
 from replicator.dataplane.lane.turn import Turn
 from replicator.dataplane.process.still_lanes import StillLanes
 from replicator.dataplane.progress.index_notes import OpenIndex
-from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.transport.messages import (
     KeepLogin,
     LaneStopped,

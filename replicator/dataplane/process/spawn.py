@@ -11,7 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-LANE_ENTRY = "replicator.lane_main"
+LANE_ENTRY = "replicator.wiring.lane_main"
 """What a lane process runs; its argument is the number of an inherited socket."""
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
-from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.session_clients import batch_bytes, lane_client_id
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.identifiers import progress_group

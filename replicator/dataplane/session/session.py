@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import cast
 
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.engine_protocol import (
     CopyStep,
     Engine,
@@ -29,7 +30,6 @@ from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.pacing import commit_schedule
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.progress.progress_group import ProgressGroup
-from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.errors import RecordTooLargeError

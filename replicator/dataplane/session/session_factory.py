@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
 from replicator.dataplane.copy.engine_protocol import Engine
 from replicator.dataplane.copy.progress_unit import ProgressUnit
@@ -26,7 +27,6 @@ from replicator.dataplane.session.consumer_and_producer import (
     open_lane_consumer,
     open_lane_producer,
 )
-from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.session_clients import LaneClients, lane_client_id

@@ -9,10 +9,10 @@ from replicator.batches.copy.transactions import ProducerIdentity, Transactions
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.registry.producer_registry import ProducerRegistry, register
 from replicator.batches.registry.returning import ReturnGuard
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.bounded_copy import BoundedCopy
-from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.session_clients import (
     CONNECTED_SECONDS,
     holds_too_much,

@@ -21,9 +21,9 @@ from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import topic_id_text
 from replicator.batches.registry.returning import ReturnGuard
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
-from replicator.dataplane.session.lane_context import LaneContext
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.dataplane.whole_batches.batch_pacing import BatchPacing

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from replicator.failover.rules.report import TransitionReport
+from replicator.failover.report.report import TransitionReport
 from replicator.failover.rules.request import OnStep
 from replicator.testing.checker.routes import Naming
 from replicator.testing.kit.endpoints import Endpoint

@@ -17,7 +17,7 @@ from replicator.drill.file.abort_conditions import StatusLook, Watch, look_at
 from replicator.drill.file.errors import AbortedError
 from replicator.drill.file.plan import ROLE_KINDS, Drill
 from replicator.errors import RefusedError, ReplicatorError
-from replicator.failover.rules.report import TransitionReport
+from replicator.failover.report.report import TransitionReport
 from replicator.failover.rules.request import OnStep, TransitionRequest
 from replicator.failover.run.runner import run_transition
 from replicator.identifiers import DRILL_TOPICS

@@ -19,7 +19,7 @@ from replicator.drill.environment.scene import naming_of, pair_of
 from replicator.drill.file.errors import AbortedError
 from replicator.drill.file.plan import ROLE_KINDS, Drill
 from replicator.errors import ReplicatorError
-from replicator.failover.rules.report import TransitionReport
+from replicator.failover.report.report import TransitionReport
 from replicator.failover.rules.request import OnStep, TransitionRequest
 from replicator.failover.run.runner import run_transition
 from replicator.testing.cluster.local_cluster import LocalCluster, start_all

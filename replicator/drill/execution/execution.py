@@ -16,8 +16,8 @@ from replicator.drill.execution.traffic import Traffic
 from replicator.drill.file.errors import AbortedError
 from replicator.drill.file.plan import ROLE_KINDS, Drill
 from replicator.errors import ReplicatorError
+from replicator.failover.report.report import TransitionReport
 from replicator.failover.rules.commands import resume_command
-from replicator.failover.rules.report import TransitionReport
 from replicator.failover.rules.request import StepEvent
 from replicator.testing.checker.history import Role
 from replicator.testing.kit.waiting import NotInTimeError, wait_until

@@ -7,7 +7,7 @@ from typing import Any
 
 from replicator import __version__
 from replicator.clock import json_time
-from replicator.control.store.drill_records import DrillRecord
+from replicator.control.records.drill_records import DrillRecord
 from replicator.drill.environment.environment import Scene
 from replicator.drill.execution.execution import Executed
 from replicator.drill.execution.settling import SettledCopies

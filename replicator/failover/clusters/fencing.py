@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.clock import Clock
-from replicator.control.store.role_records import Denial, FenceRecord
+from replicator.control.records.role_records import Denial, FenceRecord
 from replicator.errors import (
     AuthorizerMissingError,
     NotAuthorizedError,
@@ -20,8 +20,8 @@ from replicator.errors import (
 )
 from replicator.failover.clusters.lag import link_keys
 from replicator.failover.clusters.link_clusters import LinkClusters
-from replicator.failover.clusters.programs import ProgramCall, run_command
-from replicator.failover.rules.report import Check
+from replicator.failover.external.programs import ProgramCall, run_command
+from replicator.failover.report.report import Check
 from replicator.policy.copies.acl_rules import TOPIC, AclBinding, without_rules
 from replicator.policy.procedure import Fencing
 from replicator.topology.file.secrets import read_secret

@@ -7,7 +7,7 @@ from replicator.clock import Clock
 from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
-from replicator.failover.rules.backlog import Backlog, SourceLook, backlog_of
+from replicator.failover.report.backlog import Backlog, SourceLook, backlog_of
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, is_canary_topic, is_drill_topic
 from replicator.kafka.logs.checkpoint_log import read_checkpoints

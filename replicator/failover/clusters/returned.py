@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replicator.clock import Clock
-from replicator.control.store.role_records import Denial, FenceRecord, ReturnProblem, ReturnRecord
+from replicator.control.records.role_records import Denial, FenceRecord, ReturnProblem, ReturnRecord
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.fencing import apply_fence, plan_fence
 from replicator.failover.clusters.lag import (
@@ -20,7 +20,7 @@ from replicator.failover.clusters.link_clusters import (
     by_key,
     by_topic,
 )
-from replicator.failover.rules.backlog import SourceLook, Unknown, lag_of, returned_short
+from replicator.failover.report.backlog import SourceLook, Unknown, lag_of, returned_short
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition, control_topic
 from replicator.kafka.logs.log_writer import LogWriter

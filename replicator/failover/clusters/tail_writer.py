@@ -6,7 +6,7 @@ nor repeats a record; a later injector fences an earlier one.
 
 from collections.abc import Iterable, Iterator
 
-from replicator.control.store.role_records import SalvageRecord
+from replicator.control.records.role_records import SalvageRecord
 from replicator.failover.clusters.link_clusters import CLIENT_ID
 from replicator.failover.clusters.tail import TailRecord
 from replicator.identifiers import TopicPartition, control_topic, salvage_transactional_id

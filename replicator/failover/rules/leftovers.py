@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from replicator.control.store.base import Record
-from replicator.control.store.records import Binding, Layout, Pause, WorkerRecord
-from replicator.control.store.role_records import FenceRecord, SightingRecord
+from replicator.control.records.base import Record
+from replicator.control.records.pair_records import Binding, Layout, Pause, WorkerRecord
+from replicator.control.records.role_records import FenceRecord, SightingRecord
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import (

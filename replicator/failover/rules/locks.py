@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from replicator.control.store.role_records import TransitionRecord
+from replicator.control.records.role_records import TransitionRecord
 from replicator.errors import RefusedError
 from replicator.failover.rules.commands import resume_command, rollback_command
 

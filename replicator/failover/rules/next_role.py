@@ -4,7 +4,7 @@ Invariants: an epoch begins only with a promotion or with its rollback; within a
 grow; the record that a step would write is recognised when it is there already.
 """
 
-from replicator.control.store.role_records import RoleRecord
+from replicator.control.records.role_records import RoleRecord
 from replicator.topology.roles import Role, RoleState
 
 

@@ -13,7 +13,7 @@ import structlog
 
 from replicator.clock import Clock
 from replicator.errors import ReplicatorError
-from replicator.failover.clusters.witness_client import reaches, witness_reaches, write_sightings
+from replicator.failover.external.witness_client import reaches, witness_reaches, write_sightings
 from replicator.failover.rules.request import Question, StepEvent, TransitionRequest
 from replicator.failover.rules.witness_decision import WitnessLook, judge, keep, patience_seconds
 from replicator.failover.run.runner import run_transition

@@ -6,8 +6,9 @@ from typing import Any
 
 import structlog
 
-from replicator.control.store.role_records import RoleRecord
+from replicator.control.records.role_records import RoleRecord
 from replicator.errors import RefusedError, ReplicatorError
+from replicator.failover.report.report import Loss, StepResult, TransitionReport
 from replicator.failover.rules.machine import (
     STATE_AFTER,
     STATE_OF,
@@ -19,7 +20,6 @@ from replicator.failover.rules.machine import (
     promoted,
     steps_of,
 )
-from replicator.failover.rules.report import Loss, StepResult, TransitionReport
 from replicator.failover.rules.request import Question, StepEvent
 from replicator.failover.steps.failback import FailbackSteps
 from replicator.failover.steps.failover import FailoverSteps

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from replicator.control.records.role_records import TransitionRecord
 from replicator.control.roles.read import read_roles
 from replicator.control.store.drills import drills_in
-from replicator.control.store.role_records import TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.failover.clusters.link_clusters import CLIENT_ID, find_link
-from replicator.failover.rules.report import TransitionReport
+from replicator.failover.report.report import TransitionReport
 from replicator.failover.steps.journal import why_ended
 from replicator.identifiers import JsonObject
 from replicator.problem import problem_json, problem_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from replicator.control.store.role_records import TransitionRecord
+from replicator.control.records.role_records import TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import InputError, RefusedError
 from replicator.failover.clusters.link_clusters import LinkClusters, find_link

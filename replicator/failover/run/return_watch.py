@@ -16,7 +16,7 @@ from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.clusters.returned import NOT_FENCED, ReturnedCluster
-from replicator.failover.clusters.witness_client import reaches
+from replicator.failover.external.witness_client import reaches
 from replicator.topology.plan import LinkPlan, Plan
 from replicator.topology.roles import Role, has_roles
 

@@ -9,6 +9,7 @@ import secrets
 from dataclasses import replace
 
 from replicator.clock import Clock
+from replicator.control.records.role_records import TransitionRecord
 from replicator.control.roles.open_transitions import (
     newest_role,
     open_transition,
@@ -16,16 +17,15 @@ from replicator.control.roles.open_transitions import (
     overtaken_transitions,
 )
 from replicator.control.roles.read import RolesRead, read_roles
-from replicator.control.store.role_records import TransitionRecord
 from replicator.errors import NotAuthorizedError, RefusedError, ReplicatorError
 from replicator.failover.clusters.fencing import method_in_force
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters, find_link
+from replicator.failover.report.report import Loss, StepResult, TransitionReport
 from replicator.failover.rules.client_properties import client_properties
 from replicator.failover.rules.commands import resume_command, rollback_command
 from replicator.failover.rules.directions import directions
 from replicator.failover.rules.locks import Lock
 from replicator.failover.rules.machine import steps_of
-from replicator.failover.rules.report import Loss, StepResult, TransitionReport
 from replicator.failover.rules.request import (
     Answer,
     OnStep,

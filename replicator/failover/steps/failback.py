@@ -6,7 +6,7 @@ In these steps ``clusters.old`` is the cluster that is active now, ``clusters.ne
 from collections.abc import Iterator
 from pathlib import Path
 
-from replicator.control.store.role_records import SalvageRecord
+from replicator.control.records.role_records import SalvageRecord
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.lag import (
     link_keys,
@@ -21,9 +21,9 @@ from replicator.failover.clusters.reverse_flow import place_starts, prepare_reve
 from replicator.failover.clusters.source_transactions import end_transactions
 from replicator.failover.clusters.tail import TailRecord, export_tail, read_tail
 from replicator.failover.clusters.tail_writer import TailWriter
-from replicator.failover.rules.backlog import lag_of, unknown_words
+from replicator.failover.report.backlog import lag_of, unknown_words
+from replicator.failover.report.report import Loss, TopicLoss
 from replicator.failover.rules.machine import Step, TransitionFacts
-from replicator.failover.rules.report import Loss, TopicLoss
 from replicator.failover.steps.fence_steps import fence_writers
 from replicator.failover.steps.switchover import SETTLE_SECONDS, Done
 from replicator.failover.steps.transition_context import TransitionContext

@@ -1,6 +1,6 @@
 """What each step of a failover does. Nothing here waits for the old cluster."""
 
-from replicator.control.store.role_records import DrainedRecord
+from replicator.control.records.role_records import DrainedRecord
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.groups_move import GroupMove, positions_on_new
 from replicator.failover.clusters.lag import link_keys, stored_checkpoints

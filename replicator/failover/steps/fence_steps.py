@@ -4,7 +4,7 @@ The record is written to the journal cluster and to the fenced cluster as well: 
 able to let writers in again when the other cluster, with the journal, is lost for good.
 """
 
-from replicator.control.store.role_records import FenceRecord
+from replicator.control.records.role_records import FenceRecord
 from replicator.failover.clusters.fencing import apply_fence, plan_fence, remove_fence
 from replicator.failover.clusters.lag import link_keys
 from replicator.failover.steps.journal import TakenOverError

@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from replicator.clock import Clock
+from replicator.control.records.base import Record
+from replicator.control.records.role_records import RoleRecord, StepRecord, TransitionRecord
 from replicator.control.roles.open_transitions import open_transition
-from replicator.control.store.base import Record
-from replicator.control.store.role_records import RoleRecord, StepRecord, TransitionRecord
 from replicator.control.store.state import ControlState
 from replicator.errors import FencedError, RefusedError, ReplicatorError
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters

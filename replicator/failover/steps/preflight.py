@@ -17,10 +17,10 @@ from replicator.failover.clusters.lag import (
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.clusters.returned import SHORT_REMEDY, lost_by_returning
 from replicator.failover.clusters.source_transactions import name_transactions
-from replicator.failover.rules.backlog import unknown_words
+from replicator.failover.report.backlog import unknown_words
+from replicator.failover.report.loss import loss_by_backlog, loss_by_contact, unknown_loss
+from replicator.failover.report.report import Check, Loss
 from replicator.failover.rules.directions import UNFINISHED
-from replicator.failover.rules.loss import loss_by_backlog, loss_by_contact, unknown_loss
-from replicator.failover.rules.report import Check, Loss
 from replicator.failover.rules.request import TransitionRequest
 from replicator.identifiers import membership_group
 from replicator.topology.plan import ClusterPlan

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from replicator.control.store.base import Record
+from replicator.control.records.base import Record
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.groups_move import GroupMove, GroupsSeen
 from replicator.failover.clusters.lag import (
@@ -19,7 +19,7 @@ from replicator.failover.clusters.reverse_flow import (
     prepare_reverse_flow,
 )
 from replicator.failover.clusters.source_transactions import end_transactions, name_transactions
-from replicator.failover.rules.backlog import unknown_words
+from replicator.failover.report.backlog import unknown_words
 from replicator.failover.rules.machine import Step, TransitionFacts
 from replicator.failover.steps.fence_steps import assert_fence, fence_writers, unfence_writers
 from replicator.failover.steps.journal import TakenOverError

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replicator.clock import Clock
+from replicator.control.records.role_records import FenceRecord, RoleRecord
 from replicator.control.roles.open_transitions import overtaken
-from replicator.control.store.role_records import FenceRecord, RoleRecord
 from replicator.errors import ReplicatorError
-from replicator.failover.clusters.hooks import hook_evidence, run_hooks
 from replicator.failover.clusters.link_clusters import LinkClusters
+from replicator.failover.external.hooks import hook_evidence, run_hooks
+from replicator.failover.report.report import Loss
 from replicator.failover.rules.machine import Step
 from replicator.failover.rules.next_role import next_role, stands
-from replicator.failover.rules.report import Loss
 from replicator.failover.rules.request import Answer, OnStep, StepEvent, TransitionRequest
 from replicator.failover.steps.journal import Journal, TakenOverError
 from replicator.policy.procedure import Fencing, Moment

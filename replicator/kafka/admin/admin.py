@@ -16,10 +16,10 @@ from replicator.kafka.clients.settings import Isolation
 from replicator.policy.copies.acl_rules import AclBinding
 from replicator.policy.copies.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.requests.group_description import GroupDescription
+from replicator.wire.groups.group_description import GroupDescription
 
 if TYPE_CHECKING:
-    from replicator.wire.requests.group_states import GroupStates
+    from replicator.wire.groups.group_states import GroupStates
     from replicator.wire.requests.topic_settings import TopicSettings
 
 
@@ -189,7 +189,7 @@ class ClusterAdmin:
             return self._group_states().delete(names, timeout_seconds=self._session.timeout_seconds)
 
     def _group_states(self) -> "GroupStates":
-        from replicator.wire.requests.group_states import GroupStates  # slow to import
+        from replicator.wire.groups.group_states import GroupStates  # slow to import
 
         if self._states is None:
             self._states = GroupStates(self.cluster, client_id=self._session.client_id)

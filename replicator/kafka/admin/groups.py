@@ -1,6 +1,6 @@
 """Consumer groups: which there are, where they stand, and moving them.
 
-Who is in them is asked in ``replicator.wire.requests.group_states``, where they are deleted too. Positions are read with a plain consumer of the group. The admin client's own call for it
+Who is in them is asked in ``replicator.wire.groups.group_states``, where they are deleted too. Positions are read with a plain consumer of the group. The admin client's own call for it
 (``list_consumer_group_offsets`` of confluent-kafka 2.16.1) can end the process with a segmentation
 fault while a broker restarts.
 """

@@ -23,7 +23,7 @@ from replicator.offsets.translation.group_names import require_visible_groups
 from replicator.offsets.translation.translator import Translator
 from replicator.policy.copies.selection import select_groups
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
-from replicator.wire.requests.group_description import GroupDescription
+from replicator.wire.groups.group_description import GroupDescription
 
 GROUPS_PER_SECOND = 50
 

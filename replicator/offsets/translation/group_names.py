@@ -8,7 +8,7 @@ from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.groupless import NO_GROUP
 
 if TYPE_CHECKING:
-    from replicator.wire.requests.group_changes import GroupChanges
+    from replicator.wire.groups.group_changes import GroupChanges
 
 
 class GroupNames:
@@ -39,7 +39,7 @@ class GroupNames:
     def _changed(self) -> bool:
         """Whether a look shows a change; what cannot be looked at counts as changed."""
         if self._changes is None:
-            from replicator.wire.requests.group_changes import GroupChanges  # slow to import
+            from replicator.wire.groups.group_changes import GroupChanges  # slow to import
 
             self._changes = GroupChanges(self._admin.cluster, client_id=self._client_id)
         try:

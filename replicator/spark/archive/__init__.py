@@ -1,5 +1,5 @@
 """Room: archive. Topics as Parquet files, with a manifest that makes every record count exactly once.
 
-``manifest`` decides what an archive holds, ``rounds`` what is archived next, and ``integrity`` whether
-its files are whole. Start at ``write.Archiver``; ``restore`` is the way back.
+``rounds`` decides what is archived next; what an archive is made of is in ``archive_files``.
+Start at ``write.Archiver``; ``restore`` is the way back.
 """

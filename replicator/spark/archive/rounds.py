@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from replicator.identifiers import JsonObject, TopicPartition
-from replicator.spark.archive.manifest import Archive, Lost
+from replicator.spark.archive_files.manifest import Archive, Lost
 from replicator.spark.base.ranges import Range
 
 _SUMMED = ("records", "files", "bytes")

@@ -16,26 +16,26 @@ from replicator.errors import (
     SourceDataLostError,
 )
 from replicator.identifiers import JsonObject, TopicPartition
-from replicator.spark.archive.delta import FOLDER as DELTA_LOG
-from replicator.spark.archive.delta import DeltaLog
-from replicator.spark.archive.integrity import (
+from replicator.spark.archive.rounds import Round, decide_round, first_part, together, up_to
+from replicator.spark.archive.source import Source
+from replicator.spark.archive_files.delta import FOLDER as DELTA_LOG
+from replicator.spark.archive_files.delta import DeltaLog
+from replicator.spark.archive_files.integrity import (
     DamagedArchiveError,
     FileRows,
     read_rows,
     same_rows,
     with_contents,
 )
-from replicator.spark.archive.manifest import (
+from replicator.spark.archive_files.manifest import (
     ArchivedFile,
     ArchivedRange,
     ArchivedTopic,
     Commit,
 )
-from replicator.spark.archive.parquet import read_files, with_folders, write_files
-from replicator.spark.archive.rounds import Round, decide_round, first_part, together, up_to
-from replicator.spark.archive.source import Source
-from replicator.spark.archive.store import commit, load_archive, open_archive, sum_up, sweep
-from replicator.spark.archive.summary import COMMITS
+from replicator.spark.archive_files.parquet import read_files, with_folders, write_files
+from replicator.spark.archive_files.store import commit, load_archive, open_archive, sum_up, sweep
+from replicator.spark.archive_files.summary import COMMITS
 from replicator.spark.base.amounts import Amount, kafka_amount
 from replicator.spark.base.failures import spark_failures
 from replicator.spark.base.files import Files

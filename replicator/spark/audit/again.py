@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from replicator.spark.audit.ledger import Bucket, Ledger
-from replicator.spark.verify.cases import Case
+from replicator.spark.compare.cases import Case
 
 
 def cases_again(cases: Iterable[Case], ledger: Ledger) -> list[Case]:

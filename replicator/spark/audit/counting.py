@@ -12,10 +12,10 @@ from pyspark.sql import functions as f
 
 from replicator.identifiers import TopicPartition
 from replicator.spark.audit.ledger import Bucket, Ledger, Reached
-from replicator.spark.verify import matching
-from replicator.spark.verify.both_sides import fingerprints_of
-from replicator.spark.verify.cases import Case
-from replicator.spark.verify.fingerprint import EXPECTED, FOREIGN_ALLOWED, SOURCE, TARGET
+from replicator.spark.compare import matching
+from replicator.spark.compare.both_sides import fingerprints_of
+from replicator.spark.compare.cases import Case
+from replicator.spark.compare.fingerprint import EXPECTED, FOREIGN_ALLOWED, SOURCE, TARGET
 from replicator.topology.plan import PairPlan
 
 _NO_CUT = 2**62

@@ -32,9 +32,9 @@ from replicator.spark.audit.ledger import (
     encode_reached,
 )
 from replicator.spark.base.progress import progress
-from replicator.spark.verify.amounts import compared_amount
-from replicator.spark.verify.cases import Case, make_case
-from replicator.spark.verify.facts import collect_facts
+from replicator.spark.compare.amounts import compared_amount
+from replicator.spark.compare.cases import Case, make_case
+from replicator.spark.compare.facts import collect_facts
 from replicator.topology.plan import PairPlan, Plan, find_pair
 
 CLIENT_ID = "replicator-audit"

@@ -9,7 +9,7 @@ from replicator.control.backfill.facts import read_backfill_facts
 from replicator.control.backfill.handover import read_control_past_open_transactions
 from replicator.control.backfill.ranges import BackfillRange, backfill_record, plan_ranges
 from replicator.control.lanes.lane_specs import lane_settings
-from replicator.control.store.records import BackfillRecord, TopicRecord
+from replicator.control.records.pair_records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import InputError, NotFoundError

@@ -14,11 +14,11 @@ from functools import cache
 from replicator.clock import Clock, SystemClock
 from replicator.control.backfill.standstill import why_still
 from replicator.control.lanes.layout import lane_in
-from replicator.control.store.records import BackfillRecord
+from replicator.control.records.pair_records import BackfillRecord
 from replicator.control.store.state import EMPTY
-from replicator.dataplane.lane.range_copy import RangeOutcome, copy_range
-from replicator.dataplane.lane.range_patience import Patience
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.ranges.range_copy import RangeOutcome, copy_range
+from replicator.dataplane.ranges.range_patience import Patience
 from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.errors import RefusedError, ReplicatorError, UnreachableError

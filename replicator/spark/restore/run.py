@@ -17,16 +17,16 @@ from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.kafka.logs.compacted_log import read_compacted
 from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.kafka.logs.log_writer import LogWriter
-from replicator.spark.archive.integrity import (
+from replicator.spark.archive_files.integrity import (
     DamagedArchiveError,
     content_problems,
     listing_problems,
     read_rows,
     require_intact,
 )
-from replicator.spark.archive.manifest import Archive
-from replicator.spark.archive.parquet import parquet_sizes, read_files
-from replicator.spark.archive.store import require_archive
+from replicator.spark.archive_files.manifest import Archive
+from replicator.spark.archive_files.parquet import parquet_sizes, read_files
+from replicator.spark.archive_files.store import require_archive
 from replicator.spark.base.amounts import Amount
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.files import Files

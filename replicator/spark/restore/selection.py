@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from replicator.errors import InputError, StoredFormatError
 from replicator.kafka.clients.wire_json import decode_value, encode_key, encode_value
-from replicator.spark.archive.manifest import Archive, ArchivedFile
+from replicator.spark.archive_files.manifest import Archive, ArchivedFile
 
 VERSION = 1
 PROGRESS_PARTITIONS = 16

@@ -16,10 +16,10 @@ from replicator.control.backfill.handover import read_control_past_open_transact
 from replicator.control.backfill.stream_partitions import copied_by_streams
 from replicator.control.lanes.lane_specs import lane_settings
 from replicator.control.lanes.layout import lane_in
+from replicator.control.records.pair_records import BackfillRecord, TopicRecord
 from replicator.control.roles.read import in_force
-from replicator.control.store.records import BackfillRecord, TopicRecord
 from replicator.control.store.state import ControlState
-from replicator.dataplane.lane.range_patience import Patience
+from replicator.dataplane.ranges.range_patience import Patience
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.checkpoint_log import read_checkpoints

@@ -1,5 +1,5 @@
 """Room: verify. Decides whether both sides of a flow hold the same records, over a consistent cut.
 
-Start at ``run.verify_flow``: facts of both clusters, one case per partition (``cases``), fingerprint
-rows of both sides (``fingerprint``), their comparison (``matching``), the result and its report.
+Start at ``run.verify_flow``: what ``compare`` found becomes a result (``result``), the differing records
+themselves (``details``) and a page (``html``).
 """

@@ -11,11 +11,11 @@ from pyspark.sql import functions as f
 from replicator.identifiers import HOPS_HEADER, JsonObject
 from replicator.spark.base.failures import task_errors
 from replicator.spark.base.ranges import Range
+from replicator.spark.compare.cases import Case
+from replicator.spark.compare.facts import CLIENT_ID
+from replicator.spark.compare.matching import ANOMALIES
 from replicator.spark.source.record_batches import SCHEMA, header_rows, timestamp_type
 from replicator.spark.source.scan import RangeScanner
-from replicator.spark.verify.cases import Case
-from replicator.spark.verify.facts import CLIENT_ID
-from replicator.spark.verify.matching import ANOMALIES
 from replicator.topology.plan import PairPlan
 
 FIRST_PLACES = 5

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from replicator.html_template import render_html
 from replicator.identifiers import JsonObject
+from replicator.spark.compare.matching import ANOMALIES
 from replicator.spark.verify.charts import COLOURS, hours_chart
-from replicator.spark.verify.matching import ANOMALIES
 from replicator.spark.verify.result import MODES
 
 EXPLAINED = {

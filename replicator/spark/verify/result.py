@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from replicator.clock import json_time
 from replicator.identifiers import JsonObject
-from replicator.spark.verify.cases import Case
-from replicator.spark.verify.fingerprint import REASONS
-from replicator.spark.verify.matching import ANOMALIES
+from replicator.spark.compare.cases import Case
+from replicator.spark.compare.fingerprint import REASONS
+from replicator.spark.compare.matching import ANOMALIES
 
 MODES = {
     "origin": "by the place that the hop header names",

@@ -13,12 +13,12 @@ from replicator.clock import Clock, SystemClock
 from replicator.errors import InputError
 from replicator.identifiers import JsonObject
 from replicator.spark.base.progress import progress
-from replicator.spark.verify import matching
-from replicator.spark.verify.amounts import compared_amount
-from replicator.spark.verify.both_sides import fingerprints_of
-from replicator.spark.verify.cases import Case, make_case
+from replicator.spark.compare import matching
+from replicator.spark.compare.amounts import compared_amount
+from replicator.spark.compare.both_sides import fingerprints_of
+from replicator.spark.compare.cases import Case, make_case
+from replicator.spark.compare.facts import collect_facts
 from replicator.spark.verify.details import first_places, write_records
-from replicator.spark.verify.facts import collect_facts
 from replicator.spark.verify.html import page
 from replicator.spark.verify.result import result_json, totals_by_hour
 from replicator.topology.plan import PairPlan, Plan, find_pair

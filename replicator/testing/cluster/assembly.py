@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from replicator.testing.cluster.broker import Backend, Broker, BrokerSpec
-from replicator.testing.cluster.broker_settings import BrokerPorts, Jvm, broker_properties
+from replicator.testing.cluster.brokers.broker import Backend, Broker, BrokerSpec
+from replicator.testing.cluster.brokers.broker_settings import BrokerPorts, Jvm, broker_properties
 from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy
 from replicator.testing.kit.place import HERE, Place

@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient
 from replicator.errors import InputError, ReplicatorError
 from replicator.testing.cluster import access, readiness, topics
 from replicator.testing.cluster.assembly import Assembly, Blueprint, assemble
-from replicator.testing.cluster.backends import choose_backend
-from replicator.testing.cluster.broker import Backend, Broker, random_id
-from replicator.testing.cluster.broker_settings import Jvm
+from replicator.testing.cluster.brokers.backends import choose_backend
+from replicator.testing.cluster.brokers.broker import Backend, Broker, random_id
+from replicator.testing.cluster.brokers.broker_settings import Jvm
 from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy, ProxyGroup
 from replicator.testing.kit.place import HERE, Place

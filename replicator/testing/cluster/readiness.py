@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from confluent_kafka.admin import AdminClient
 
 from replicator.testing.cluster import topics
-from replicator.testing.cluster.broker import Broker
+from replicator.testing.cluster.brokers.broker import Broker
 from replicator.testing.kit.ports import answers
 from replicator.testing.kit.waiting import NotInTimeError, wait_until
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from replicator.clock import SystemClock
+from replicator.dataplane.context.idle_poller import IdlePoller
 from replicator.dataplane.lane.lane import Lane
-from replicator.dataplane.session.idle_poller import IdlePoller
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.lane_stats import PartitionStats

@@ -14,13 +14,13 @@ from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
 from replicator.control.operator.pause import pause_flow, resume_flow
 from replicator.control.store.read import read_control
-from replicator.control.tasks.canary import (
+from replicator.control.tasks.task import TaskContext
+from replicator.control.tasks.watch.canary import (
     CALM_INTERVAL_SECONDS,
     LOST_SECONDS,
     WATCHED_SECONDS,
     canary_task,
 )
-from replicator.control.tasks.task import TaskContext
 from replicator.identifiers import canary_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.observability.snapshot import TaskMetrics

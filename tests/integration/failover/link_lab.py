@@ -8,8 +8,8 @@ from producing import produce
 from topology_files import active_passive, write_topology
 
 from replicator.clock import SystemClock
+from replicator.control.records.role_records import RoleRecord
 from replicator.control.store.read import read_control
-from replicator.control.store.role_records import RoleRecord
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.clusters.reverse_flow import place_starts, prepare_reverse_flow
 from replicator.failover.rules.request import TransitionRequest

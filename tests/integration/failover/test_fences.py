@@ -3,7 +3,7 @@
 import pytest
 from link_lab import Link, failed
 
-from replicator.control.store.role_records import Denial, FenceRecord
+from replicator.control.records.role_records import Denial, FenceRecord
 from replicator.testing import LocalCluster, SecuritySetup, start_all, wait_until
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.requests.topic_acls import topic_acls

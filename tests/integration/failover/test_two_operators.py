@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from replicator.clock import SystemClock
-from replicator.control.store.role_records import TransitionRecord
+from replicator.control.records.role_records import TransitionRecord
 from replicator.errors import RefusedError
 from replicator.failover.steps.journal import Journal
 from replicator.identifiers import control_topic

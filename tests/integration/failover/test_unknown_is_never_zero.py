@@ -6,7 +6,7 @@ import pytest
 from link_lab import evidence, failed
 from producing import produce
 
-from replicator.control.store.role_records import ContactRecord, TopicContact
+from replicator.control.records.role_records import ContactRecord, TopicContact
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic
 from replicator.testing import wait_until

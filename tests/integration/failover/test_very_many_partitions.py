@@ -3,7 +3,7 @@
 import secrets
 
 from replicator.clock import SystemClock
-from replicator.control.store.role_records import StepRecord, TransitionRecord
+from replicator.control.records.role_records import StepRecord, TransitionRecord
 from replicator.failover.steps.journal import Journal
 
 PARTITIONS = 20_000

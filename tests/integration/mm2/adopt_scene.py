@@ -15,7 +15,7 @@ from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.mm2.topics.adopt import ConnectorProgress, read_progress
 from replicator.testing import LocalCluster
 from replicator.testing.checker.history import Seen
-from replicator.testing.cluster.jars import find_java, mirror_jars, package_file
+from replicator.testing.cluster.brokers.jars import find_java, mirror_jars, package_file
 from replicator.testing.kit.child_processes import ChildProcess, start_child
 from replicator.testing.kit.ports import free_ports
 from replicator.topology.plan import ClusterPlan

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer
 from producing import produce
 
 from replicator.clock import SystemClock
+from replicator.control.records.pair_records import QuarantineOutcome
 from replicator.control.status.translator import open_translator
-from replicator.control.store.records import QuarantineOutcome
 from replicator.identifiers import control_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.offsets.groups.group_sync import GroupSync

@@ -10,8 +10,8 @@ from whole_topic import read_topic
 
 from replicator.control.backfill.handover import delete_expired, hand_back
 from replicator.control.backfill.retention import KEEP_MS
-from replicator.control.store.role_records import RoleRecord
-from replicator.dataplane.lane.range_patience import Patience
+from replicator.control.records.role_records import RoleRecord
+from replicator.dataplane.ranges.range_patience import Patience
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic

@@ -8,7 +8,7 @@ from confluent_kafka.admin import NewTopic
 from seed_lab import SeedLab
 
 from replicator.control.operator.apply import apply_plan
-from replicator.dataplane.lane.range_patience import Patience
+from replicator.dataplane.ranges.range_patience import Patience
 from replicator.errors import ReplicatorError
 from replicator.spark.copy.task import copy_order
 from replicator.testing.kit.child_processes import start_child

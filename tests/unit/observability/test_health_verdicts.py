@@ -9,7 +9,7 @@ from replicator.observability.health import (
     readiness,
 )
 from replicator.testing.kit.manual_clock import ManualClock
-from replicator.thread_deaths import ThreadDeaths
+from replicator.wiring.thread_deaths import ThreadDeaths
 
 EAST = ClusterHealth("east", reachable=True)
 PAIR = PairHealth("east->west", joined=True, lanes_assigned=2, lanes_running=2)
