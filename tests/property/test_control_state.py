@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from replicator.control.records.decode import decode_record
 from replicator.control.records.drill_records import DrillRecord
 from replicator.control.records.pair_records import (
     AcceptedGap,
@@ -16,8 +17,6 @@ from replicator.control.records.pair_records import (
     QuarantineOutcome,
     Share,
     TopicRecord,
-    WorkerRecord,
-    decode_record,
 )
 from replicator.control.records.role_records import (
     ContactRecord,
@@ -29,6 +28,7 @@ from replicator.control.records.role_records import (
     StepRecord,
     TransitionRecord,
 )
+from replicator.control.records.worker_records import WorkerRecord
 from replicator.control.store.state import EMPTY
 
 SOURCES, LINKS, TOPICS, IDS = ("a", "b"), ("one", "two"), ("t0", "t1", "t2"), ("x", "y")

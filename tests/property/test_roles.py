@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from topology_files import active_passive, plan_of
 
 from replicator.control.lanes.lane_specs import allowed_by_role, lane_may_start
-from replicator.control.records.pair_records import Layout, decode_record
+from replicator.control.records.decode import decode_record
+from replicator.control.records.pair_records import Layout
 from replicator.control.records.role_records import RoleRecord
 from replicator.control.store.state import EMPTY
 from replicator.failover.rules.next_role import next_role, stands

@@ -20,12 +20,11 @@ from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.records.pair_records import (
     BackfillRecord,
     Block,
-    FlowRates,
     Layout,
     Pause,
     TopicRecord,
-    WorkerRecord,
 )
+from replicator.control.records.worker_records import FlowRates, WorkerRecord
 from replicator.control.store.state import EMPTY
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.bounded_copy import TOTALS, LatestPerKeyFilter, RangeTotalsEngine

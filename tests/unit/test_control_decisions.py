@@ -14,6 +14,7 @@ from replicator.control.reconcile.decide import reconcile
 from replicator.control.reconcile.permissions import rights_problems
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import selected_topics
+from replicator.control.records.decode import decode_record
 from replicator.control.records.pair_records import (
     AcceptedGap,
     Binding,
@@ -25,7 +26,6 @@ from replicator.control.records.pair_records import (
     ProblemRecord,
     Share,
     TopicRecord,
-    decode_record,
 )
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.state import EMPTY

@@ -2,7 +2,7 @@ import pytest
 
 from replicator.cli.roles.history import _text
 from replicator.control.records.drill_records import DrillRecord
-from replicator.control.records.pair_records import FlowRates, WorkerRecord
+from replicator.control.records.worker_records import FlowRates, WorkerRecord
 from replicator.control.status.report import _canary
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import with_canaries

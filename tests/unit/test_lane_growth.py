@@ -6,13 +6,8 @@ import pytest
 
 from replicator.control.lanes.lane_growth import LANE_BYTES, grown_lanes
 from replicator.control.lanes.layout import decide_layout
-from replicator.control.records.pair_records import (
-    Block,
-    FlowRates,
-    Layout,
-    MemoryPart,
-    WorkerRecord,
-)
+from replicator.control.records.pair_records import Block, Layout
+from replicator.control.records.worker_records import FlowRates, MemoryPart, WorkerRecord
 from replicator.control.worker.lanes_behind import BEHIND_SECONDS, LanesBehind
 from replicator.formats.lane_stats import LaneStats, PartitionStats
 from replicator.policy.capacity.lane_assignment import auto_lanes

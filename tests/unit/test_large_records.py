@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from replicator.control.records.base import LARGE_BYTES, PACKED
-from replicator.control.records.pair_records import decode_record
+from replicator.control.records.decode import decode_record
 from replicator.control.records.role_records import (
     ContactRecord,
     Denial,

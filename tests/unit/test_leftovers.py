@@ -3,15 +3,9 @@
 import pytest
 from topology_files import active_passive, topology_text
 
-from replicator.control.records.pair_records import (
-    Binding,
-    Block,
-    FlowRates,
-    Layout,
-    TopicRecord,
-    WorkerRecord,
-)
+from replicator.control.records.pair_records import Binding, Block, Layout, TopicRecord
 from replicator.control.records.role_records import FenceRecord, RoleRecord, TransitionRecord
+from replicator.control.records.worker_records import FlowRates, WorkerRecord
 from replicator.control.store.state import EMPTY
 from replicator.failover.rules.leftovers import (
     ClusterFacts,

@@ -9,17 +9,15 @@ from replicator.control.records.pair_records import (
     AcceptedGap,
     BackfillRecord,
     Block,
-    FlowRates,
     Layout,
     Lost,
-    MemoryPart,
     Pause,
-    ProblemPart,
     ProblemRecord,
     QuarantineOutcome,
     TopicRecord,
-    WorkerRecord,
 )
+from replicator.control.records.problem_part import ProblemPart
+from replicator.control.records.worker_records import FlowRates, MemoryPart, WorkerRecord
 from replicator.control.status.facts import GroupMember, PairFacts
 from replicator.control.status.report import flow_report, status_report
 from replicator.control.store.state import EMPTY

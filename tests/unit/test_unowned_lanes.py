@@ -1,6 +1,7 @@
 """Lanes that nobody works on, from layout and worker records."""
 
-from replicator.control.records.pair_records import Block, Layout, WorkerRecord
+from replicator.control.records.pair_records import Block, Layout
+from replicator.control.records.worker_records import WorkerRecord
 from replicator.control.status.unowned_lanes import unowned_lanes
 from replicator.control.store.state import ControlState
 

@@ -33,7 +33,8 @@ from replicator.control.reconcile.actions import (
 from replicator.control.reconcile.decide import Decision, Reconciler
 from replicator.control.reconcile.topic_selection import TopicSelector
 from replicator.control.records.base import Record, Storable
-from replicator.control.records.pair_records import ProblemRecord, problem_part
+from replicator.control.records.pair_records import ProblemRecord
+from replicator.control.records.problem_part import problem_part
 from replicator.control.store.controller_writer import ControllerWriter
 from replicator.control.store.follower import ControlLog, WholeControl
 from replicator.control.store.state import ControlState

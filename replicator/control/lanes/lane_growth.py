@@ -7,7 +7,8 @@ there is at most one a minute, and small differences make none.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from replicator.control.records.pair_records import Layout, WorkerRecord
+from replicator.control.records.pair_records import Layout
+from replicator.control.records.worker_records import WorkerRecord
 from replicator.policy.capacity.lane_assignment import FEW_LANES, MAX_LANES, auto_lanes
 from replicator.topology.plan import FlowPlan, PairPlan
 

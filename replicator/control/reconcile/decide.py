@@ -29,7 +29,8 @@ from replicator.control.reconcile.topic_selection import (
 from replicator.control.reconcile.topics.topic_decision import TopicDecision
 from replicator.control.reconcile.topics.topic_decisions import TopicDecisions
 from replicator.control.reconcile.topics.unselected import Unselected, end_unselected, unselected
-from replicator.control.records.pair_records import ProblemRecord, TopicRecord, problem_part
+from replicator.control.records.pair_records import ProblemRecord, TopicRecord
+from replicator.control.records.problem_part import problem_part
 from replicator.control.store.state import ControlState
 from replicator.problem import Problem
 from replicator.topology.plan import PairPlan

@@ -1,46 +1,15 @@
-"""What is written into control topics: one pydantic model per kind of record.
+"""What is written into control topics of the pairs that copy into a cluster, and of their flows.
 
 A control topic is a compacted log of facts and decisions. The key says which fact (``kind`` plus the
-fields that identify it), the value says what holds now, a tombstone says that nothing holds any
-more. Fields of newer releases are kept when a record is written again; records of kinds that this
-release does not know are skipped, whatever their version; a known kind of an unknown version is refused,
-because acting on half of a decision is worse than stopping. A new kind begins with version 1: releases before
-this one refused any other.
-
-Wire names are camelCase; times are milliseconds since the epoch under the name ``at``.
+fields that identify it), the value says what holds now, a tombstone says that nothing holds any more.
 """
 
-from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import ValidationError
-
-from replicator.control.records.base import Part, Record, unpacked, wire_name
-from replicator.control.records.drill_records import DrillRecord
-from replicator.control.records.role_records import (
-    ContactRecord,
-    DrainedRecord,
-    FenceRecord,
-    ReturnRecord,
-    RoleRecord,
-    SalvageRecord,
-    SightingRecord,
-    StepRecord,
-    TransitionRecord,
-)
-from replicator.errors import SourceDamagedError, StoredFormatError
-from replicator.kafka.clients.wire_json import decode_key, decode_value
+from replicator.control.records.base import Part, Record
+from replicator.control.records.problem_part import ProblemPart
+from replicator.errors import SourceDamagedError
 from replicator.policy.values import Priority
-from replicator.problem import Problem
-
-
-class ProblemPart(Part):
-    """A problem as it is stored and shown."""
-
-    code: str
-    subject: str
-    detail: str
-    remedy: str
 
 
 class Binding(Record):
@@ -185,29 +154,6 @@ class GapTaken(Record):
     lost: Lost
 
 
-class CanaryPart(Part):
-    """The newest canary of a link's flow: when it came, how long it took; how many were lost."""
-
-    at_ms: int
-    round_trip_seconds: float
-    lost: int = 0
-
-
-class FlowRates(Part):
-    """What one worker copies of one link's flow now; its controller tells of canaries too.
-
-    ``lanes_behind`` counts the lanes that have been behind for a minute, though they copied all the time, and
-    whose work could be divided.
-    """
-
-    link: str
-    records_per_second: float = 0.0
-    bytes_per_second: float = 0.0
-    problems: tuple[ProblemPart, ...] = ()
-    canary: CanaryPart | None = None
-    lanes_behind: int = 0
-
-
 class BackfillRecord(Record):
     """Spark copies a partition: while it is not ``done``, no lane may work on it.
 
@@ -238,38 +184,6 @@ class BackfillRecord(Record):
     seconds: float = 0.0
     superseded: int = 0
     problem: str = ""
-
-
-class MemoryPart(Part):
-    """What a worker may hold, in bytes: in all (None without a limit), of records, and of these in each lane."""
-
-    limit_bytes: int | None = None
-    records_bytes: int
-    lane_bytes: int
-
-
-class WorkerRecord(Record):
-    """A worker says it is there; written about every 5 s, tombstoned on a clean exit.
-
-    ``logins``: what it logs in with to the pair's clusters and that will not hold. ``memory`` is None where
-    an older release, or a stream of Spark, says nothing of it. ``processes`` is how many processes its lanes may
-    run in, 0 where it does not say.
-    """
-
-    KIND = "worker"
-    KEY = ("source", "id")
-    source: str
-    id: str
-    at_ms: int
-    host: str = ""
-    pid: int = 0
-    http: str = ""
-    lanes: tuple[int, ...] = ()
-    plan_hash: str = ""
-    flows: tuple[FlowRates, ...] = ()
-    logins: tuple[ProblemPart, ...] = ()
-    memory: MemoryPart | None = None
-    processes: int = 0
 
 
 class LaneShare(Part):
@@ -313,49 +227,3 @@ class QuarantineOutcome(Record):
     outcome: Literal["replayed", "discarded"]
     at_ms: int
     by: str
-
-
-KINDS: dict[str, type[Record]] = {
-    kind.KIND: kind
-    for kind in (
-        Binding, Layout, TopicRecord, Pause, AcceptedGap, WorkerRecord, Share, ProblemRecord,
-        QuarantineOutcome, GapTaken, BackfillRecord, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
-        ContactRecord, SalvageRecord, SightingRecord, DrainedRecord, DrillRecord,
-        ReturnRecord,
-    )
-}  # fmt: skip
-
-Identity = tuple[str, tuple[Any, ...]]
-"""Kind and key values: what a record is about, whether it holds or not."""
-
-
-@lru_cache(maxsize=10_000)  # read again and again, and hardly ever changed
-def decode_record(key: bytes, value: bytes | None) -> tuple[Identity, Record | None] | None:
-    """Reads one control record; the record is None for a tombstone, all is None for other kinds.
-
-    Raises:
-        StoredFormatError: for an unknown version of a known kind, or content that is not ours.
-    """
-    where = decode_key(key, kinds=KINDS)
-    kind = KINDS.get(str(where.get("kind")))
-    if kind is None:
-        return None
-    fields = {name: item for name, item in where.items() if name not in {"kind", "v"}}
-    identity = (kind.KIND, tuple(fields.get(wire_name(name)) for name in kind.KEY))
-    if value is None:
-        return identity, None
-    content = {name: item for name, item in unpacked(decode_value(value)).items() if name != "v"}
-    try:
-        return identity, kind.model_validate({**content, **fields})
-    except ValidationError as error:
-        raise StoredFormatError(
-            f"a '{kind.KIND}' record of the control topic cannot be read: {error.errors()[0]['msg']}",
-            remedy="Something else wrote into the control topic; nothing was guessed.",
-        ) from error
-
-
-def problem_part(problem: Problem) -> ProblemPart:
-    """A problem as control records carry it."""
-    return ProblemPart(
-        code=problem.code, subject=problem.subject, detail=problem.detail, remedy=problem.remedy
-    )

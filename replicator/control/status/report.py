@@ -7,15 +7,9 @@ the workers' group.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from replicator.control.records.pair_records import (
-    Block,
-    FlowRates,
-    Layout,
-    MemoryPart,
-    ProblemPart,
-    TopicRecord,
-    WorkerRecord,
-)
+from replicator.control.records.pair_records import Block, Layout, TopicRecord
+from replicator.control.records.problem_part import ProblemPart
+from replicator.control.records.worker_records import FlowRates, MemoryPart, WorkerRecord
 from replicator.control.status.facts import PairFacts
 from replicator.control.status.links import link_report, moment
 from replicator.control.status.partition import PartitionStatus, partition_status

@@ -9,7 +9,7 @@ import structlog
 
 from replicator.backoff import Backoff
 from replicator.clock import Clock
-from replicator.control.records import pair_records as records
+from replicator.control.records.pair_records import GapTaken, Lost
 from replicator.control.store.state import ControlState
 from replicator.dataplane.transport.messages import LostRange
 from replicator.errors import ReplicatorError
@@ -26,7 +26,7 @@ KEPT_DAYS = 400
 RETRY = Backoff(1.0, 30.0)
 
 
-def outdated_gaps(gaps: Iterable[records.GapTaken], *, now_ms: int) -> tuple[records.GapTaken, ...]:
+def outdated_gaps(gaps: Iterable[GapTaken], *, now_ms: int) -> tuple[GapTaken, ...]:
     """The gaps of one source that are not kept any longer. Pure."""
     newest = sorted(gaps, key=lambda gap: gap.at_ms, reverse=True)
     oldest_ms = now_ms - KEPT_DAYS * 24 * 3600 * 1000
@@ -88,14 +88,14 @@ class GapJournal:
 
     def _write(self, plan: Plan, gap: LostRange, at_ms: int) -> None:
         source, target = parse_flow_id(gap.pair)
-        record = records.GapTaken(
+        record = GapTaken(
             source=source,
             topic=gap.topic,
             partition=gap.partition,
             id=secrets.token_hex(4),
             at_ms=at_ms,
             detail=gap.detail,
-            lost=records.Lost(from_offset=gap.lost_from, to_offset=gap.lost_to),
+            lost=Lost(from_offset=gap.lost_from, to_offset=gap.lost_to),
         )
         with LogWriter(
             plan.cluster(target),
@@ -104,9 +104,7 @@ class GapJournal:
         ) as writer:
             writer.write([record.encode(), *self._outdated(target, [record])])
 
-    def _outdated(
-        self, target: str, fresh: Sequence[records.GapTaken]
-    ) -> list[tuple[bytes, bytes | None]]:
+    def _outdated(self, target: str, fresh: Sequence[GapTaken]) -> list[tuple[bytes, bytes | None]]:
         state = self._known().get(target)
         if state is None:
             return []

@@ -11,19 +11,18 @@ from typing import Any, Final
 from immutables import Map
 
 from replicator.control.records.base import Record
+from replicator.control.records.decode import Identity
 from replicator.control.records.drill_records import DrillRecord
 from replicator.control.records.pair_records import (
     AcceptedGap,
     BackfillRecord,
     Binding,
     GapTaken,
-    Identity,
     Pause,
     ProblemRecord,
     QuarantineOutcome,
     Share,
     TopicRecord,
-    WorkerRecord,
 )
 from replicator.control.records.role_records import (
     ContactRecord,
@@ -35,6 +34,7 @@ from replicator.control.records.role_records import (
     StepRecord,
     TransitionRecord,
 )
+from replicator.control.records.worker_records import WorkerRecord
 
 _NEWS = frozenset(
     kind.KIND

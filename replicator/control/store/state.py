@@ -6,21 +6,19 @@ from typing import Final, TypeVar, cast
 from immutables import Map
 
 from replicator.control.records.base import Record
+from replicator.control.records.decode import Identity, decode_record
 from replicator.control.records.drill_records import DrillRecord
 from replicator.control.records.pair_records import (
     AcceptedGap,
     BackfillRecord,
     Binding,
     GapTaken,
-    Identity,
     Layout,
     Pause,
     ProblemRecord,
     QuarantineOutcome,
     Share,
     TopicRecord,
-    WorkerRecord,
-    decode_record,
 )
 from replicator.control.records.role_records import (
     ContactRecord,
@@ -33,6 +31,7 @@ from replicator.control.records.role_records import (
     StepRecord,
     TransitionRecord,
 )
+from replicator.control.records.worker_records import WorkerRecord
 from replicator.control.store.record_groups import Change, Group, GroupKey, Numbered
 
 R = TypeVar("R", bound=Record)

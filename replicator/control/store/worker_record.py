@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from replicator.clock import Clock
-from replicator.control.records.pair_records import (
+from replicator.control.records.problem_part import ProblemPart
+from replicator.control.records.worker_records import (
     CanaryPart,
     FlowRates,
     MemoryPart,
-    ProblemPart,
     WorkerRecord,
 )
 from replicator.control.store.state import ControlState

@@ -17,7 +17,7 @@ from replicator.clock import Clock
 from replicator.control.backfill.spark_process import SparkProcess
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.lanes.lane_specs import LaneSpecs
-from replicator.control.records.pair_records import MemoryPart
+from replicator.control.records.worker_records import MemoryPart
 from replicator.control.store.followers import ControlFollowers, ControlSubscription
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import (

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from replicator.control.records.pair_records import FlowRates, ProblemPart
+from replicator.control.records.problem_part import ProblemPart
+from replicator.control.records.worker_records import FlowRates
 from replicator.control.store.worker_record import lane_problems
 from replicator.control.worker.lanes_behind import LanesBehind
 from replicator.formats.lane_stats import LaneStats

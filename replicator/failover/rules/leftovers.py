@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from replicator.control.records.base import Record
-from replicator.control.records.pair_records import Binding, Layout, Pause, WorkerRecord
+from replicator.control.records.pair_records import Binding, Layout, Pause
 from replicator.control.records.role_records import FenceRecord, SightingRecord
+from replicator.control.records.worker_records import WorkerRecord
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import (

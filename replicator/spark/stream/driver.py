@@ -27,7 +27,8 @@ from replicator.control.backfill.handover import (
 )
 from replicator.control.backfill.rights import require_rights
 from replicator.control.backfill.stream_partitions import copied_by_streams, partitions_to_take
-from replicator.control.records.pair_records import BackfillRecord, FlowRates
+from replicator.control.records.pair_records import BackfillRecord
+from replicator.control.records.worker_records import FlowRates
 from replicator.control.roles.read import in_force
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import WorkerRecordWriter

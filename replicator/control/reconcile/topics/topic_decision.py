@@ -11,7 +11,8 @@ from replicator.control.reconcile.cluster_view import TopicFacts
 from replicator.control.reconcile.snapshot import PairSnapshot
 from replicator.control.reconcile.topic_selection import SelectedTopic
 from replicator.control.reconcile.topics.config_drift import config_findings
-from replicator.control.records.pair_records import TopicRecord, problem_part
+from replicator.control.records.pair_records import TopicRecord
+from replicator.control.records.problem_part import problem_part
 from replicator.policy.copies.topic_config import (
     MAX_MESSAGE_BYTES,
     config_changes,
