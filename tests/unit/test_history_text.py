@@ -3,7 +3,7 @@ import pytest
 from replicator.cli.roles.history import _text
 from replicator.control.records.drill_records import DrillRecord
 from replicator.control.records.worker_records import FlowRates, WorkerRecord
-from replicator.control.status.report import _canary
+from replicator.control.status.workers import newest_canary
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import with_canaries
 from replicator.observability.snapshot import TaskMetrics
@@ -80,7 +80,7 @@ def test_a_controller_reports_its_canaries_beside_its_rates():
 def test_status_shows_the_newest_canary_of_any_worker(ages, expected):
     now = 100_000
     rates = [rate for age in ages for rate in with_canaries((), {"l": figures(now - age)})]
-    found = _canary([FlowRates(link="l"), *rates], now)
+    found = newest_canary([FlowRates(link="l"), *rates], now)
     assert (found and found["ageSeconds"]) == expected
 
 

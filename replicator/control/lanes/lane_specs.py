@@ -111,7 +111,7 @@ def lane_specs(
         block = layout.block(flow.link)
         if block is None or not allowed_by_role(control, flow):
             continue
-        numbers = owned.intersection(range(block.first, block.first + block.count))
+        numbers = owned.intersection(block.lanes)
         if not numbers or flow.policy.runtime == "spark":
             continue
         settings = lane_settings(plan, flow)

@@ -118,7 +118,7 @@ def _needs(
     block = layout.block(flow.link)
     if block is None:
         return {}
-    records = dict.fromkeys(range(block.first, block.first + block.count), 0)
+    records = dict.fromkeys(block.lanes, 0)
     sizes = dict(records)
     urgent: dict[int, Priority] = {}
     pauses = control.pauses(flow.id)

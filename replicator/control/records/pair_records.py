@@ -29,6 +29,11 @@ class Block(Part):
     first: int
     count: int
 
+    @property
+    def lanes(self) -> range:
+        """Their numbers."""
+        return range(self.first, self.first + self.count)
+
 
 class Layout(Record):
     """Which lanes serve which link. While ``changing`` no lane of the pair may copy.
@@ -52,10 +57,7 @@ class Layout(Record):
 
     def link_of(self, lane: int) -> str | None:
         """The link that a lane serves."""
-        for block in self.blocks:
-            if block.first <= lane < block.first + block.count:
-                return block.link
-        return None
+        return next((block.link for block in self.blocks if lane in block.lanes), None)
 
 
 class TopicRecord(Record):

@@ -7,17 +7,18 @@ the workers' group.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from replicator.control.records.pair_records import Block, Layout, TopicRecord
+from replicator.control.records.pair_records import Block, TopicRecord
 from replicator.control.records.problem_part import ProblemPart
-from replicator.control.records.worker_records import FlowRates, MemoryPart, WorkerRecord
+from replicator.control.records.worker_records import WorkerRecord
 from replicator.control.status.facts import PairFacts
 from replicator.control.status.links import link_report, moment
 from replicator.control.status.partition import PartitionStatus, partition_status
+from replicator.control.status.workers import lanes_of_flow, newest_canary, workers_of_flow
 from replicator.control.store.state import ControlState
 from replicator.control.store.worker_record import fresh_workers
 from replicator.identifiers import JsonObject, is_canary_topic
 from replicator.policy.copies.engines import FlowEngine, flow_engine
-from replicator.problem import Problem
+from replicator.problem import Problem, problem_json
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 from replicator.topology.roles import Role
 
@@ -109,9 +110,9 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
         "lagSeconds": None if unknown and not any(lags) else max(lags, default=0.0),
         "recordsPerSecond": round(sum(rate.records_per_second for rate in rates), 1),
         "bytesPerSecond": round(sum(rate.bytes_per_second for rate in rates), 1),
-        "canary": _canary(rates, facts.now_ms),
-        "lanes": _lanes(layout, block),
-        "workers": _workers(facts, workers, block),
+        "canary": newest_canary(rates, facts.now_ms),
+        "lanes": lanes_of_flow(layout, block),
+        "workers": workers_of_flow(facts, workers, block),
         "topics": [
             {
                 "source": topic.record.topic,
@@ -120,15 +121,7 @@ def flow_report(pair: PairPlan, flow: FlowPlan, facts: PairFacts) -> JsonObject:
             }
             for topic in topics
         ],
-        "problems": [
-            {
-                "code": problem.code,
-                "subject": problem.subject,
-                "detail": problem.detail,
-                "remedy": problem.remedy,
-            }
-            for problem in problems
-        ],
+        "problems": [problem_json(problem) for problem in problems],
     }
 
 
@@ -160,8 +153,7 @@ def _nobody(flow: FlowPlan, facts: PairFacts, block: Block, owned: frozenset[int
     """Why nothing can move; empty when somebody runs the flow."""
     if flow.policy.runtime == "spark":
         return "" if facts.streams(flow) else "no stream of Spark runs it"
-    lanes = range(block.first, block.first + block.count)
-    return "" if owned.intersection(lanes) else "no worker runs it"
+    return "" if owned.intersection(block.lanes) else "no worker runs it"
 
 
 def _moving(flow: FlowPlan, partitions: Sequence[PartitionStatus]) -> tuple[str, str]:
@@ -205,9 +197,7 @@ def _seeding(seeding: Sequence[PartitionStatus], total: int) -> str:
 def _unowned(block: Block | None, owned: frozenset[int]) -> tuple[int, ...]:
     if block is None:
         return ()
-    return tuple(
-        lane for lane in range(block.first, block.first + block.count) if lane not in owned
-    )
+    return tuple(lane for lane in block.lanes if lane not in owned)
 
 
 def _problems(
@@ -293,62 +283,3 @@ def _lag_records(
         return None
     known = [partition.lag_records for partition in partitions if partition.lag_records is not None]
     return sum(known) if len(known) == len(partitions) else None
-
-
-def _canary(rates: Sequence[FlowRates], now_ms: int) -> JsonObject | None:
-    """The newest canary that any worker tells of; None while none has come."""
-    newest = max((r.canary for r in rates if r.canary), key=lambda each: each.at_ms, default=None)
-    if newest is None:
-        return None
-    return {
-        "roundTripSeconds": newest.round_trip_seconds,
-        "ageSeconds": round(max(0, now_ms - newest.at_ms) / 1000, 1),
-        "lost": newest.lost,
-    }
-
-
-def _lanes(layout: Layout | None, block: Block | None) -> JsonObject | None:
-    """How many lanes the flow has, and when and why the lanes of the pair were laid out last."""
-    if layout is None or block is None:
-        return None
-    return {
-        "count": block.count,
-        "changing": layout.state == "changing",
-        "since": moment(layout.at_ms) if layout.at_ms else None,
-        "reason": layout.reason,
-    }
-
-
-def _workers(
-    facts: PairFacts, workers: Sequence[WorkerRecord], block: Block | None
-) -> list[JsonObject]:
-    """Workers with their lanes of this flow: by the group's word, else by their own.
-
-    A worker writes its lanes down every few seconds and a dead one not at all: the group knows now. What each may
-    hold in memory is its own word, None where it has not said.
-    """
-    mine = (
-        frozenset(range(block.first, block.first + block.count))
-        if block is not None
-        else frozenset()
-    )
-    if facts.members:
-        told = {member.id: mine.intersection(member.lanes) for member in facts.members}
-    else:
-        told = {worker.id: mine.intersection(worker.lanes) for worker in workers}
-    memory = {worker.id: worker.memory for worker in workers}
-    return [
-        {"id": worker_id, "lanes": sorted(lanes), "memory": _memory(memory.get(worker_id))}
-        for worker_id, lanes in sorted(told.items())
-        if lanes
-    ]
-
-
-def _memory(part: MemoryPart | None) -> JsonObject | None:
-    if part is None:
-        return None
-    return {
-        "limitBytes": part.limit_bytes,
-        "recordsBytes": part.records_bytes,
-        "laneBytes": part.lane_bytes,
-    }

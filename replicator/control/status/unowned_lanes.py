@@ -22,5 +22,4 @@ def unowned_lanes(
     claimed = {
         lane for worker in fresh_workers(control, source, now_ms=now_ms) for lane in worker.lanes
     }
-    lanes = range(block.first, block.first + block.count)
-    return tuple(lane for lane in lanes if lane not in claimed)
+    return tuple(lane for lane in block.lanes if lane not in claimed)

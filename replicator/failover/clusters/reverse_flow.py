@@ -92,7 +92,7 @@ def fence_lanes(clusters: LinkClusters, source: ClusterPlan, *, clock: Clock) ->
     hand_back(clusters.plan, pair, control.seeds(source.alias, clusters.link.name), clock=clock)
     writer = ControllerWriter(pair, clusters.topology, client_id=CLIENT_ID)
     try:
-        writer.fence_lanes(range(block.first, block.first + block.count))
+        writer.fence_lanes(block.lanes)
     finally:
         writer.close()
     return block.count
@@ -136,7 +136,7 @@ def place_starts(
         placed.append(Placed(topic, lane, start.key(), start.value()))
     writer = ControllerWriter(pair, clusters.topology, client_id=CLIENT_ID)
     try:
-        writer.fence_lanes(range(block.first, block.first + block.count))
+        writer.fence_lanes(block.lanes)
         check()
         writer.write(placed)
     finally:
