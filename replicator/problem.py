@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from replicator.errors import ReplicatorError
-from replicator.identifiers import (
-    JsonObject,
-)
+from replicator.identifiers import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

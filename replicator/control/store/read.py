@@ -1,13 +1,8 @@
 """Reading the control topic of a cluster to its end."""
 
 from replicator.control.store.state import EMPTY, ControlState
-from replicator.errors import (
-    InputError,
-    NotFoundError,
-)
-from replicator.identifiers import (
-    control_topic,
-)
+from replicator.errors import InputError, NotFoundError
+from replicator.identifiers import control_topic
 from replicator.kafka.logs.compacted_log import read_compacted
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 

@@ -100,14 +100,7 @@ def decide_start(
         # may be missing in between: only an operator ends a stop.
         if not token:
             return _stopped(checkpoint, _code(checkpoint.problem), checkpoint.detail)
-        return StartDecision(
-            checkpoint.offset,
-            "gap accepted by an operator",
-            detail=f"gap accepted: {checkpoint.detail}",
-            store=True,
-            accepted_gap=token,
-            lost=(checkpoint.offset, checkpoint.offset),
-        )
+        return _accepted(checkpoint, token, "gap", checkpoint.detail)
     if fresh and unreadable is not None:
         return _behind_damage(checkpoint, facts, unreadable, token=fresh)
     return StartDecision(checkpoint.offset, "from its checkpoint", accepted_gap=kept)
@@ -218,12 +211,17 @@ def _code(problem: str) -> Problem:
 def after_target_loss(checkpoint: Checkpoint, detail: str, *, accept_gap: str) -> StartDecision:
     """The start where the target lost records and nothing says which ones they were."""
     if accept_gap and accept_gap != checkpoint.accepted_gap:
-        return StartDecision(
-            checkpoint.offset,
-            "gap on the target accepted by an operator",
-            detail=f"gap accepted: {detail}",
-            store=True,
-            accepted_gap=accept_gap,
-            lost=(checkpoint.offset, checkpoint.offset),
-        )
+        return _accepted(checkpoint, accept_gap, "gap on the target", detail)
     return _stopped(checkpoint, "TARGET_REGRESSED", detail)
+
+
+def _accepted(checkpoint: Checkpoint, token: str, gap: str, detail: str) -> StartDecision:
+    """On from where it stopped; how many records are missing is not known."""
+    return StartDecision(
+        checkpoint.offset,
+        f"{gap} accepted by an operator",
+        detail=f"gap accepted: {detail}",
+        store=True,
+        accepted_gap=token,
+        lost=(checkpoint.offset, checkpoint.offset),
+    )

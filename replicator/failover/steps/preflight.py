@@ -70,12 +70,7 @@ class Preflight:
             f"Finish that first: replicator failback --link {self.clusters.link.name}",
         )  # fmt: skip
         try:
-            self.checks.append(
-                check_fencing(
-                    self.clusters, self.clusters.old, self.clusters.link.procedure.fencing,
-                    manual=self.request.manual_fence,
-                )
-            )  # fmt: skip
+            self._fencing()
             self._copying(self.clusters.control(self.clusters.new))
             self._groups()
         except ReplicatorError as error:
@@ -267,15 +262,18 @@ class Preflight:
         tail = self._tail()
         if self.request.and_switch:
             try:
-                self.checks.append(
-                    check_fencing(
-                        self.clusters, self.clusters.old, self.clusters.link.procedure.fencing,
-                        manual=self.request.manual_fence,
-                    )
-                )  # fmt: skip
+                self._fencing()
             except ReplicatorError as error:
                 self._add("fencing", ok=False, detail=error.message, remedy=error.remedy)
         return tail
+
+    def _fencing(self) -> None:
+        self.checks.append(
+            check_fencing(
+                self.clusters, self.clusters.old, self.clusters.link.procedure.fencing,
+                manual=self.request.manual_fence,
+            )
+        )  # fmt: skip
 
     def _tail(self) -> Loss:
         """The tail by topic, listed before anything is decided about it."""

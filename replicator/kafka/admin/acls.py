@@ -1,7 +1,7 @@
 """Adding rights on topics and taking them away. Reading them is ``wire.topic_acls``: the library hides why it cannot."""
 
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka.admin import AclBinding as LibraryBinding
 from confluent_kafka.admin import (
@@ -16,7 +16,8 @@ from replicator.errors import ReplicatorError
 from replicator.kafka.admin.session import AdminSession
 from replicator.policy.copies.acl_rules import AclBinding
 
-_Kind = TypeVar("_Kind", LibraryBinding, AclBindingFilter)
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 def create_acls(
@@ -27,13 +28,9 @@ def create_acls(
     Raises:
         AuthenticationFailedError: and other errors that concern no single right.
     """
-    ours = _as_library(LibraryBinding, bindings)
-    answers = session.each(
-        list(ours),
-        lambda chunk: session.client.create_acls(chunk, request_timeout=session.timeout_seconds),
-        doing=lambda one: f"add an ACL on topic {one.name}",
+    return _each(
+        session, LibraryBinding, bindings, session.client.create_acls, doing="add an ACL on"
     )
-    return _by_binding(ours, answers)
 
 
 def delete_acls(
@@ -44,18 +41,21 @@ def delete_acls(
     Raises:
         AuthenticationFailedError: and other errors that concern no single right.
     """
-    filters = _as_library(AclBindingFilter, bindings)
-    answers = session.each(
-        list(filters),
-        lambda chunk: session.client.delete_acls(chunk, request_timeout=session.timeout_seconds),
-        doing=lambda one: f"take away an ACL on topic {one.name}",
+    return _each(
+        session, AclBindingFilter, bindings, session.client.delete_acls, doing="delete an ACL on"
     )
-    return _by_binding(filters, answers)
 
 
-def _as_library(kind: type[_Kind], bindings: Iterable[AclBinding]) -> dict[_Kind, AclBinding]:
-    """Ours by the library's; a filter that names everything matches exactly one binding."""
-    return {
+def _each(
+    session: AdminSession,
+    kind: type[LibraryBinding | AclBindingFilter],
+    bindings: Iterable[AclBinding],
+    send: Callable[..., Mapping[Any, "Future[Any]"]],
+    *,
+    doing: str,
+) -> dict[AclBinding, ReplicatorError | None]:
+    """Sends ours as the library's ``kind``; a filter that names everything matches exactly one binding."""
+    asked = {
         kind(
             ResourceType[one.resource],
             one.name,
@@ -67,11 +67,11 @@ def _as_library(kind: type[_Kind], bindings: Iterable[AclBinding]) -> dict[_Kind
         ): one
         for one in sorted(set(bindings))
     }
-
-
-def _by_binding(
-    asked: Mapping[_Kind, AclBinding], answers: Mapping[_Kind, object]
-) -> dict[AclBinding, ReplicatorError | None]:
+    answers = session.each(
+        list(asked),
+        lambda chunk: send(chunk, request_timeout=session.timeout_seconds),
+        doing=lambda one: f"{doing} topic {one.name}",
+    )
     return {
         asked[key]: answer if isinstance(answer, ReplicatorError) else None
         for key, answer in answers.items()

@@ -88,10 +88,10 @@ def creation_configs(source: Mapping[str, ConfigValue], policy: TopicSync) -> di
             if _copied(name, setting) and not setting.is_default and setting.value is not None:
                 configs[name] = setting.value
         for name, default in TIMESTAMP_BOUNDS.items():
-            bound = _number(source.get(name))
+            bound = number(source.get(name))
             if bound is not None and bound > default:
                 configs[name] = str(bound)
-    limit = _number(source.get(MAX_MESSAGE_BYTES)) or _KAFKA_DEFAULT_MAX_MESSAGE_BYTES
+    limit = number(source.get(MAX_MESSAGE_BYTES)) or _KAFKA_DEFAULT_MAX_MESSAGE_BYTES
     configs[MAX_MESSAGE_BYTES] = str(limit + HEADER_HEADROOM_BYTES)
     configs.update(policy.overrides)
     return dict(sorted(configs.items()))
@@ -148,7 +148,7 @@ def _raise(
     Headroom is added only where the target is short by more than the headroom itself, so that two
     topics which follow each other meet and do not chase one another upwards.
     """
-    wanted, held = _number(source), _number(target)
+    wanted, held = number(source), number(target)
     if wanted is None or held is None or held >= wanted:
         return None
     # Kafka's limits are signed: 32 bits for sizes, 64 for times.
@@ -164,7 +164,8 @@ def _copied(name: str, setting: ConfigValue) -> bool:
     return name not in EXCLUDED and name not in TIMESTAMP_BOUNDS and name != MAX_MESSAGE_BYTES
 
 
-def _number(setting: ConfigValue | None) -> int | None:
+def number(setting: ConfigValue | None) -> int | None:
+    """A setting as a number; None where it is not set, or none."""
     if setting is None or setting.value is None:
         return None
     try:

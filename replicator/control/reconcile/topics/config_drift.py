@@ -13,6 +13,7 @@ from replicator.policy.copies.topic_config import (
     MAX_MESSAGE_BYTES,
     TIMESTAMP_BOUNDS,
     ConfigValue,
+    number,
 )
 from replicator.problem import Problem
 
@@ -43,7 +44,7 @@ def config_findings(
                 )
             )  # fmt: skip
     if _BEFORE not in pending:
-        ours_ms, theirs_ms = _number(source, _BEFORE), _number(target, _BEFORE)
+        ours_ms, theirs_ms = number(source.get(_BEFORE)), number(target.get(_BEFORE))
         if theirs_ms is not None and theirs_ms < (ours_ms or TIMESTAMP_BOUNDS[_BEFORE]):
             problems.append(
                 _drift(
@@ -54,8 +55,8 @@ def config_findings(
             )  # fmt: skip
     if MAX_MESSAGE_BYTES not in pending:
         ours_bytes, theirs_bytes = (
-            _number(source, MAX_MESSAGE_BYTES),
-            _number(target, MAX_MESSAGE_BYTES),
+            number(source.get(MAX_MESSAGE_BYTES)),
+            number(target.get(MAX_MESSAGE_BYTES)),
         )
         marks = flow_engine(wanted.flow.policy).engine == "records"
         if ours_bytes is not None and theirs_bytes is not None:
@@ -91,13 +92,3 @@ def _policies(setting: ConfigValue | None) -> frozenset[str]:
 
 def _text(policies: frozenset[str]) -> str:
     return ",".join(sorted(policies))
-
-
-def _number(configs: Mapping[str, ConfigValue], name: str) -> int | None:
-    setting = configs.get(name)
-    if setting is None or setting.value is None:
-        return None
-    try:
-        return int(setting.value)
-    except ValueError:
-        return None
