@@ -121,11 +121,7 @@ def desks():
 def test_bootstrap_makes_what_is_missing_and_binds_aliases_on_both_sides(east, west, unique, desks):
     context = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*", lanes=3)))
     for _ in range(2):
-        done = context.bootstrap()
-        assert (done.source_cluster_id, done.target_cluster_id) == (
-            east.cluster_id,
-            west.cluster_id,
-        )
+        context.bootstrap()
     names = [
         control_topic(unique), checkpoints_topic(unique, "east"), quarantine_topic(unique, "east"),
     ]  # fmt: skip

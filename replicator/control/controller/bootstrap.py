@@ -6,7 +6,6 @@ is missing.
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.control.lanes.layout import decide_layout
@@ -35,15 +34,6 @@ QUARANTINE_CONFIGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Bootstrapped:
-    """Cluster ids of a pair and the target's control topic as it was read."""
-
-    source_cluster_id: str
-    target_cluster_id: str
-    control: ControlState
-
-
 def bootstrap_pair(
     *,
     plan: Plan,
@@ -52,8 +42,10 @@ def bootstrap_pair(
     target_admin: ClusterAdmin,
     clock: Clock,
     client_id: str,
-) -> Bootstrapped:
+) -> ControlState:
     """Makes a pair ready: brokers checked, topics there, aliases bound on both clusters.
+
+    Returns the target's control topic as it was read.
 
     Raises:
         UnsupportedBrokerError: a broker lacks what is needed.
@@ -90,7 +82,7 @@ def bootstrap_pair(
             partitions=layout.total,
         )
         quarantine.result()
-    return Bootstrapped(ids[pair.source.alias], ids[pair.target.alias], control)
+    return control
 
 
 def _bind(

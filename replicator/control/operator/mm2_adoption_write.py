@@ -33,7 +33,7 @@ def adopt(plan: Plan, shown: Survey, *, clock: Clock) -> None:
         ClusterAdmin(pair.source, client_id=CLIENT_ID) as source,
         ClusterAdmin(pair.target, client_id=CLIENT_ID) as target,
     ):
-        ready = bootstrap_pair(
+        control = bootstrap_pair(
             plan=plan, pair=pair, source_admin=source, target_admin=target,
             clock=clock, client_id=CLIENT_ID,
         )  # fmt: skip
@@ -41,7 +41,7 @@ def adopt(plan: Plan, shown: Survey, *, clock: Clock) -> None:
         for start in shown.starts:
             partitions[start.link] += 1
         decision = decide_layout(
-            pair, ready.control.layout(pair.source.alias), partitions=partitions,
+            pair, control.layout(pair.source.alias), partitions=partitions,
             now_ms=round(clock.now() * 1000),
         )  # fmt: skip
         if decision.change == "fenced":

@@ -12,8 +12,8 @@ that releases which do not know it pass it by.
 Applications that forward headers (Kafka Streams and retry libraries do) put a hop list on records of
 their own, in other topics. `Arrivals` distinguishes such a list from one that a flow wrote where it stands.
 
-Loop prevention needs only the aliases, once per record, so `aliases_in` does no more than one
-regular expression in C and a split. The quantifiers are possessive: arbitrary bytes cannot make the
+Loop prevention needs only the aliases, once per record, so `find_hops` and `aliases_of` do no more than
+one regular expression in C and a split. The quantifiers are possessive: arbitrary bytes cannot make the
 match backtrack.
 """
 
@@ -93,18 +93,11 @@ def append(existing: bytes | None, hop: bytes) -> bytes:
     return hop if existing is None else b"%b %b" % (_without_mark(existing), hop)
 
 
-def aliases_in(value: bytes | None) -> tuple[str, ...] | None:
-    """The aliases on a record's way, oldest first; None when the value is not ours.
+def aliases_of(value: bytes) -> tuple[str, ...]:
+    """The aliases on a record's way, oldest first, of a well-formed value as ``find_hops`` returns it.
 
     This is the per-record path: it does not check number ranges, which loop prevention never needs.
     """
-    if value is None or _HOPS.fullmatch(value) is None:
-        return None
-    return aliases_of(value)
-
-
-def aliases_of(value: bytes) -> tuple[str, ...]:
-    """The same for a value known to be well-formed, as ``find_hops`` returns it."""
     text = value.decode("ascii")
     if " " not in text:  # most records have travelled once
         return (text.partition("/")[0],)
