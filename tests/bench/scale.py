@@ -29,6 +29,8 @@ from replicator.policy.values import LinkPolicy, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
 
 PARTITIONS, LANES = 4, 4
+TRIED_AGAIN = "tried again"
+"""How often a step was; every other figure is a time."""
 SETTINGS = {
     "cleanup.policy": ConfigValue("delete", is_default=True),
     "max.message.bytes": ConfigValue("1048588", is_default=True),
@@ -195,17 +197,24 @@ def as_table(rows: dict[int, dict[str, float]]) -> str:
         "|---|" + "---:|" * len(counts),
     ]
     lines.extend(
-        f"| {step} | " + " | ".join(f"{rows[count][step]:,.2f} ms" for count in counts) + " |"
+        f"| {step} | " + " | ".join(shown(step, rows[count][step]) for count in counts) + " |"
         for step in rows[counts[0]]
     )
     return "\n".join(lines)
+
+
+def shown(step: str, figure: float) -> str:
+    """A figure with its unit; how often a step was tried again has none."""
+    return f"{figure:,.0f}" if step.endswith(TRIED_AGAIN) else f"{figure:,.2f} ms"
 
 
 def main() -> None:
     """Measures what was asked for and prints it."""
     parser = argparse.ArgumentParser(description="What decisions cost as topics grow.")
     parser.add_argument("--topics", type=int, nargs="+")
-    parser.add_argument("--json", action="store_true", help="figures as JSON, in milliseconds")
+    parser.add_argument(
+        "--json", action="store_true", help="figures as JSON, times in milliseconds"
+    )
     parser.add_argument("--partitions", type=int, default=4, help="of each topic on real brokers")
     parser.add_argument("--brokers", action="store_true", help="on pairs of real brokers")
     arguments = parser.parse_args()

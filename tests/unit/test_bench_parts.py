@@ -1,10 +1,14 @@
 """The benchmark's own rules: its time, its charts, its page."""
 
+import asyncio
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+
+from replicator.backoff import Backoff
+from replicator.errors import InputError, UnreachableError
 
 BENCH = Path(__file__).parents[1] / "bench"
 
@@ -106,3 +110,35 @@ def test_a_section_is_replaced_and_the_notes_around_it_stay():
     assert put_section(page, name="b", body="more").endswith(
         "<!-- bench:b -->\nmore\n<!-- /bench:b -->\n"
     )
+
+
+class Passing:
+    """A step that fails so often before it succeeds."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+
+    async def __call__(self):
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+def test_many_topics_are_tried_again_as_a_worker_would_and_it_is_counted(capsys):
+    from scale_brokers import Retries
+
+    retries = Retries(Backoff(0.0, 0.0))
+    late = [UnreachableError("no answer yet", subject="cluster:west") for _ in range(3)]
+    assert asyncio.run(retries.until_done(Passing(*late))) == "done"
+    assert retries.count == 3
+    assert capsys.readouterr().err.count("tried again: cluster:west: no answer yet.") == 3
+
+
+def test_what_does_not_pass_ends_the_benchmark():
+    from scale_brokers import MOST_FAILURES, Retries
+
+    for errors in ([InputError("wrong")], [UnreachableError("never")] * (MOST_FAILURES + 1)):
+        retries = Retries(Backoff(0.0, 0.0))
+        with pytest.raises(type(errors[0])):
+            asyncio.run(retries.until_done(Passing(*errors)))
+        assert retries.count == len(errors) - 1
