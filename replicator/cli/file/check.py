@@ -33,7 +33,7 @@ def check(
     ] = None,
     timeout: Annotated[
         float,
-        typer.Option(min=1.0, max=3600.0, help="Seconds to wait until everything is in order."),
+        typer.Option(min=1.0, max=3600.0, help="Seconds to wait until every check passes."),
     ] = 60.0,
     http_token_file: Annotated[
         Path | None,
@@ -52,8 +52,8 @@ def check(
         bool,
         typer.Option(
             "--wan",
-            help="Instead, measure the lines from this host to the clusters of the topology file: round trip, loss, "
-            "rate, and where a worker should stand.",
+            help="Instead, measure the network paths from this host to the clusters of the topology file: round "
+            "trip, loss, rate, and where a worker should run.",
         ),
     ] = False,
     file: FileOption = None,
@@ -61,8 +61,8 @@ def check(
 ) -> None:
     """Check that workers are ready and that a canary record crosses every link.
 
-    With --wan no worker is asked; the network lines from this host to the clusters
-    are measured.
+    With --wan, no worker is contacted: the network paths from this host to the
+    clusters are measured.
     """
     if wan:
         from replicator.cli.file.check_wan import check_lines

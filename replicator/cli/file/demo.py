@@ -36,7 +36,7 @@ def demo(
 
     Starts Kafka brokers, writes live traffic, runs two workers, kills one, and
     then proves that every record is on each cluster exactly once. Exit code 0
-    only if so. Needs Java 17 and Maven.
+    only if it is. Needs Java 17 and Maven.
     """
     from replicator.demo.screen import Screen
     from replicator.demo.story import Demo, DemoOptions

@@ -22,7 +22,7 @@ def gaps(
     file: FileOption = None,
     output: OutputOption = Output.TEXT,
 ) -> None:
-    """List source records that vanished before they were copied and were given up."""
+    """List source records that were lost before they were copied, and were given up."""
     from replicator.control.roles.read import in_force
     from replicator.control.status.gaps import list_gaps
     from replicator.topology.file.load import require_plan, topology_path

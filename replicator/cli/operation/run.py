@@ -130,7 +130,7 @@ def run(
             max=10_000,
             envvar="REPLICATOR_EXPANSION",
             help="How many times larger records may be than their compressed batches; "
-            "0: 100 on short lines, 10 on long ones.",
+            "0 means 100 on short network paths and 10 on long ones.",
         ),
     ] = 0,
     grace: Annotated[
@@ -149,7 +149,7 @@ def run(
     no_watch: Annotated[
         bool,
         typer.Option(
-            "--no-watch", help="Read the topology file once; else its edits are followed."
+            "--no-watch", help="Read the topology file once, instead of following its changes."
         ),
     ] = False,
     _watch: Annotated[

@@ -128,7 +128,8 @@ def switchover(
     """Make the other cluster active, as planned. No record is lost.
 
     Fences writers, drains the lag, verifies group positions, promotes the new
-    cluster and reverses the flow. A check that fails refuses it or rolls it back.
+    cluster and reverses the flow. If a check fails, the switchover is refused
+    or rolled back.
     """
     from replicator.failover.rules.request import TransitionRequest
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 LOST = 1
 FolderOption = Annotated[
     str,
-    typer.Option("--archive", metavar="DIR", help="The archive: a path, or a URL Spark can write."),
+    typer.Option(
+        "--archive", metavar="DIR", help="The archive: a path, or a URL that Spark can open."
+    ),
 ]
 ClusterOption = Annotated[
     str, typer.Option("--cluster", metavar="ALIAS", help="The cluster of the topology.")
@@ -59,7 +61,7 @@ def archive(
         Literal["parquet", "delta"] | None,
         typer.Option(
             "--format",
-            help="delta: keep a Delta log beside the manifest, for Trino and others; default: as the archive is.",
+            help="delta: keep a Delta log beside the manifest, for Trino and others; default: what the archive has.",
         ),
     ] = None,
     master: MasterOption = None,

@@ -80,7 +80,7 @@ def bulk_sync(
 ) -> None:
     """Copy existing records on all cores, or with Spark; workers continue exactly where the copy ends.
 
-    Without a Spark master, processes of this machine copy. Run it again after an interruption: it continues where it stopped.
+    Without a Spark master, processes on this machine copy. Run it again after an interruption: it continues where it stopped.
     """
     from replicator.control.backfill.rights import require_rights
     from replicator.observability.logging import configure_logging

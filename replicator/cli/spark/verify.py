@@ -57,8 +57,8 @@ def verify(
     """Compare the source and target of a flow record by record.
 
     Finds records that are lost, duplicated, reordered, changed or foreign. Lag
-    is no difference: only what the checkpoints cover is compared. Exit code 4
-    when the clusters differ.
+    is not a difference: only what the checkpoints cover is compared. Exit code
+    4 when the clusters differ.
     """
     from replicator.spark.compare.facts import require_replicated
     from replicator.topology.file.load import topology_path

@@ -1,7 +1,7 @@
 """How many lanes a flow with ``lanes: auto`` should have now: it follows partitions, workers and load. Pure.
 
 Lanes are only ever added. Each change fences all lanes of the pair, which then stand still for a moment, so
-there is at most one a minute, and small differences make none.
+there is at most one a minute, and none for a small difference.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,13 +13,13 @@ from replicator.policy.capacity.lane_assignment import FEW_LANES, MAX_LANES, aut
 from replicator.topology.plan import FlowPlan, PairPlan
 
 PAUSE_SECONDS = 60.0
-"""Between two changes of a pair's lanes, so that the first one can show what it did."""
+"""The least time between two changes of a pair's lanes: the effect of the first must show before the next."""
 
 LANE_BYTES = 16 * 1024 * 1024
-"""What a lane should be able to hold of records; above FEW_LANES there are only as many as have that."""
+"""Memory for records that every lane above FEW_LANES must have; without it there are fewer lanes."""
 
 LANES_PER_PROCESS = 4
-"""More lanes than that for each process that workers have would divide the same cores among more."""
+"""For load, lanes are added up to this many per worker process; more would only share the same cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def grown_lanes(
 
     Args:
         pair: the flows.
-        layout: the layout on record; without a stable one, and without a worker, nothing grows.
+        layout: the layout on record; nothing grows without a stable one, or without a worker.
         partitions: source partitions of each link's topics now.
         workers: those of the pair that are at work now.
         now_ms: milliseconds since the epoch.
@@ -82,9 +82,9 @@ def _grown(
 
 
 def _most(partitions: int, workers: tuple[WorkerRecord, ...]) -> int:
-    """No lane without a partition, and none without memory for its records."""
+    """No more lanes than partitions, and no more than there is memory for."""
     held = [worker.memory.records_bytes if worker.memory else 0 for worker in workers]
-    fits = sum(held) // LANE_BYTES if all(held) else MAX_LANES  # 0 is no bound
+    fits = sum(held) // LANE_BYTES if all(held) else MAX_LANES  # 0: not known
     return min(partitions, MAX_LANES, max(FEW_LANES, fits))
 
 

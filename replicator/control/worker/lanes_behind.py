@@ -1,4 +1,4 @@
-"""Which lanes are behind all the time though they copy all the time: their work is more than one lane can do."""
+"""Finds lanes that never catch up although they copy without a break: they have more work than one lane can do."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from replicator.formats.lane_stats import LaneStats, PartitionStats
 
 BEHIND_SECONDS = 60.0
-"""How long without a break, before a lane counts."""
+"""A lane counts once it has been behind for this long without a break."""
 
 _WAITING_SECONDS = 5.0
-"""More than what it copies in so long waits for a lane that is behind."""
+"""A lane is behind when more records wait for it than it copies in this time."""
 
 _Key = tuple[str, int, int]
 
@@ -24,7 +24,7 @@ class _Seen:
 
 
 class LanesBehind:
-    """Of the lanes of one worker; called every few seconds."""
+    """Watches the lanes of one worker; ``count`` is called every few seconds."""
 
     def __init__(self) -> None:
         self._seen: dict[_Key, _Seen] = {}
@@ -50,7 +50,7 @@ class LanesBehind:
         waiting = [rest for each in stats.partitions if (rest := _waiting(each)) > 0]
         done = sum(each.position for each in stats.partitions) - before.position
         per_second = done / (now - before.at)
-        # One partition cannot be divided, a throttle is meant, and what stands still is not slow.
+        # One partition cannot be divided, a throttle is intended, and a lane that copies nothing is not slow but stuck.
         if (
             len(waiting) < 2
             or done <= 0

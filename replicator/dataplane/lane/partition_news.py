@@ -1,7 +1,7 @@
-"""What a lane says of its partitions in log and journal: what was lost, what stops, what does not move.
+"""What a lane reports of its partitions, to the log and the journal of gaps: what was lost, stopped or stuck.
 
-A decision that was not stored because its session ended is made again by the next session. It is the same loss
-then: it is told once, by its number, as long as the lane runs. What is stored is told by nobody again.
+A decision that was not stored because its session ended is made again by the next session. It is about the same
+loss then, which is reported once per lane, by its number. A decision that was stored is not made again.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ from replicator.identifiers import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What was said of a partition, with the last decision about it.
+class _Reported:
+    """What was reported of a partition, with the last decision about it.
 
-    ``loss`` is the number of the target's loss that was told, 0 for none, and ``back_to`` the lowest source
-    offset that was named for it. ``gap`` is the last one, ``stop`` is None where it goes on.
+    ``loss`` is the number of the target's loss that was reported, 0 for none, and ``back_to`` the lowest source
+    offset that was named for it. ``gap`` is the last one; ``stop`` is None while the partition is copied.
     """
 
     loss: int = 0
@@ -32,7 +32,7 @@ class _Told:
 
 
 class PartitionNews:
-    """Of one lane, across its sessions; for the lane's thread."""
+    """Reports for one lane, across its sessions; used by the lane's thread only."""
 
     def __init__(
         self, spec: Callable[[], LaneSpec], *, post: Callable[[LostRange | LogLine], None]
@@ -40,15 +40,15 @@ class PartitionNews:
         """``spec`` gives the lane's newest one."""
         self._spec = spec
         self._post = post
-        self._told: dict[TopicPartition, _Told] = {}
+        self._reported: dict[TopicPartition, _Reported] = {}
 
     def forget(self, key: TopicPartition) -> None:
-        """The partition is the lane's no longer."""
-        self._told.pop(key, None)
+        """The partition no longer belongs to the lane."""
+        self._reported.pop(key, None)
 
     def decided(self, state: PartitionState, decision: StartDecision) -> None:
-        """Tells what a decision gave up, copies again or stops, unless the same was just decided before."""
-        before = self._told.get(state.key, _Told())
+        """Reports what a decision gives up, copies again or stops, unless the last one was the same."""
+        before = self._reported.get(state.key, _Reported())
         gap = before.gap
         if decision.lost is not None:
             gap = (*decision.lost, decision.detail, decision.accepted_gap)
@@ -59,22 +59,22 @@ class PartitionNews:
         if state.target_loss.count == before.loss:
             loss, back_to = before.loss, before.back_to
         if decision.target_loss and not (loss and back_to <= decision.offset):
-            # Where it is the same loss, and a part of it was copied again by now, what was said covers it.
+            # The same loss, of which a part was copied again meanwhile, has been reported already.
             loss, back_to = state.target_loss.count, decision.offset
             lost = {"problem": "TARGET_REGRESSED", "detail": decision.target_loss}
             self._log("error", "target lost records, they are copied again", state, lost)
         if stop is not None and stop != before.stop:
             fields = {"problem": decision.problem, "detail": decision.detail}
             self._log("error", "partition stopped", state, fields)
-        self._told[state.key] = _Told(loss, back_to, gap, stop)
+        self._reported[state.key] = _Reported(loss, back_to, gap, stop)
 
     def failed(self, state: PartitionState, error: ReplicatorError) -> None:
-        """Tells why a partition does not move."""
+        """Reports why a partition does not move."""
         fields = {"problem": error.code, "detail": error.message, "remedy": error.remedy}
         self._log("warning", "partition does not move", state, fields)
 
     def recovered(self, state: PartitionState, ended: PartitionFailure) -> None:
-        """Tells that it moves again, and what had held it up."""
+        """Reports that a partition moves again, and what had stopped it."""
         self._log("info", "partition moves again", state, {"problem": ended.code})
 
     def _gave_up(
