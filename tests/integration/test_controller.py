@@ -275,20 +275,22 @@ def test_a_recreated_topic_is_recorded_under_its_new_id(east, west, unique, desk
     context.bootstrap()
     first = context.once().control.topic("east", "orders", f"{unique}.a").topic_id
     east.delete_topic(f"{unique}.a")
-    wait_until(
-        lambda: f"{unique}.a" not in context.source.topic_partitions(),
-        timeout_seconds=30, describe="the deletion at the source",
-    )  # fmt: skip
+    until_listed(context.source, f"{unique}.a", listed=False)
     assert context.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
     assert f"{unique}.a" in context.target.topic_partitions()  # deletions are kept by default
     east.create_topic(f"{unique}.a")
-    wait_until(
-        lambda: f"{unique}.a" in context.source.topic_partitions(),
-        timeout_seconds=30, describe="the topic again",
-    )  # fmt: skip
+    until_listed(context.source, f"{unique}.a")
     record = context.once().control.topic("east", "orders", f"{unique}.a")
     assert record.state == "active"
     assert record.topic_id != first
+
+
+def until_listed(admin, topic, *, listed=True):
+    """Waits until a cluster lists a topic that was created, or no longer one that was deleted."""
+    wait_until(
+        lambda: (topic in admin.topic_partitions()) == listed,
+        timeout_seconds=30, describe=f"{topic} {'to be listed' if listed else 'to be gone'}",
+    )  # fmt: skip
 
 
 def until_activated(context, topic):
@@ -313,18 +315,12 @@ def test_a_deletion_is_carried_over_only_after_its_grace(east, west, unique, des
 
     until_activated(context, f"{unique}.a")
     east.delete_topic(f"{unique}.a")
-    wait_until(
-        lambda: f"{unique}.a" not in context.source.topic_partitions(),
-        timeout_seconds=30, describe="the deletion at the source",
-    )  # fmt: skip
+    until_listed(context.source, f"{unique}.a", listed=False)
     assert context.once().control.topic("east", "orders", f"{unique}.a").state == "gone"
     assert f"{unique}.a" in context.target.topic_partitions()
     clock.advance(61)
     assert [type(action).__name__ for action in context.once().actions][:1] == ["DeleteTopic"]
-    wait_until(
-        lambda: f"{unique}.a" not in context.target.topic_partitions(),
-        timeout_seconds=30, describe="the deletion on the target",
-    )  # fmt: skip
+    until_listed(context.target, f"{unique}.a", listed=False)
     context.once()
     assert context.control().topics("east") == ()
 
@@ -401,18 +397,12 @@ def test_a_copy_that_was_deleted_on_the_target_is_not_made_again_in_silence(
     context.bootstrap()
     context.once()
     west.delete_topic(f"{unique}.a")
-    wait_until(
-        lambda: f"{unique}.a" not in context.target.topic_partitions(),
-        timeout_seconds=30, describe="the deletion on the target",
-    )  # fmt: skip
+    until_listed(context.target, f"{unique}.a", listed=False)
     done = context.once()
     assert "was deleted on west" in done.decision.problems["orders"][0].detail
     assert f"{unique}.a" not in context.target.topic_partitions()
     west.create_topic(f"{unique}.a")
-    wait_until(
-        lambda: f"{unique}.a" in context.target.topic_partitions(),
-        timeout_seconds=30, describe="the topic again",
-    )  # fmt: skip
+    until_listed(context.target, f"{unique}.a")
     assert context.once().control.topic("east", "orders", f"{unique}.a").state == "active"
 
 
@@ -569,10 +559,7 @@ def test_a_replaced_controller_cannot_write_any_more(east, west, unique, desks):
     first.once()
     second.once()
     east.create_topic(f"{unique}.b")
-    wait_until(
-        lambda: f"{unique}.b" in first.source.topic_partitions(),
-        timeout_seconds=30, describe="the new topic",
-    )  # fmt: skip
+    until_listed(first.source, f"{unique}.b")
     with pytest.raises(FencedError):
         first.once()
     assert second.once().control.topic("east", "orders", f"{unique}.b").state == "active"
