@@ -19,9 +19,9 @@ class Answer:
 
     __slots__ = ("_at", "_data")
 
-    def __init__(self, data: memoryview, at: int = 0) -> None:
+    def __init__(self, data: memoryview) -> None:
         self._data = data
-        self._at = at
+        self._at = 0
 
     def int16(self) -> int:
         """A signed number of two bytes."""

@@ -84,6 +84,6 @@ def read_roles(
     )
 
 
-def in_force(plan: Plan, *, client_id: str = CLIENT_ID) -> Plan:
+def in_force(plan: Plan) -> Plan:
     """The plan with its flows as the roles have them now."""
-    return read_roles(plan, client_id=client_id).oriented()
+    return read_roles(plan, client_id=CLIENT_ID).oriented()

@@ -128,20 +128,18 @@ class AdminSession:
                 self._trouble.clear()
                 return answer
 
-    def outcome(
-        self, future: "Future[Any]", doing: str, *, deadline: float, subject: str | None = None
-    ) -> Any:  # noqa: ANN401 - whatever the library's future holds
+    def outcome(self, future: "Future[Any]", doing: str, *, deadline: float) -> Any:  # noqa: ANN401 - whatever the library's future holds
         """The future's answer, or our error as a value."""
-        subject, begun = subject or self.subject, time.monotonic()
+        begun = time.monotonic()
         while True:
             try:
                 answer = future.result(_STEP_SECONDS)
             except TimeoutError:
-                mapped = self._heard(self._late(), doing, subject)
+                mapped = self._heard(self._late(), doing, self.subject)
                 if time.monotonic() >= deadline + _STEP_SECONDS or self._hopeless(mapped, begun):
                     return self._told(mapped)
             except KafkaException as error:
-                return self._told(self._heard(as_kafka_error(error), doing, subject))
+                return self._told(self._heard(as_kafka_error(error), doing, self.subject))
             else:
                 self._trouble.clear()
                 return answer

@@ -196,7 +196,6 @@ def kafka_errors(
     doing: str,
     *,
     trouble: ConnectionTrouble | None = None,
-    unknown_on_timeout: bool = False,
 ) -> Iterator[None]:
     """Maps every error of the client library that leaves the block; see ``map_kafka_error``."""
     try:
@@ -207,7 +206,6 @@ def kafka_errors(
             subject=subject,
             doing=doing,
             cause=None if trouble is None else trouble.cause(),
-            unknown_on_timeout=unknown_on_timeout,
         ) from error
 
 

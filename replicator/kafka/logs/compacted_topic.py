@@ -39,14 +39,12 @@ def ensure_compacted_topic(
     name: str,
     *,
     partitions: int,
-    replication_factor: int | None = None,
     timeout_seconds: float = 30.0,
 ) -> TopicDescription:
     """Creates the topic or grows it, and waits until every partition has a leader.
 
     Any number of processes may do this at the same time. Partitions are never taken away: the
-    answer may have more than asked for. ``replication_factor`` None is three, or fewer where there
-    are fewer brokers.
+    answer may have more than asked for. It gets three replicas, or fewer where there are fewer brokers.
 
     Raises:
         ReplicatorError: the cluster refuses, or is not ready in time.
@@ -55,7 +53,7 @@ def ensure_compacted_topic(
     while True:
         found = admin.describe_topics([name]).get(name)
         if found is None:
-            replicas = replication_factor or min(_REPLICAS, len(admin.describe_cluster().brokers))
+            replicas = min(_REPLICAS, len(admin.describe_cluster().brokers))
             spec = NewTopicSpec(name, partitions, replicas, compacted_configs(replicas))
             failure = admin.create_topics([spec])[name]
         elif found.partitions < partitions:

@@ -22,25 +22,22 @@ def checkpoints_due(
     return [one for one in found if written.get(one.key()) != one]
 
 
-def syncs_due(
-    pairs: Sequence[OffsetSync], last: OffsetSync | None, *, most: int = SYNCS_AT_ONCE
-) -> list[OffsetSync]:
-    """The pairs of one partition to be written, oldest first.
+def syncs_due(pairs: Sequence[OffsetSync], last: OffsetSync | None) -> list[OffsetSync]:
+    """The pairs of one partition to be written, oldest first: SYNCS_AT_ONCE are enough.
 
     Args:
         pairs: all that are known, strictly rising on both sides.
         last: written before, by anybody.
-        most: how many are enough.
     """
     if not pairs:
         return []
     if last is None:
-        return list(pairs[-most:])
+        return list(pairs[-SYNCS_AT_ONCE:])
     newer = [
         one for one in pairs if one.upstream > last.upstream and one.downstream > last.downstream
     ]
     if newer:
-        return newer[-most:]
+        return newer[-SYNCS_AT_ONCE:]
     newest = pairs[-1]
     began_anew = newest.upstream < last.upstream or newest.downstream < last.downstream
     return [newest] if began_anew else []

@@ -130,8 +130,7 @@ def declarations(found: BulkPlan, *, run: str, by: str, at_ms: int) -> tuple[Bac
 
 
 def orders(
-    plan: Plan, pair: PairPlan, ranges: Iterable[BackfillRange], *, run: str, at_once: int,
-    ends_backfill: bool = True,
+    plan: Plan, pair: PairPlan, ranges: Iterable[BackfillRange], *, run: str, at_once: int
 ) -> tuple[CopyOrder, ...]:  # fmt: skip
     """One order per range; a flow's budget is split over as many tasks as run at once."""
     settings = {str(flow.link): lane_settings(plan, flow) for flow in pair.flows}
@@ -149,7 +148,6 @@ def orders(
             run=run,
             start=one.start,
             end=one.end,
-            ends_backfill=ends_backfill,
             throttle=throttle_part(one.flow.policy.throttle, parts),
         )
         for one in listed

@@ -61,16 +61,15 @@ def write_records(
     return written.orderBy("topic", "partition", "at").collect()
 
 
-def first_places(
-    pair: PairPlan, cases: Sequence[Case], differences: DataFrame, *, most: int = FIRST_PLACES
-) -> list[JsonObject]:
-    """Where the first differing records stand, and which of their fields differ.
+def first_places(pair: PairPlan, cases: Sequence[Case], differences: DataFrame) -> list[JsonObject]:
+    """Where the first FIRST_PLACES differing records stand, and which of their fields differ.
 
     Returns:
         ``{"topic", "target", "partition", "kinds", "sourceOffset", "targetOffset", "fields"}``; an offset
         is None where that side has no such record. ``fields`` is empty unless the copy was changed.
     """
-    rows = differences.orderBy("case", "at", "sourceOffset", "targetOffset").limit(most).collect()
+    ordered = differences.orderBy("case", "at", "sourceOffset", "targetOffset")
+    rows = ordered.limit(FIRST_PLACES).collect()
     by_number = {case.number: case for case in cases}
     with (
         RangeScanner(pair.source, client_id=CLIENT_ID, lost_is_error=False) as source,
