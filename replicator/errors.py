@@ -141,6 +141,10 @@ class SpentProducerError(UnknownOutcomeError):
     """What was ended is known, but a late repetition may end what comes next: go on with a new producer."""
 
 
+class UnseenCopiesError(UnknownOutcomeError):
+    """Copies without a header may be among the records of the open unit, and nobody looked: read them again."""
+
+
 class RecordRefusedError(ReplicatorError):
     """The target will never take this record (too large, invalid)."""
 

@@ -109,7 +109,7 @@ class LinkPolicy:
     engine: EngineChoice = "auto"
     """In a plan never `auto`: what that chose."""
     engine_reason: str = ""
-    """Why `auto` chose the records engine, in a word."""
+    """Why `auto` chose the records engine, in a word; `auto` where it chose whole batches."""
     commit_interval_seconds: float = 0.2
     lanes: int | None = None
     """None is `auto`: it follows partitions, workers and load."""

@@ -5,9 +5,8 @@ import time
 
 import pytest
 from transaction_versions import use_transaction_version
-from whole_topic import read_topic
+from whole_topic import engine_of_newest
 
-from replicator.identifiers import HOPS_HEADER
 from replicator.testing import wait_until
 from replicator.testing.checker.routes import prefix
 
@@ -18,13 +17,6 @@ VERSIONS = pytest.mark.parametrize("transaction_version", [2, 1])
 def batches_scene(scene, east, west, **fields) -> None:
     scene.naming = prefix
     scene.active_passive(east, west, naming="prefix", engine="batches", **fields)
-
-
-def newest_by(cluster, topic: str) -> str:
-    """The engine that copied the last record of partition 0: only the records engine adds a header."""
-    found = read_topic(cluster, topic, [0])
-    names = [name for name, _ in (found[-1].headers() or [] if found else [])]
-    return "records" if HOPS_HEADER in names else "batches"
 
 
 @pytest.mark.slow
@@ -63,7 +55,9 @@ def test_whole_batches_go_both_ways_between_two_clusters_and_none_comes_back(eas
     scene.written(1_500)
     scene.settled()
     flows = scene.asked().status()
-    assert newest_by(east, scene.topic) == newest_by(west, scene.topic) == "batches", flows
+    assert (
+        engine_of_newest(east, scene.topic) == engine_of_newest(west, scene.topic) == "batches"
+    ), flows
 
 
 @pytest.mark.slow
@@ -133,7 +127,7 @@ def test_an_edited_file_switches_engines_under_load(east, west, scene):
     for engine in ("records", "batches"):
         scene.edit_link(engine=engine)
         wait_until(
-            lambda engine=engine: newest_by(west, f"east.{scene.topic}") == engine,
+            lambda engine=engine: engine_of_newest(west, f"east.{scene.topic}") == engine,
             timeout_seconds=60,
             interval_seconds=1.0,
             describe=lambda engine=engine: f"records copied by the {engine} engine",

@@ -1,5 +1,8 @@
 """What lanes should do, worked out from what changed, is what is worked out from everything."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +16,7 @@ from replicator.control.records.pair_records import (
     Share,
     TopicRecord,
 )
+from replicator.control.records.worker_records import WorkerRecord
 from replicator.control.store.state import EMPTY
 from replicator.policy.values import LinkPolicy, Selection
 from replicator.topology.plan import ClusterPlan, FlowPlan, LinkPlan, PairPlan, Plan
@@ -140,3 +144,46 @@ def test_a_pause_of_one_topic_leaves_the_work_on_all_others_untouched():
     kept = [work for spec in after.values() for work in spec.work]
     assert {work.topic for work in kept} == {"t0", "t2"}
     assert all(id(work) in known for work in kept)
+
+
+AT = 1_000.0
+
+
+def worker(name, *, seconds_ago=1.0, **fields):
+    return WorkerRecord(source="east", id=name, at_ms=round((AT - seconds_ago) * 1000), **fields)
+
+
+@pytest.mark.parametrize(
+    ("workers", "reason", "engine"),
+    [
+        ([], "auto", "batches"),
+        ([worker("a", tells_batches=True)], "auto", "batches"),
+        ([worker("a", tells_batches=True), worker("b")], "auto", "records"),
+        ([worker("a", tells_batches=True), worker("b")], "", "batches"),  # asked for by name
+        ([worker("b", seconds_ago=60)], "auto", "batches"),
+    ],
+)
+def test_auto_has_no_whole_batches_beside_workers_that_do_not_know_them(workers, reason, engine):
+    policy = replace(POLICY, engine="batches", engine_reason=reason, provenance="path")
+    pair = replace(PAIR, flows=tuple(replace(flow, policy=policy) for flow in FLOWS))
+    control = EMPTY.fold([*START, *(each.encode() for each in workers)])
+    specs = LaneSpecs().of(PLAN, pair, control, frozenset({0, 3}), at=AT)
+    assert len(specs) == 2
+    provenance = "full" if engine == "records" else "path"
+    for spec in specs.values():
+        assert (spec.settings.engine, spec.settings.provenance) == (engine, provenance)
+
+
+def test_lanes_go_over_to_whole_batches_when_the_last_older_worker_has_gone():
+    policy = replace(POLICY, engine="batches", engine_reason="auto", provenance="path")
+    pair = replace(PAIR, flows=tuple(replace(flow, policy=policy) for flow in FLOWS))
+    specs, old = LaneSpecs(), worker("old")
+    engines = []
+    control = EMPTY.fold(START)
+    for log in ([], [old.encode()], [old.tombstone()]):
+        control = control.fold(log)
+        engines.append(specs.of(PLAN, pair, control, frozenset({0}), at=AT)[0].settings.engine)
+    assert engines == ["batches", "records", "batches"]
+    control = control.fold([old.encode()])
+    later = specs.of(PLAN, pair, control, frozenset({0}), at=AT + 60)
+    assert later[0].settings.engine == "batches"  # it was killed, and has been silent since

@@ -46,8 +46,14 @@ class CopiedPair:
         self.topic = f"t.{name}"
         self.east, self.west = east, west
         self.path_only = policy.get("provenance") == "path"
+        self._folder = folder
+        self.write_file(**policy)
+
+    def write_file(self, **policy: Any) -> None:
+        """The topology with this policy from now on; copies made by hand are those of records."""
         link = active_passive([self.topic], name="l", engine="records") | policy
-        self.file = write_topology(folder / "topology.yaml", name, (east, west), [link])
+        clusters = (self.east, self.west)
+        self.file = write_topology(self._folder / "topology.yaml", self.name, clusters, [link])
         self.plan = require_plan(self.file)
 
     def apply(self, *, partitions: int = 1, config: dict[str, str] | None = None) -> None:

@@ -4,6 +4,7 @@ import pytest
 from acceptance_worker import WorkerProcess
 from confluent_kafka import Producer
 from copied_pair import NOW_MS, plain, write
+from whole_topic import engine_of_newest
 
 from replicator.clock import SystemClock
 from replicator.control.status.collect import collect_status
@@ -80,3 +81,41 @@ def test_what_a_worker_copied_is_clean(spark, pair, worker, provenance):
     auditor.close()
     assert books["complete"], books
     assert sum(each["found"] for each in books["topics"]) == result["total"]["compared"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_what_both_engines_copied_in_turns_is_clean_and_the_books_add_up(spark, pair, worker):
+    pair = pair(engine="auto", discoveryInterval="1s")
+    pair.apply(partitions=2)
+    running = worker(pair.file)
+    count = 0
+
+    def written(records):
+        nonlocal count
+        for partition in range(2):
+            write(pair.east, pair.topic, records, partition)
+        count += 2 * len(records)
+        wait_until(
+            lambda: all_copied(pair.plan), timeout_seconds=60,
+            describe=lambda: f"everything copied\n{running.log_tail()}",
+        )  # fmt: skip
+
+    def copied_by(engine):
+        written(plain(1))
+        return engine_of_newest(pair.west, pair.topic) == engine
+
+    for engine, delivery in (("batches", "exactly-once"), ("records", "at-least-once")) * 2:
+        pair.write_file(engine="auto", discoveryInterval="1s", delivery=delivery)
+        wait_until(
+            lambda engine=engine: copied_by(engine), timeout_seconds=60,
+            describe=lambda engine=engine: f"{engine}\n{running.log_tail()}",
+        )  # fmt: skip
+        written(plain(200))
+        result = verify_flow(spark, pair.plan, VerifyRequest("east->west"))
+        assert (result["clean"], result["total"]["compared"]) == (True, count), (engine, result)
+        auditor = Auditor(spark, pair.plan, AuditRequest("east->west"), clock=SystemClock())
+        books = auditor.round()
+        auditor.close()
+        assert books["complete"], (engine, books)
+        assert sum(each["found"] for each in books["topics"]) == count, engine

@@ -7,7 +7,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from copied_pair import NOW_MS, plain, write
 
+from replicator.batches.registry.producer_registry import register
 from replicator.cli.main import run_command
+from replicator.formats.producer_registry import RegisteredProducer
 from replicator.spark.verify.run import VerifyRequest, verify_flow
 
 KINDS = ("lost", "duplicated", "reordered", "changed", "foreign")
@@ -215,6 +217,20 @@ def test_hops_without_places_are_matched_by_content_in_the_offset_map(spark, pai
     assert result["topics"][0]["matched"] == "content"
     assert found({"total": result["topics"][0]}) == {}
     assert found({"total": result["topics"][1]}) == {"lost": 1, "duplicated": 1, "reordered": 1}
+
+
+def test_copies_that_whole_batches_left_are_matched_though_the_file_has_records_now(spark, pair):
+    pair = pair()
+    pair.apply()
+    register(pair.plan.cluster("west"), pair.name, RegisteredProducer(77, "east", "west", "l"))
+    records = plain(100)
+    write(pair.east, pair.topic, records)
+    marked = pair.copies_of(records)
+    write(pair.west, pair.topic, [*marked[:30], *records[30:50], *records[51:60], *marked[60:]])
+    pair.checkpoint(copied_to=100, pairs=((0, 0), (90, 89)))
+    result = verify(spark, pair)
+    assert (result["topics"][0]["matched"], result["total"]["compared"]) == ("content", 99)
+    assert found(result) == {"lost": 1}
 
 
 def test_compacted_logs_are_compared_by_the_last_value_of_each_key(spark, pair):

@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from replicator.identifiers import HOPS_HEADER
 from replicator.testing import LocalCluster
 
 PATIENCE_SECONDS = 60.0
@@ -77,3 +78,10 @@ def _high_watermark(consumer: Consumer, topic: str, partition: int) -> int:
     """Where a partition ended at its last fetch, open transactions included."""
     place = TopicPartition(topic, partition)
     return consumer.get_watermark_offsets(place, timeout=PATIENCE_SECONDS, cached=True)[1]
+
+
+def engine_of_newest(cluster: LocalCluster, topic: str) -> str:
+    """The engine that copied the last record of partition 0: only the records engine adds a header."""
+    found = read_topic(cluster, topic, [0])
+    names = [name for name, _ in (found[-1].headers() or [] if found else [])]
+    return "records" if HOPS_HEADER in names else "batches"

@@ -85,6 +85,16 @@ def test_status_names_the_engine_of_each_flow_and_what_keeps_whole_batches_away(
     assert (flow["engine"], flow["engineReason"]) == ("records", "filters")
 
 
+def test_status_says_that_whole_batches_wait_for_workers_of_an_older_release_to_go():
+    policy = replace(FLOW.policy, engine="batches", engine_reason="auto", provenance="path")
+    link = replace(PLAN.links[0], flows=(replace(FLOW, policy=policy),))
+    plan = replace(PLAN, links=(link,))
+    newer = WORKER.model_copy(update={"tells_batches": True})
+    for worker, shown in ((WORKER, ("records", "older-workers")), (newer, ("batches", ""))):
+        (flow,) = status_report(plan, {"east->west": facts(worker)}, now_ms=NOW)["flows"]
+        assert (flow["engine"], flow["engineReason"]) == shown
+
+
 def test_a_healthy_flow_shows_lag_rates_and_its_workers():
     flow = report()
     assert (flow["state"], flow["reason"]) == ("replicating", "2 of 2 partitions moving")

@@ -102,6 +102,11 @@ def test_copies_that_carry_no_positions_say_only_that_something_is_missing():
     assert loss(seen(leader_epoch=4), None, marked=False) is None
 
 
+def test_a_recreated_copy_without_marks_goes_on_behind_marked_ones_that_were_put_back():
+    assert loss(seen("other", end=60), 59, marked=False).resume_at == 60
+    assert loss(seen("other", end=80), 79, marked=False) is None
+
+
 def test_copies_that_were_counted_go_on_behind_the_last_of_them():
     def counted(target: SeenTarget, last_copy: int | None):
         return find_loss(HELD, target, last_copy, marked=False, counted=True, earliest=0)

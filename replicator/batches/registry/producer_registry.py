@@ -85,6 +85,22 @@ class ProducerRegistry:
                 return None
         return found.source
 
+    def read_if_grown(self) -> bool:
+        """Reads on where its log has another end than was read; whether it has.
+
+        Raises:
+            RegistryLostError: it lacks what it held before.
+            ReplicatorError: it cannot be read now.
+        """
+        try:
+            end = self._log.end()
+        except NotFoundError:
+            end = 0
+        if end == self._next:
+            return False
+        self.read()
+        return True
+
     def read(self) -> None:
         """Reads on to the end as it is now.
 

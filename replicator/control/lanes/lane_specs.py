@@ -19,8 +19,9 @@ from replicator.control.records.pair_records import (
     TopicRecord,
 )
 from replicator.control.store.state import ControlState
+from replicator.control.store.worker_record import older_workers
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
-from replicator.policy.copies.engines import flow_engine
+from replicator.policy.copies.engines import engine_now
 from replicator.policy.values import Throttle
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
@@ -66,25 +67,35 @@ class LaneSpecs:
     """The specs of one worker's lanes, computed anew only where they may differ; for one thread."""
 
     def __init__(self) -> None:
-        self._basis: tuple[Plan, PairPlan, object, frozenset[int]] | None = None
+        self._basis: tuple[Plan, PairPlan, object, frozenset[int], bool] | None = None
         self._work: dict[str, FlowWork] = {}
         self._specs: dict[int, LaneSpec] = {}
 
     def of(
-        self, plan: Plan, pair: PairPlan, control: ControlState, lanes: AbstractSet[int]
+        self,
+        plan: Plan,
+        pair: PairPlan,
+        control: ControlState,
+        lanes: AbstractSet[int],
+        *,
+        at: float | None = None,
     ) -> dict[int, LaneSpec]:
-        """The spec of each of the lanes, by number; see ``lane_specs``."""
-        basis = (plan, pair, control.orders, frozenset(lanes))
+        """The spec of each of the lanes, by number; see ``lane_specs``. ``at`` is now, in seconds since the epoch."""
+        older = at is not None and older_workers(
+            control, pair.source.alias, now_ms=round(at * 1000)
+        )
+        basis = (plan, pair, control.orders, frozenset(lanes), older)
         before = self._basis
         if before is None or not (
             plan is before[0]
             and pair is before[1]
             and control.orders is before[2]
-            and basis[3] == before[3]
+            and basis[3:] == before[3:]
         ):
             self._specs = lane_specs(
-                plan=plan, pair=pair, control=control, lanes=lanes, known=self._work
-            )
+                plan=plan, pair=pair, control=control, lanes=lanes, known=self._work,
+                beside_older=older,
+            )  # fmt: skip
             self._basis = basis
         return self._specs
 
@@ -96,10 +107,12 @@ def lane_specs(
     control: ControlState,
     lanes: Iterable[int],
     known: dict[str, FlowWork] | None = None,
+    beside_older: bool = False,
 ) -> dict[int, LaneSpec]:
     """What the given lanes of a pair should do now; lanes without work are left out.
 
-    ``known`` is the work of each link as it was decided last; it is brought up to date.
+    ``known`` is the work of each link as it was decided last; it is brought up to date. ``beside_older`` workers:
+    see ``engine_now``.
     """
     layout = control.layout(pair.source.alias)
     if layout is None or layout.state != "stable":
@@ -114,7 +127,7 @@ def lane_specs(
         numbers = owned.intersection(block.lanes)
         if not numbers or flow.policy.runtime == "spark":
             continue
-        settings = lane_settings(plan, flow)
+        settings = lane_settings(plan, flow, beside_older=beside_older)
         by_lane = works.setdefault(flow.link, FlowWork()).by_lane(flow, block, control)
         for number in sorted(numbers & by_lane.keys()):
             specs[number] = LaneSpec(
@@ -174,13 +187,15 @@ def lane_may_start(control: ControlState, spec: LaneSpec) -> bool:
     return layout is not None and layout.state == "stable" and layout.epoch == spec.layout_epoch
 
 
-def lane_settings(plan: Plan, flow: FlowPlan) -> LaneSettings:
+def lane_settings(plan: Plan, flow: FlowPlan, *, beside_older: bool = False) -> LaneSettings:
     """The flow's policy as far as a lane needs it."""
     policy = flow.policy
+    engine = engine_now(policy, beside_older=beside_older).engine
+    held_back = policy.engine == "batches" and engine == "records"
     return LaneSettings(
         delivery=policy.delivery,
         commit_interval_seconds=policy.commit_interval_seconds,
-        provenance=policy.provenance,
+        provenance=policy.single_provenance if held_back else policy.provenance,
         blocked=tuple(flow.blocked),
         arrivals=plan.arrivals(flow.source),
         start_from=policy.start_from,
@@ -189,7 +204,7 @@ def lane_settings(plan: Plan, flow: FlowPlan) -> LaneSettings:
         filters=policy.filters,
         transforms=policy.transforms,
         cyclic=plan.in_cycle(flow),
-        engine=flow_engine(policy).engine,
+        engine=engine,
         returns=plan.may_come_back(flow),
     )
 

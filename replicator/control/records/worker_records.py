@@ -40,7 +40,8 @@ class WorkerRecord(Record):
 
     ``logins``: what it logs in with to the pair's clusters and that will not hold. ``memory`` is None where
     an older release, or a stream of Spark, says nothing of it. ``processes`` is how many processes its lanes may
-    run in, 0 where it does not say.
+    run in, 0 where it does not say. ``tells_batches``: its release tells copies in whole batches, which have no
+    header, from other records; an older one does not.
     """
 
     KIND = "worker"
@@ -57,3 +58,4 @@ class WorkerRecord(Record):
     logins: tuple[ProblemPart, ...] = ()
     memory: MemoryPart | None = None
     processes: int = 0
+    tells_batches: bool = False

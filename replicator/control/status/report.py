@@ -15,9 +15,9 @@ from replicator.control.status.links import link_report, moment
 from replicator.control.status.partition import PartitionStatus, partition_status
 from replicator.control.status.workers import lanes_of_flow, newest_canary, workers_of_flow
 from replicator.control.store.state import ControlState
-from replicator.control.store.worker_record import fresh_workers
+from replicator.control.store.worker_record import fresh_workers, older_workers
 from replicator.identifiers import JsonObject, is_canary_topic
-from replicator.policy.copies.engines import FlowEngine, flow_engine
+from replicator.policy.copies.engines import engine_now
 from replicator.problem import Problem, problem_json
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 from replicator.topology.roles import Role
@@ -52,7 +52,7 @@ def status_report(
     flows = [
         {
             **flow_report(pair, one, facts[pair.id]),
-            **_engine(flow_engine(one.policy)),
+            **_engine(one, facts[pair.id]),
         }
         for pair in plan.pairs
         if flow is None or pair.id == flow
@@ -70,7 +70,9 @@ def status_report(
     }
 
 
-def _engine(chosen: FlowEngine) -> JsonObject:
+def _engine(flow: FlowPlan, facts: PairFacts) -> JsonObject:
+    older = older_workers(facts.control, flow.source, now_ms=facts.now_ms)
+    chosen = engine_now(flow.policy, beside_older=older)
     return {"engine": chosen.engine, "engineReason": chosen.reason}
 
 

@@ -1,21 +1,24 @@
 """What ``topics`` shows: what is replicated, from the control topics."""
 
+from replicator.clock import Clock, SystemClock
 from replicator.control.store.read import read_control
+from replicator.control.store.worker_record import older_workers
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject, is_canary_topic
-from replicator.policy.copies.engines import FlowEngine, flow_engine
+from replicator.policy.copies.engines import FlowEngine, engine_now
 from replicator.problem import Problem, problem_json, problem_of
 from replicator.topology.plan import Plan, find_pair
 
 CLIENT_ID = "replicator-topics"
 
 
-def list_topics(plan: Plan, *, flow: str | None = None) -> JsonObject:
+def list_topics(plan: Plan, *, flow: str | None = None, clock: Clock | None = None) -> JsonObject:
     """The object of ``topics -o json``; targets that do not answer are named under ``problems``.
 
     Raises:
         InputError: the topology has no such flow.
     """
+    now_ms = round((clock or SystemClock()).now() * 1000)
     topics: list[JsonObject] = []
     problems: list[Problem] = []
     for pair in plan.pairs if flow is None else (find_pair(plan, flow),):
@@ -26,7 +29,10 @@ def list_topics(plan: Plan, *, flow: str | None = None) -> JsonObject:
         except ReplicatorError as error:
             problems.append(problem_of(error, subject=f"cluster:{pair.target.alias}"))
             continue
-        engines = {str(each.link): flow_engine(each.policy) for each in pair.flows}
+        older = older_workers(control, pair.source.alias, now_ms=now_ms)
+        engines = {
+            str(each.link): engine_now(each.policy, beside_older=older) for each in pair.flows
+        }
         rests = FlowEngine("records", "resting")
         topics.extend(
             {

@@ -43,6 +43,11 @@ def fresh_workers(control: ControlState, source: str, *, now_ms: int) -> tuple[W
     )
 
 
+def older_workers(control: ControlState, source: str, *, now_ms: int) -> bool:
+    """Whether workers of a release that does not know whole batches are at work now; see ``fresh_workers``."""
+    return any(not each.tells_batches for each in fresh_workers(control, source, now_ms=now_ms))
+
+
 class Identity(Protocol):
     """Who the worker is."""
 
@@ -212,6 +217,7 @@ class WorkerRecordWriter:
             logins=tuple(login_parts((self._pair.source, self._pair.target))),
             memory=memory,
             processes=processes,
+            tells_batches=True,
         )
         self._open().write([record.encode()])
         self._written = record

@@ -295,7 +295,7 @@ class PairRunner(threading.Thread):
         self._controller.supervise(self._plan, self._pair, control, follower, owner=owner)
         if self._spark is not None:
             self._spark.supervise(self._plan, self._pair, control, owner=owner)
-        wanted = self._orders.of(self._plan, self._pair, control, owned)
+        wanted = self._orders.of(self._plan, self._pair, control, owned, at=self._clock.now())
         gone = self._lanes.send(wanted, self._pool.start)
         if gone:
             self._stop_lanes(gone, DRAIN_SECONDS)

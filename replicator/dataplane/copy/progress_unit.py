@@ -44,8 +44,13 @@ class ProgressUnit:
         clock: Clock,
         give_up: Callable[[], bool],
         transactional: bool,
+        confirm: Callable[[], None] = lambda: None,
     ) -> None:
-        """``give_up`` says whether the lane must not wait for the target any longer."""
+        """``give_up`` says whether the lane must not wait for the target any longer.
+
+        ``confirm`` is asked before records are stored, and raises where they must not be.
+        """
+        self._confirm = confirm
         self._transactional = transactional
         self.producer = producer
         self.sink = sink
@@ -154,6 +159,8 @@ class ProgressUnit:
             if not stored and self._committer.opened_at is None:
                 self._committer.settle()
                 return
+            if self._uncommitted:
+                self._confirm()
             notes = [] if index is None else index.take_with(self.producer)
             self._committer.commit(stored, notes)
         except (KafkaException, UnknownOutcomeError) as error:
@@ -176,6 +183,8 @@ class ProgressUnit:
         try:
             if not committer.acknowledged():
                 return False
+            if self._uncommitted:
+                self._confirm()
             committer.write(self._uncommitted | self._deferred)
         except (KafkaException, UnknownOutcomeError) as error:
             self.deliveries.raise_refusal(self.producer, error)

@@ -42,6 +42,7 @@ from replicator.errors import (
     RecordRefusedError,
     ReplicatorError,
     SpentProducerError,
+    UnseenCopiesError,
 )
 from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import TopicPartition, checkpoints_topic, progress_group
@@ -217,8 +218,8 @@ class Lane(threading.Thread):
                 if self._sets_aside(self._failures.mapped(error)):
                     continue
                 self._failures.recovering(error)
-                if isinstance(error, SpentProducerError):
-                    continue  # the target works: nothing to wait for
+                if isinstance(error, SpentProducerError | UnseenCopiesError):
+                    continue  # both clusters work: nothing to wait for
                 failures = 1 if self._clock.monotonic() - began > 30 else failures + 1
                 self._pause(RETRY.seconds(failures, random.random))
             finally:

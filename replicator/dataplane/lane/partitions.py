@@ -153,7 +153,7 @@ class LanePartitions:
             self._news.decided(state, decision)
             if decision.store:
                 session.unit.store_soon(state)
-            if decision.lost is not None:
+            if decision.lost is not None or _copy_was_made_anew(stored.get(state.key), state):
                 session.unit.forget_index(state)
             if decision.problem:
                 continue
@@ -297,3 +297,10 @@ class LanePartitions:
         table = self._clients.session.table
         table.clear()
         table.update(partition_table(list(self.states.values())))
+
+
+def _copy_was_made_anew(checkpoint: Checkpoint | None, state: PartitionState) -> bool:
+    """Whether the target topic is another one than at the checkpoint: then no entry of the offset map holds."""
+    held = "" if checkpoint is None else checkpoint.target.topic_id
+    now = state.target.claim().topic_id
+    return bool(held and now) and held != now

@@ -2,7 +2,9 @@
 
 The client library shows no producer ids, so a session that copies record by record fetches the source's
 batches a second time to see them. Whether it has to is found out beside the take-over: only where the
-source's registry holds producers of a blocked cluster.
+source's registry holds producers of a blocked cluster. Where both directions run, the other one may go over to
+whole batches at any time, by a file that this worker does not have yet: there the registry is asked again before
+anything is stored.
 """
 
 import threading
@@ -10,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from replicator.dataplane.transport.spec import LaneSpec
-from replicator.errors import NotFoundError, ReplicatorError
+from replicator.errors import NotFoundError, ReplicatorError, UnseenCopiesError
 from replicator.formats.producer_registry import RegistryMemory, decode_memory, decode_producer
 from replicator.identifiers import control_topic
 from replicator.kafka.logs.compacted_log import read_compacted
@@ -69,6 +71,30 @@ class ReturnedRecords:
             self._ranges = self._open()
         return self._ranges.holds(topic, partition, offset)
 
+    def confirm_none(self) -> None:
+        """To be asked before records are stored that nobody looked at.
+
+        A registration stands there before the first batch under its id, so what was read until now and came back
+        is told by what the registry holds now.
+
+        Raises:
+            UnseenCopiesError: some of the records may have come back; the next session looks.
+            ReplicatorError: the registry cannot be read now, so nothing may be stored.
+        """
+        if self._active is not False or not self._spec.settings.cyclic:
+            return
+        if self._registry is None:
+            self._registry = self._opened()
+        elif not self._registry.read_if_grown():
+            return
+        blocked = self._spec.settings.blocked
+        if any(each.source in blocked for each in self._registry.registered.values()):
+            raise UnseenCopiesError(
+                f"whole batches have come to {self._spec.source.alias} from where this lane copies to",
+                subject=f"cluster:{self._spec.source.alias}",
+                remedy="The lane goes on from its checkpoints, and looks for them from now on.",
+            )
+
     def close(self) -> None:
         """Hangs up."""
         if self._ranges is not None:
@@ -79,17 +105,23 @@ class ReturnedRecords:
     def _open(self) -> "CopiedRanges":
         # Here, because the protocol's codec takes half a second to import.
         from replicator.batches.registry.copied_ranges import CopiedRanges
+
+        if self._registry is None:
+            self._registry = self._opened()
+        spec, source_of = self._spec, self._registry.source_of
+        return CopiedRanges(
+            spec.source, source_of, blocked=spec.settings.blocked, client_id=self._client_id
+        )
+
+    def _opened(self) -> "ProducerRegistry":
+        """The registry, read to its end."""
         from replicator.batches.registry.producer_registry import ProducerRegistry
 
         spec = self._spec
         registry = ProducerRegistry(spec.source, spec.topology, client_id=self._client_id)
         registry.expect(self._memory)
         registry.read()
-        blocked = spec.settings.blocked
-        self._registry = registry
-        return CopiedRanges(
-            spec.source, registry.source_of, blocked=blocked, client_id=self._client_id
-        )
+        return registry
 
     def _read(self) -> None:
         try:

@@ -159,7 +159,7 @@ def wire_session(
     returned: ReturnedRecords | None = None,
 ) -> Session:
     """The session that works with these clients; they were opened with the callbacks of ``parts``."""
-    unit = _progress_unit(spec, context, parts, producer)
+    unit = _progress_unit(spec, context, parts, producer, returned)
     engine = _engine(spec, context, parts, unit, returned)
     return Session(
         consumer=consumer,
@@ -178,6 +178,7 @@ def _progress_unit(
     context: LaneContext,
     parts: SessionParts,
     producer: Producer,
+    returned: ReturnedRecords | None,
 ) -> ProgressUnit:
     clock, give_up, deliveries = context.clock, context.give_up, parts.deliveries
     transactional = spec.settings.transactional
@@ -218,6 +219,7 @@ def _progress_unit(
         clock=clock,
         give_up=give_up,
         transactional=transactional,
+        confirm=(lambda: None) if returned is None else returned.confirm_none,
     )
 
 

@@ -23,6 +23,7 @@ from replicator.dataplane.takeover.target_loss import (
     find_loss,
     moved_back,
     needs_look,
+    recreated,
 )
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
@@ -107,12 +108,6 @@ def look_at_targets(
         if (held := checkpoints.get(key)) is not None and needs_look(held.target, one)
     }
     asked = {key: seen[key].end for key in seen if targets[key] in suspects}
-    if not _marked(spec):
-        counted = count(asked) if count is not None and asked else {}
-        return TargetLooks(
-            seen,
-            {key: LastCopy(counted.get(key), counted=key in counted) for key in asked},
-        )
     origins = {target: key for key, target in targets.items()}
 
     def marked(some: Collection[TopicPartition]) -> dict[TopicPartition, LastCopy]:
@@ -122,6 +117,13 @@ def look_at_targets(
         )
         return {key: copies[targets[key]] for key in some if targets[key] in copies}
 
+    if not _marked(spec):
+        # In a topic that was made anew only somebody else can have put copies back, as a restore does: with marks.
+        anew = [key for key in asked if recreated(checkpoints[key].target, seen[key])]
+        same = {key: end for key, end in asked.items() if key not in anew}
+        counted = count(same) if count is not None and same else {}
+        copies = {key: LastCopy(counted.get(key), counted=key in counted) for key in same}
+        return TargetLooks(seen, {**copies, **marked(anew)})
     if count is not None and asked and count.needed:
         return TargetLooks(seen, _last_copies(asked, checkpoints, count, marked))
     return TargetLooks(seen, marked(asked))

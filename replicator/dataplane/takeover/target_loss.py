@@ -77,8 +77,9 @@ def find_loss(
     if mixed and not another and (last_copy is None or last_copy < claim.last_copied):
         marked = False  # copied again from there on, some would stand there twice
     if not marked:
-        if another and seen.start == seen.end:
-            return _behind(checkpoint, seen, None, earliest=earliest)
+        put_back = last_copy is not None and not counted  # with marks, as a restore does
+        if another and (put_back or seen.start == seen.end):
+            return _behind(checkpoint, seen, last_copy, earliest=earliest)
         if another or seen.end < claim.end:
             return TargetLossFound(None, _what(claim, seen))
         return None

@@ -11,6 +11,9 @@ from typing import Literal
 from replicator.policy.values import LinkPolicy
 
 Engine = Literal["records", "batches"]
+AUTOMATIC = "auto"
+"""The reason in a plan where ``auto`` chose whole batches."""
+
 WayBack = Literal["none", "batches", "records", "longer"]
 """How records of a flow may come back to their source over flows of the topology, of which some may only
 run after a role change: not at all; over one flow that copies whole batches, or record by record; over
@@ -30,7 +33,7 @@ class Obstacle:
 class FlowEngine:
     """The engine of a flow, and in one word why it is not the batches engine ("" where it is).
 
-    The words: ``asked`` (by name), those of obstacles, ``delivery``, ``both-directions``.
+    The words: ``asked`` (by name), those of obstacles, ``delivery``, ``both-directions``, ``older-workers``.
     """
 
     engine: Engine
@@ -94,3 +97,14 @@ def flow_engine(policy: LinkPolicy) -> FlowEngine:
     if policy.engine == "batches":
         return FlowEngine("batches")
     return FlowEngine("records", policy.engine_reason or "asked")
+
+
+def engine_now(policy: LinkPolicy, *, beside_older: bool) -> FlowEngine:
+    """The engine of a flow while workers of a release that does not know whole batches may be at work.
+
+    Those take copies without a header for records that somebody else wrote. What the file asks for by name it gets.
+    """
+    chosen = flow_engine(policy)
+    if beside_older and chosen.engine == "batches" and policy.engine_reason == AUTOMATIC:
+        return FlowEngine("records", "older-workers")
+    return chosen

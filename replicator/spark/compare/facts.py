@@ -26,7 +26,7 @@ from replicator.policy.copies.topic_config import ConfigValue
 from replicator.spark.base.ranges import Range
 from replicator.spark.compare.cases import CaseFacts, Rules, Side
 from replicator.spark.source.scan import RangeScanner
-from replicator.topology.plan import FlowPlan, PairPlan, Plan
+from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan, Plan
 
 CLIENT_ID = "replicator-verify"
 TIMEOUT_SECONDS = 30.0
@@ -65,6 +65,8 @@ class _Read:
     gaps: Mapping[TopicPartition, Sequence[GapTaken]]
     quarantined: Mapping[TopicPartition, Sequence[Quarantined]]
     registered: Mapping[int, RegisteredProducer]
+    whole_batches: frozenset[str]
+    """The links that ever copied whole batches to the target: copies without a header may stand there."""
 
 
 def collect_facts(
@@ -101,7 +103,8 @@ def collect_facts(
         }
         kept_from = _kept_from(source, expired, source_bounds)
     read = _Read(plan, pair, before, after, source_bounds, target_bounds, kept_from, expired,
-        from_ms is not None, gaps, quarantined, _registered(plan, pair))  # fmt: skip
+        from_ms is not None, gaps, quarantined, _came_to_source(plan, pair),
+        _whole_batches(plan, pair))  # fmt: skip
     found = [
         _facts(read, record, partition)
         for record in records
@@ -205,7 +208,7 @@ def _facts(read: _Read, record: TopicRecord, partition: int) -> CaseFacts:
         partition=partition,
         source=_side(read.source, record.topic, partition),
         target=_side(read.target, record.target, partition),
-        rules=_rules(read.plan, flow, read.registered),
+        rules=_rules(read, flow),
         copied_to=stored.copied_to,
         kept_from=read.kept_from.get((record.topic, partition)),
         expired_before_ms=read.expired_before_ms.get(record.topic),
@@ -238,11 +241,20 @@ def _flow(pair: PairPlan, record: TopicRecord) -> FlowPlan:
     )
 
 
-def _registered(plan: Plan, pair: PairPlan) -> Mapping[int, RegisteredProducer]:
+def _came_to_source(plan: Plan, pair: PairPlan) -> Mapping[int, RegisteredProducer]:
     """Who writes whole batches to the source."""
     if not any(plan.may_come_back(flow) for flow in pair.flows):
         return {}
-    registry = ProducerRegistry(pair.source, plan.topology, client_id=CLIENT_ID)
+    return _registered(plan, pair.source)
+
+
+def _whole_batches(plan: Plan, pair: PairPlan) -> frozenset[str]:
+    registered = _registered(plan, pair.target).values()
+    return frozenset(each.link for each in registered if each.source == pair.source.alias)
+
+
+def _registered(plan: Plan, cluster: ClusterPlan) -> Mapping[int, RegisteredProducer]:
+    registry = ProducerRegistry(cluster, plan.topology, client_id=CLIENT_ID)
     try:
         registry.read()
         return dict(registry.registered)
@@ -250,17 +262,19 @@ def _registered(plan: Plan, pair: PairPlan) -> Mapping[int, RegisteredProducer]:
         registry.close()
 
 
-def _rules(plan: Plan, flow: FlowPlan, registered: Mapping[int, RegisteredProducer]) -> Rules:
+def _rules(read: _Read, flow: FlowPlan) -> Rules:
+    # Whatever the file says now: in a log that both engines wrote some copies name no place.
+    full = flow.policy.provenance == "full" and flow.link not in read.whole_batches
     return Rules(
         source=flow.source,
         target=flow.target,
-        provenance=flow.policy.provenance,
+        provenance="full" if full else "path",
         blocked=tuple(flow.blocked),
-        arrivals=plan.arrivals(flow.source),
+        arrivals=read.plan.arrivals(flow.source),
         filters=flow.policy.filters,
         transforms=flow.policy.transforms,
         producers=tuple(
-            number for number, each in registered.items() if each.source in flow.blocked
+            number for number, each in read.registered.items() if each.source in flow.blocked
         ),
     )
 

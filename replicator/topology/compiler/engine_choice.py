@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from replicator.policy.copies.engines import FlowEngine, WayBack, automatic_engine, obstacles
+from replicator.policy.copies.engines import (
+    AUTOMATIC,
+    FlowEngine,
+    WayBack,
+    automatic_engine,
+    obstacles,
+)
 from replicator.policy.copies.overlap import find_overlap, on_target
 from replicator.policy.copies.routes import leads_to
 from replicator.policy.values import LinkPolicy
@@ -67,7 +73,8 @@ def _decided(link: DraftLink, flow: FlowPlan, links: tuple[LinkPlan, ...]) -> Li
     policy = flow.policy
     if policy.engine == "auto":
         chosen = _automatic(link, flow, links)
-        policy = replace(policy, engine=chosen.engine, engine_reason=chosen.reason)
+        reason = chosen.reason or AUTOMATIC
+        policy = replace(policy, engine=chosen.engine, engine_reason=reason)
     if policy.engine == "batches" and link.policy.provenance is None:
         # Copies in whole batches carry no place, and nothing may look for one.
         policy = replace(policy, provenance="path")

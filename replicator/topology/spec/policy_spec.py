@@ -194,7 +194,7 @@ class PolicySpec(Spec):
     lanes: LanesSpec | None = None
     """Consumer and producer pairs of a flow; default auto: 8, fewer for fewer partitions, and more as partitions, workers and load grow."""
     provenance: Provenance | None = None
-    """What the hop header carries: each hop's place, or the path alone; default full."""
+    """What the hop header carries: each hop's place, or the path alone; default full. Whole batches have none: `full` by name keeps records."""
     throttle: ThrottleSpec | None = None
     """Budget of the whole flow; default none."""
     priority: Priority | None = None

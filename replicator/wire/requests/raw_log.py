@@ -65,6 +65,10 @@ class RawLog:
         deadline = time.monotonic() + timeout_seconds
         return self._offset(_EARLIEST, deadline), self._offset(_LATEST, deadline)
 
+    def end(self, *, timeout_seconds: float = 5.0) -> int:
+        """The offset behind everything that was acknowledged so far; see ``bounds`` for errors."""
+        return self._offset(_LATEST, time.monotonic() + timeout_seconds)
+
     def topic_id(self, *, timeout_seconds: float = 10.0) -> str:
         """The id of the topic of that name now; empty where brokers have none (before 2.8).
 

@@ -11,6 +11,7 @@ from producing import produce
 from transaction_versions import use_transaction_version
 
 from replicator.dataplane.lane import periodic_checks
+from replicator.dataplane.takeover.takeover import read_lane_records
 from replicator.identifiers import HOPS_HEADER
 from replicator.offsets.index import index
 from replicator.policy.values import StartFrom
@@ -99,18 +100,44 @@ def test_a_quiet_lane_notices_that_its_copy_is_gone(lab, monkeypatch):
     assert len(losses(lane)) == 1
 
 
-def test_a_topic_of_which_copies_were_put_back_goes_on_behind_the_last_of_them(lab):
+def restore(lab, topic, copies):
+    """Writes copies as a restore of the source's archive does: whatever made them, each names its place."""
+    records = (
+        {
+            "value": each.value,
+            "headers": [(HOPS_HEADER, b"east/%s/0/%d" % (topic.encode(), offset))],
+        }
+        for offset, each in enumerate(copies)
+    )
+    produce(lab.target, topic, records, partition=0)
+
+
+@ENGINES
+def test_a_topic_that_was_restored_goes_on_behind_the_last_copy_that_was_put_back(
+    lab, engine, monkeypatch
+):
+    monkeypatch.setattr(index, "NOTE_SECONDS", 0.0)
     topic = lab.topic()
-    lab.numbered(topic, range(100))
-    lab.copied(topic)
+    lane = lab.lane(topic, **engine)
+    for first in (0, 50):  # with a marker between, which no restore writes
+        lab.numbered(topic, range(first, first + 50))
+        lab.caught_up(lane)
+    lane.stop()
     kept = lab.on_target(topic)[:60]
     recreate(lab.target, topic)
-    put_back(lab, topic, kept)
-    lane = lab.lane(topic)
+    restore(lab, topic, kept)
+    lane = lab.lane(topic, **engine)
     lab.caught_up(lane)
 
     assert lab.values(topic) == numbers(range(100))
     assert "source offsets 60 to 99 are copied again" in losses(lane)[0]
+    lane.stop()
+    # No entry of the offset map is left that says where copies stood before.
+    copies = {seen.offset: seen.value for seen in lab.on_target(topic)}
+    stored = index.decode_index(read_lane_records(lane.spec, client_id="lab"))[topic, 0]
+    assert [copies[each.pair.target] for each in stored] == [
+        b"%d" % each.pair.source for each in stored
+    ]
 
 
 def test_copies_that_carry_no_positions_stop_their_partition_instead_of_being_guessed(lab):

@@ -8,10 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from acceptance_worker import WorkerProcess
 from seed_lab import SeedLab
+from whole_topic import engine_of_newest, read_topic
 
 from replicator.cli.main import run_command
+from replicator.control.status.translator import open_translator
+from replicator.offsets.index.paths import translation_paths
 from replicator.spark.session.processes import child_processes
+from replicator.spark.verify.run import VerifyRequest, verify_flow
 from replicator.testing import wait_until
 from replicator.testing.kit.child_processes import start_child
 
@@ -108,3 +113,39 @@ def test_a_signal_ends_the_command_and_its_processes(lab: SeedLab, tmp_path):
         assert child.exit_code() == code, log.read_text()
         assert "Traceback" not in log.read_text()
         assert not any(map(runs, tasks))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_history_and_what_lanes_copy_behind_it_are_one_copy_by_default(
+    spark, lab: SeedLab, tmp_path
+):
+    lab.source.create_topic(lab.topic, partitions=1)
+    lab.produce(2_000, size=20)
+    plan = lab.applied(engine="auto")
+    assert run_command(["bulk-sync", "-f", str(lab.file), "--flow", FLOW, "--yes"]) == 0
+    seam = max(lab.positions().values())
+    lab.produce(500, first=2_000)
+    worker = WorkerProcess(lab.file, log=tmp_path / "worker.log", options=("--processes", "1"))
+    try:
+        lab.until(
+            lambda: lab.positions().get((lab.topic, 0), 0) >= 2_500,
+            lambda: f"lanes to copy on\n{worker.log_tail()}",
+        )
+    finally:
+        worker.end()
+    assert engine_of_newest(lab.target, lab.topic) == "batches"
+    source, copies = (
+        {each.value(): each.offset() for each in read_topic(cluster, lab.topic)}
+        for cluster in (lab.source, lab.target)
+    )
+    assert source.keys() == copies.keys()
+    (path,) = translation_paths(plan, "east", "west", lab.topic, 0)
+    with contextlib.closing(open_translator(plan, client_id="test")) as translator:
+        translator.refresh([path])
+        for value, offset in source.items():
+            if offset % 97 == 0 or abs(offset - seam) < 5:  # also on either side of the seam
+                answer = translator.cross(path, offset)
+                assert (answer.grade, answer.offset) == ("exact", copies[value]), (offset, answer)
+    result = verify_flow(spark, plan, VerifyRequest(FLOW))
+    assert (result["clean"], result["total"]["compared"]) == (True, 2_500), result
