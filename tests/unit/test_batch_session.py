@@ -6,6 +6,7 @@ import pytest
 import session_lab
 
 from replicator.batches.codec.found_batches import DamagedBatchError
+from replicator.batches.copy.marker_wait import FIRST_SECONDS
 from replicator.batches.copy.outgoing import Outgoing
 from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
@@ -105,3 +106,10 @@ def partition():
 
 def reading(clients):
     clients.read_from([partition()])
+
+
+def test_a_lane_wakes_up_for_what_was_kept_back_behind_a_transaction(lab, clients):
+    now = lab.clock.monotonic()
+    clients._writer.hold(now)
+    on_its_way(clients)
+    assert 0 < clients.session._pacing.patience(now) <= FIRST_SECONDS

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from session_lab import CHECKPOINTS, TARGET_LIMIT, SessionLab
 
 from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
-from replicator.dataplane.session.session import BATCH_RECORDS
+from replicator.dataplane.session.session import BATCH_RECORDS, MARKER_SECONDS
 from replicator.errors import (
     PartitionsRefusedError,
     RecordRefusedError,
@@ -433,3 +433,21 @@ def test_records_of_others_on_the_target_are_counted_by_the_next_report():
     lab.write(b"5")
     lab.step(4)
     assert lab.states[0].target.end == len(lab.target.logs["orders", 0])
+
+
+def test_a_lane_that_has_caught_up_rests_while_the_markers_of_its_transaction_are_written():
+    lab = SessionLab()
+    lab.write(*numbered(3))
+    lab.open()
+    lab.session.step()
+    lab.clock.advance(0.2)
+    lab.clock.slept_seconds.clear()
+    lab.session.step()
+    assert (lab.values(), lab.clock.slept_seconds) == (numbered(3), [MARKER_SECONDS])
+
+
+def test_without_transactions_there_are_no_markers_to_wait_for():
+    lab = SessionLab(delivery="at-least-once")
+    lab.write(*numbered(3))
+    lab.copy_all()
+    assert MARKER_SECONDS not in lab.clock.slept_seconds

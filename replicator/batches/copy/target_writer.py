@@ -19,6 +19,7 @@ from replicator.batches.codec.produce_codec import (
     encode_produce,
 )
 from replicator.batches.copy.barrier import Barrier
+from replicator.batches.copy.marker_wait import MarkerWait
 from replicator.batches.copy.outgoing import (
     REQUESTS_IN_FLIGHT,
     Key,
@@ -96,6 +97,7 @@ class TargetWriter:
         self._active: dict[Key, PartitionOut] = {}
         self._requests: dict[int, deque[_Request]] = {}
         self._correlation = 0
+        self._markers = MarkerWait()
 
     def begin(self, identity: ProducerIdentity, *, joins_by_itself: bool) -> None:
         """Writes as this producer from now on; nothing may be on its way."""
@@ -104,6 +106,15 @@ class TargetWriter:
         self._identity = identity
         self._newest = NEWEST if joins_by_itself else ADDS_PARTITIONS - 1
         self._joined = set()
+
+    def hold(self, now: float) -> None:
+        """A transaction has just ended: nothing is sent until its markers are likely to be written."""
+        self._markers.ended(now)
+
+    def seconds_held(self, now: float) -> float:
+        """Until what waits may be sent; infinite where nothing is kept back."""
+        until = self._markers.until
+        return until - now if until > now else float("inf")
 
     @property
     def idle(self) -> bool:
@@ -133,6 +144,8 @@ class TargetWriter:
         Raises:
             ReplicatorError: the transaction cannot go on.
         """
+        if now < self._markers.until:
+            return
         by_node: dict[int, list[PartitionOut]] = {}
         for key, partition in self._active.items():
             if partition.next(now) is None:
@@ -155,6 +168,7 @@ class TargetWriter:
 
     def look(self, now: float) -> None:
         """Gives up on brokers that owe an answer for too long."""
+        self._markers.look(now)
         for node, requests in list(self._requests.items()):
             if requests and now > requests[0].deadline:
                 self.brokers.lose(
@@ -234,6 +248,7 @@ class TargetWriter:
         chosen: list[tuple[PartitionOut, Outgoing]],
         now: float,
     ) -> None:
+        self._markers.sent(now)
         transactional = self._transactional_id is not None
         if transactional and self._newest < ADDS_PARTITIONS:
             fresh = [partition.key for partition, _ in chosen if partition.key not in self._joined]
@@ -282,6 +297,7 @@ class TargetWriter:
         raise self._error(partition.key, part)
 
     def _written(self, partition: PartitionOut, batch: Outgoing, base_offset: int) -> None:
+        self._markers.answered()
         partition.unacknowledged.remove(batch)
         self.problem = None
         self.outstanding_bytes -= len(batch.data)

@@ -45,6 +45,10 @@ UNACKNOWLEDGED_INTERVALS = 4
 stops reading until all is acknowledged, and writes its checkpoints then."""
 
 UNACKNOWLEDGED_WAIT_SECONDS = 0.002
+MARKER_SECONDS = 0.003
+"""How long a lane that has caught up rests behind a commit: the markers are written meanwhile. A record that is
+produced before they are waits for 20 ms in the client, and the next commit with it."""
+
 STORING_WAIT_SECONDS = 0.02
 """How long it sleeps in the client at most while acknowledgements, or its checkpoints', are to come."""
 
@@ -217,6 +221,8 @@ class Session:
         if schedule.commit:
             if not self._beside or self._open_for() >= self._commit_at_latest:
                 unit.commit()
+                if self._transactional:
+                    self._clock.sleep(MARKER_SECONDS)
                 return None
             if unit.commit_if_acknowledged():
                 return None

@@ -59,6 +59,13 @@ class BatchPacing:
 
     def patience(self, now: float) -> float:
         """For how many seconds nothing has to be done unless something comes."""
+        return min(
+            self._seconds_to_commit(now),
+            self._reader.seconds_to_retry(now),
+            self._writer.seconds_held(now),
+        )
+
+    def _seconds_to_commit(self, now: float) -> float:
         if self._writer.stuck_since() is not None:
             return STUCK_WAIT_SECONDS
         schedule = self._schedule(now)

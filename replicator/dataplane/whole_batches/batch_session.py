@@ -123,8 +123,7 @@ class BatchSession:
             self._wait_for_budget(wait_seconds)
             return
         self._ask_for_more(now)
-        patience = min(self._pacing.patience(now), self._reader.seconds_to_retry(now))
-        self._loop.turn(0.0 if self._reader.waiting else patience)
+        self._loop.turn(0.0 if self._reader.waiting else self._pacing.patience(now))
         now = self._clock.monotonic()
         arrived = self._reader.take_arrived(now)
         if arrived:

@@ -156,6 +156,7 @@ class BatchUnit:
         if self._transactional:
             self._transactions.end(_COMMIT_SECONDS)
             self.adopt_identity()
+            self._writer.hold(self._clock.monotonic())
         for state in stored:
             state.committed, state.committed_at_ms = state.position, at_ms
         self._uncommitted.clear()
@@ -263,8 +264,8 @@ class BatchUnit:
         while not self._writer.idle:
             now = self._clock.monotonic()
             self._writer.pump(now)
-            self._turn(_TURN_SECONDS)
-            self._writer.look(now)
+            self._turn(min(_TURN_SECONDS, self._writer.seconds_held(now)))
+            self._writer.look(self._clock.monotonic())
             self.check()
             if self._give_up():
                 raise UnknownOutcomeError(
