@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from confluent_kafka import KafkaError
 
 from replicator.errors import (
     FencedError,
@@ -97,11 +98,33 @@ def test_what_was_not_committed_is_not_read(cluster, log):
 def test_an_open_transaction_that_hides_the_end_is_named(cluster, log):
     producer = with_an_open_transaction(cluster, log)
 
-    with pytest.raises(UnreachableError, match=f"{log}/0 to its end: a transaction .* offset 0 "):
+    whose = f"a transaction has been open by transactional id '{log}' at offset 0 "
+    with pytest.raises(UnreachableError, match=f"{log}/0 to its end: {whose}"):
         read_compacted(
             cluster, log, client_id="test", timeout_seconds=2, past_open_transactions=True
         )
     producer.abort_transaction(10)
+
+
+def test_who_waits_for_an_end_is_told_of_a_transaction_and_of_a_dead_broker(
+    cluster, log, monkeypatch
+):
+    monkeypatch.setattr("replicator.kafka.logs.compacted_log.TOLD_SECONDS", 0.5)
+    producer = with_an_open_transaction(cluster, log)
+    told = []
+    with LogTail(cluster, log, client_id="test") as tail:
+        # What the library says of a broker that leads nothing of the topic.
+        tail._trouble(KafkaError(KafkaError._TRANSPORT, "b:9092/7: Connection refused"))
+
+        def hears(error):
+            told.append(error.message)
+            if len(told) == 2:
+                producer.abort_transaction(10)
+
+        tail.load(timeout_seconds=20, past_open_transactions=True, on_wait=hears)
+    assert len(told) >= 2
+    assert f"transactional id '{log}'" in told[0]
+    assert "broker 7 at b:9092 does not answer" in told[0]
 
 
 def test_a_replaced_owner_is_fenced_and_writes_nothing(cluster, log):

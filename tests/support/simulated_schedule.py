@@ -29,7 +29,7 @@ def on_virtual_time(world: World):
     )  # fmt: skip
     clients_change.open_clients = world.open_clients
     clients_change.gc = _NoCollector
-    session_clients.read_lane_records = lambda _spec, client_id, tail: world.stored()
+    session_clients.read_lane_records = lambda _spec, **_: world.stored()
     Lane._pause = lambda self, seconds: world.wait(seconds)
     StuckWrites.refusals = lambda self, places: {}
     takeover.read_targets = partitions.read_targets = world.read_targets

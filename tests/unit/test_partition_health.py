@@ -6,13 +6,19 @@ from itertools import pairwise
 import pytest
 
 from replicator.control.store.worker_record import MOST_FAILURES, lane_problems
-from replicator.dataplane.health.target_check import write_refusal
+from replicator.dataplane.health.target_check import unwritable_partitions, write_refusal
 from replicator.dataplane.progress.partition_health import RETRY_MOST_SECONDS, PartitionHealth
-from replicator.errors import NotAuthorizedError, NotFoundError, TransientBrokerError
+from replicator.errors import (
+    NotAuthorizedError,
+    NotFoundError,
+    TransientBrokerError,
+    UnreachableError,
+)
 from replicator.formats.lane_stats import LaneStats, PartitionStats
 from replicator.formats.partition_failure import PartitionFailure
 from replicator.kafka.admin.topics import TopicDescription
 from replicator.observability.health import PairHealth, ReadinessFacts, readiness
+from replicator.policy.copies.topic_config import ConfigValue
 
 NOW = 1_700_000_000_000
 DENIED = NotAuthorizedError("the cluster refuses it to our user", remedy="Allow it by an ACL.")
@@ -189,3 +195,29 @@ def test_a_target_partition_that_takes_no_writes_is_named_with_its_reason_and_re
     for found in (refusal(1), refusal(2), refusal(0, read_only), refusal(0, NotFoundError("gone"))):
         assert found.remedy
         assert found.subject.startswith("orders/")
+
+
+class OneReplicaLeft:
+    """A target that describes its topic, and says of its settings what a test wants."""
+
+    def __init__(self, settings):
+        self.settings = settings
+
+    def describe_each_topic(self, names):
+        return dict.fromkeys(names, replace(TOPIC, leaderless=(), in_sync=((2, 1),)))
+
+    def topic_configs(self, names):
+        if isinstance(self.settings, Exception):
+            raise self.settings
+        setting = ConfigValue(self.settings, is_default=False)
+        return {name: {"min.insync.replicas": setting} for name in names}
+
+
+def test_a_setting_that_nobody_told_just_now_makes_no_partition_writable():
+    places = [("orders", 2)]
+    assert list(unwritable_partitions(OneReplicaLeft("2"), places)) == places
+    assert unwritable_partitions(OneReplicaLeft("1"), places) == {}
+    assert unwritable_partitions(OneReplicaLeft(DENIED), places) == {}, "it is never told"
+    for silent in (UnreachableError("no broker"), TransientBrokerError("it moves")):
+        with pytest.raises(type(silent)):
+            unwritable_partitions(OneReplicaLeft(silent), places)

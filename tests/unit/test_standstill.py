@@ -128,3 +128,65 @@ def test_what_is_known_not_to_move_is_not_asked_about(why):
         state.health.failed("source", NotMovingError("still"), position=10, now=0.0, at_ms=0)
     assert watch.look(60) == []
     assert not watch.judge.waiting
+
+
+def throttled_look(watch, seconds, *, waited, held=(), idle=True):
+    """As ``look``, of a lane that waits ``waited`` of each second for its rate."""
+    found = []
+    for _ in range(int(seconds)):
+        watch.clock.advance(1.0)
+        watch.polls += idle
+        watch.waited = getattr(watch, "waited", 0.0) + waited
+        found += watch.judge.suspects(
+            watch.states, empty_polls=watch.polls, throttled_seconds=watch.waited, held=held
+        )
+    return [state.partition for state in found]
+
+
+def test_a_throttled_lane_that_could_have_read_by_its_rate_is_judged_as_any():
+    watch = Watch(20, 10)
+    assert throttled_look(watch, STILL_SECONDS, waited=0.0) == []
+    assert throttled_look(watch, 1, waited=0.0) == [0]
+
+
+def test_time_in_which_a_rate_lets_a_lane_read_nothing_is_no_standstill():
+    watch = Watch(20)
+    assert throttled_look(watch, 60, waited=1.0) == []
+    half = Watch(20)
+    assert throttled_look(half, 2 * STILL_SECONDS, waited=0.5) == []
+    assert throttled_look(half, 2, waited=0.5) == [0], "half of the time it could have read"
+
+
+def test_a_few_records_that_always_wait_for_a_rate_hide_no_stuck_partition():
+    watch = Watch(20, 10)
+
+    def written_and_copied_in_part():
+        watch.states[1].position += 20
+        watch.states[1].source_end = watch.states[1].position + 15
+
+    found = []
+    for second in range(12):
+        written_and_copied_in_part()
+        idle = second % 3 > 0  # now and then its rate is used up
+        found += throttled_look(watch, 1, waited=0.2 if idle else 1.0, idle=idle)
+    assert found == [0]
+
+
+def test_a_backlog_that_a_rate_makes_last_keeps_others_waiting_on_purpose():
+    watch = Watch(20, 10_000)
+
+    def at_its_rate():
+        watch.states[1].position += 20
+
+    found = []
+    for _ in range(60):
+        at_its_rate()
+        found += throttled_look(watch, 1, waited=0.2)
+    assert found == []
+
+
+def test_what_makes_way_for_a_higher_priority_stands_still_on_purpose():
+    watch = Watch(20, 20)
+    held = {watch.states[1].key}
+    assert set(throttled_look(watch, 60, waited=0.0, held=held)) == {0}
+    assert throttled_look(watch, STILL_SECONDS, waited=0.0) == [0]

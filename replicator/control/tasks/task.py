@@ -78,6 +78,10 @@ class PeriodicTask(Protocol):
         ...
 
 
+MOST_FENCED = 3
+"""So many runs in a row that end because of another controller are told."""
+
+
 class TaskRunner:
     """Runs one task again and again until cancelled.
 
@@ -93,15 +97,19 @@ class TaskRunner:
 
     async def run(self) -> None:
         """Runs at the task's pace; after an overrun the next run starts at once, never two at a time."""
-        failures = 0
+        failures = fenced = 0
         try:
             while True:
                 began = self._clock.monotonic()
                 try:
                     self.problems = await self._task.run()
-                    failures = 0
-                except FencedError:
-                    pass  # another controller runs the task now; this one is about to be stopped
+                    failures = fenced = 0
+                except FencedError as error:
+                    # Another controller runs the task now, and this one is about to be stopped. One that is not
+                    # would run it in vain for ever.
+                    fenced += 1
+                    if fenced >= MOST_FENCED:
+                        self._failed(error)
                 except ReplicatorError as error:
                     failures += 1
                     self._failed(error)

@@ -32,6 +32,7 @@ class LaneThrottle:
         self._throttle = throttle
         self._bucket: TokenBucket | None = None
         self._held: frozenset[tuple[str, int]] = frozenset()
+        self._held_lately: frozenset[tuple[str, int]] = frozenset()
         self._mean_bytes = 0.0
         self.set(throttle, now=now)
 
@@ -47,9 +48,14 @@ class LaneThrottle:
             self._bucket.change(throttle, now=now)
 
     @property
-    def limits(self) -> bool:
-        """Whether there is a budget: then partitions may stand still on purpose."""
-        return self._bucket is not None
+    def held(self) -> frozenset[tuple[str, int]]:
+        """Partitions that make way for others of higher priority now: they stand still on purpose."""
+        return self._held
+
+    def take_held(self) -> frozenset[tuple[str, int]]:
+        """The partitions that made way at some moment since the last call."""
+        lately, self._held_lately = self._held_lately, self._held
+        return lately
 
     def spent(self, records: int, size: int, now: float) -> None:
         """Takes what was copied from the bucket; it may go into debt."""
@@ -108,6 +114,7 @@ class LaneThrottle:
         if pause:
             consumer.pause([ClientPartition(*key) for key in pause])
         self._held = held
+        self._held_lately |= held
 
     def release_all(
         self, consumer: Pausable, states: Callable[[], Iterable[PartitionState]]

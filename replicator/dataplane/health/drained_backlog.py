@@ -15,10 +15,12 @@ class DrainedBacklog:
     def __init__(self) -> None:
         self._seen: dict[PartitionState, tuple[int, int]] = {}
 
-    def goes_on(self, states: Iterable[PartitionState]) -> bool:
+    def goes_on(self, states: Iterable[PartitionState], *, at_a_rate: bool = False) -> bool:
         """Whether some partition copied, since the last call, what had waited by then for the most part.
 
-        New records of a partition that is at its end are no backlog: hardly any of them were known before.
+        New records of a partition that is at its end are no backlog: hardly any of them were known before. Where
+        the lane was held to a rate (``at_a_rate``), what waits for its turn is one only if it is more than was
+        copied meanwhile: a few records wait there all the time.
         """
         before, self._seen = self._seen, {}
         drained = False
@@ -27,5 +29,6 @@ class DrainedBacklog:
             self._seen[state] = (state.position, waiting)
             position, waited = before.get(state, (state.position, 0))
             moved = state.position - position
-            drained = drained or 0 < moved <= 2 * waited
+            much = waiting > moved if at_a_rate else True
+            drained = drained or (0 < moved <= 2 * waited and much)
         return drained

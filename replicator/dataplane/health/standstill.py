@@ -3,7 +3,7 @@
 "Moving" means that the position moved, or that the partition is at its end by an answer of the source.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from replicator.clock import Clock
 from replicator.dataplane.health.damaged_source import damages_of
@@ -31,15 +31,27 @@ class Standstill:
         self._empty_polls = -1
         self._backlog = DrainedBacklog()
         self._looked_at = 0.0
+        self._throttled_seconds = 0.0
 
     def found(
-        self, states: Iterable[PartitionState], *, empty_polls: int
+        self,
+        states: Iterable[PartitionState],
+        *,
+        empty_polls: int,
+        throttled_seconds: float = 0.0,
+        held: Collection[TopicPartition] = (),
     ) -> dict[PartitionState, ReplicatorError]:
         """The partitions that stand still though the source has records for them; called now and then.
 
-        A partition that waits behind an open transaction is at the end of what can be read.
+        A partition that waits behind an open transaction is at the end of what can be read. The arguments are
+        those of ``suspects``.
+
+        Raises:
+            ReplicatorError: some stand still, and the source does not answer when it is asked about them.
         """
-        suspects = self.suspects(states, empty_polls=empty_polls)
+        suspects = self.suspects(
+            states, empty_polls=empty_polls, throttled_seconds=throttled_seconds, held=held
+        )
         return self._judged(suspects) if suspects else {}
 
     @property
@@ -48,23 +60,35 @@ class Standstill:
         return bool(self._seen)
 
     def suspects(
-        self, states: Iterable[PartitionState], *, empty_polls: int
+        self,
+        states: Iterable[PartitionState],
+        *,
+        empty_polls: int,
+        throttled_seconds: float = 0.0,
+        held: Collection[TopicPartition] = (),
     ) -> list[PartitionState]:
         """Partitions that stood still before known records for so long while the lane had time for them.
 
-        Time in which the lane works off the backlog of other partitions does not count.
+        Time in which the lane works off the backlog of other partitions does not count, nor does time for which
+        its rate lets it read nothing.
 
         Args:
             states: of the lane.
             empty_polls: how often the lane has found nothing to read. While that does not grow the lane
                 is busy with other partitions, or waits for its target.
+            throttled_seconds: how long the lane has waited for its rate, in all.
+            held: partitions that made way for others of higher priority since the last look.
         """
         now = self._clock.monotonic()
         states = list(states)
-        uncounted = now - self._looked_at if self._backlog.goes_on(states) else 0.0
-        self._looked_at = now
+        passed = now - self._looked_at
+        throttled = throttled_seconds - self._throttled_seconds
+        busy = empty_polls == self._empty_polls
+        drained = self._backlog.goes_on(states, at_a_rate=throttled > 0)
+        uncounted = passed if drained or busy else min(passed, throttled)
+        self._looked_at, self._throttled_seconds = now, throttled_seconds
         before, self._seen = self._seen, {}
-        if empty_polls == self._empty_polls:
+        if busy and not throttled:
             before = {}
         self._empty_polls = empty_polls
         suspects = []
@@ -72,25 +96,24 @@ class Standstill:
             waits = state.source_end > state.position >= 0
             if not waits or state.problem or state.needs_check or state.health.failure:
                 continue
+            if state.key in held:
+                continue
             known = before.get(state.key)
             if known is None or known[0] != state.position:
                 known = (state.position, now)
-            elif uncounted:
+            else:
                 known = (state.position, min(now, known[1] + uncounted))
-            elif now - known[1] >= STILL_SECONDS:
-                suspects.append(state)
-                known = (state.position, now)  # asked about again only after as long
+                if now - known[1] >= STILL_SECONDS:
+                    suspects.append(state)
+                    known = (state.position, now)  # asked about again only after as long
             self._seen[state.key] = known
         return suspects
 
     def _judged(self, suspects: list[PartitionState]) -> dict[PartitionState, ReplicatorError]:
-        try:
-            with ClusterAdmin(
-                self._source, client_id=self._client_id, timeout_seconds=_ASK_SECONDS
-            ) as admin:
-                ends = admin.offsets([state.key for state in suspects], "latest", "read_committed")
-        except ReplicatorError:
-            return {}  # the whole cluster: that has a problem of its own
+        with ClusterAdmin(
+            self._source, client_id=self._client_id, timeout_seconds=_ASK_SECONDS
+        ) as admin:
+            ends = admin.offsets([state.key for state in suspects], "latest", "read_committed")
         found: dict[PartitionState, ReplicatorError] = {}
         for state in suspects:
             end = ends.get(state.key)

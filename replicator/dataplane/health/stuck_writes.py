@@ -78,7 +78,10 @@ class StuckWrites:
         return False
 
     def explanation(self, error: ReplicatorError) -> PartitionsRefusedError | None:
-        """The partitions that made a session fail; None where it was something else."""
+        """The partitions that made a session fail; None where it was something else, or nobody knows.
+
+        The target is asked about what is not committed, unless the error says itself what it was.
+        """
         if isinstance(error, PartitionsRefusedError):
             return error
         refused = self._quarantine.take_refused()
@@ -90,7 +93,10 @@ class StuckWrites:
         return PartitionsRefusedError(refusals) if refusals else None
 
     def refusals_of_unit(self) -> dict[TopicPartition, ReplicatorError]:
-        """The target partitions of what is not committed that take no writes, and why."""
+        """The target partitions of what is not committed that take no writes, and why.
+
+        Empty as well where the target did not answer: then there is nothing to tell.
+        """
         unit = [
             state
             for state in self._states()
@@ -102,7 +108,7 @@ class StuckWrites:
     def refusals_of(
         self, states: Iterable[PartitionState]
     ) -> dict[TopicPartition, ReplicatorError] | None:
-        """Why these partitions cannot be written, by target partition; None without an answer.
+        """Why these partitions cannot be written, by target partition; None without an answer. Blocking.
 
         One whose next record belongs into quarantine cannot, either, where the quarantine topic takes no writes.
         """
@@ -121,6 +127,8 @@ class StuckWrites:
     def ask_quarantine(self, state: PartitionState) -> None:
         """Before a record of this partition is put there, so that no transaction holds what cannot be stored.
 
+        Where the target does not answer the record is put there: what holds it then is told as of any other.
+
         Raises:
             PartitionsRefusedError: the quarantine topic takes no writes now.
         """
@@ -133,7 +141,10 @@ class StuckWrites:
     def refusals_of_all(
         self, places: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ReplicatorError]:
-        """What takes no writes of all that a transaction of the lane may hold; ``places`` are its copies."""
+        """What takes no writes of all that a transaction of the lane may hold; ``places`` are its copies.
+
+        Empty as well where the target did not answer.
+        """
         place = self._quarantine.place
         found = self.refusals([*places, place]) or {}
         if isinstance(found.get(place), NotFoundError):
@@ -143,9 +154,15 @@ class StuckWrites:
     def refusals(
         self, places: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ReplicatorError] | None:
-        """Asks the target; None where it does not answer, which says nothing of any partition.
+        """Asks the target which of these target partitions take no writes now, and why. Blocking.
 
-        Where the lane's checkpoints cannot be written, that is why none of its partitions moves.
+        Those that take writes are absent. Where the lane's checkpoints cannot be written, that is why none of its
+        partitions moves, and each of ``places`` has that reason unless it has one of its own. A refused quarantine
+        topic is not taken for writable until it is asked again.
+
+        Returns:
+            The refusals, empty where nothing was asked; None where the target did not answer, which says nothing
+            of any partition.
         """
         asked = list(places)
         if not asked:

@@ -12,6 +12,7 @@ from replicator.errors import (
     NotFoundError,
     ReplicatorError,
     TransientBrokerError,
+    UnreachableError,
 )
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
@@ -90,13 +91,19 @@ def write_refusal(
 def _in_sync_needed(
     admin: ClusterAdmin, name: str, topic: TopicDescription | ReplicatorError | None
 ) -> int:
-    """The topic's setting; 1 where it makes no difference, or may not be read."""
+    """The topic's setting; 1 where it makes no difference, or may not be read.
+
+    Raises:
+        ReplicatorError: nobody answered, which says nothing of the setting.
+    """
     if not isinstance(topic, TopicDescription) or all(
         count >= topic.replication_factor for _, count in topic.in_sync
     ):
         return 1
     try:
         setting = admin.topic_configs([name]).get(name, {}).get(MIN_IN_SYNC)
+    except (UnreachableError, TransientBrokerError):
+        raise
     except ReplicatorError:
         return 1
     return 1 if setting is None else int(setting.value or 1)

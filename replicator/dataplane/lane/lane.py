@@ -248,7 +248,7 @@ class Lane(threading.Thread):
             self._stopping = True
             self._outdated = True
             return
-        checkpoints = clients.read_checkpoints(self._open_index)
+        checkpoints = clients.read_checkpoints(self._open_index, self._failures.unread)
         if self._bounded_copy is not None:
             self._bounded_copy.plan_start(spec, checkpoints)
         self._partitions = LanePartitions(

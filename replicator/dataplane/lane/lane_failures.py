@@ -34,6 +34,7 @@ class LaneFailures:
         self._report = report
         self._clients = clients
         self._held = ""
+        self._unread = False
 
     def is_fenced(self, error: ReplicatorError | KafkaException) -> bool:
         """Whether the lane has another owner now."""
@@ -87,9 +88,18 @@ class LaneFailures:
         else:
             self.waiting(cause, reason)
 
+    def unread(self, cause: ReplicatorError) -> None:
+        """Reports why the lane's checkpoints cannot be read yet; logged when it begins to wait."""
+        if not self._unread:
+            self._unread = True
+            self._report.log("warning", "lane waits for its checkpoints", error=cause.message,
+                             remedy=cause.remedy)  # fmt: skip
+        self.waiting(cause, cause.message)
+
     def begins(self) -> None:
         """The lane has what it waited for."""
         self._held = ""
+        self._unread = False
 
     def waiting(self, cause: ReplicatorError, reason: str) -> None:
         """The lane does not copy because of ``cause``; ``reason`` is what its state says."""

@@ -4,7 +4,7 @@ Each change commits first, so that whatever happens next starts from what is sto
 read before ``decide_start`` has said where, and none that it stopped.
 """
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 
 from replicator.clock import Clock
 from replicator.dataplane.health.damaged_source import damaged
@@ -19,17 +19,26 @@ from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.errors import (
     NotFoundError,
+    NotMovingError,
     PartitionsRefusedError,
     ReplicatorError,
     TargetRegressedError,
+    UnreachableError,
 )
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 
 TARGET_REGRESSED = TargetRegressedError.code
 
+DISAGREE_SECONDS = 5.0
+"""So long two answers of the source may name two ids of a topic before that is told."""
+
 Refusals = Callable[[Iterable[PartitionState]], Mapping[TopicPartition, ReplicatorError] | None]
 """Asks which of these partitions the target takes no writes of; by target partition, None without an answer."""
+
+
+class UnlookedTargetError(UnreachableError):
+    """A look at the target got no answer: of what the lane writes there that says nothing."""
 
 
 class LanePartitions:
@@ -60,6 +69,7 @@ class LanePartitions:
         self._healths = healths
         self._refusals = refusals
         self._silent = SilentPartitions()
+        self._disagree_since: dict[TopicPartition, float] = {}
 
     def follow(self, spec: LaneSpec) -> None:
         """Goes on with another list of work; only partitions that differ are touched."""
@@ -92,6 +102,10 @@ class LanePartitions:
         """Looks whether the target still holds what it acknowledged, while the lane copies on.
 
         A partition that stopped because of that goes on once its copy was made anew, and empty.
+
+        Raises:
+            UnlookedTargetError: the target did not answer; nothing has changed.
+            ReplicatorError: the session is over.
         """
         running = [
             state
@@ -100,12 +114,15 @@ class LanePartitions:
         ]
         if not running:
             return
-        client_id = lane_client_id(self._spec)
-        seen = read_targets(
-            self._spec.target,
-            [(state.target_topic, state.partition) for state in running],
-            client_id=client_id,
-        )
+        places = [(state.target_topic, state.partition) for state in running]
+        try:
+            seen = read_targets(self._spec.target, places, client_id=lane_client_id(self._spec))
+        except ReplicatorError as error:
+            raise UnlookedTargetError(
+                f"cannot look whether the target still holds its copies: {error.message}",
+                subject=error.subject,
+                remedy=error.remedy,
+            ) from error
         self._set_idle_aside(running, seen)
         # What was written since belongs to the claim only once it is acknowledged.
         claims = {state: state.target.acknowledged() for state in running}
@@ -130,7 +147,7 @@ class LanePartitions:
             idle = state.is_read and state.position == state.committed
             if idle and (one is None or not one.all_in_sync):
                 doubtful.add(state)
-        refused = self._refused(doubtful) if doubtful else set()
+        refused = self._refused(doubtful)
         if refused:
             self._suspend(refused)
 
@@ -158,10 +175,10 @@ class LanePartitions:
             if decision.problem:
                 continue
             if session.events.reads_another_topic(state):
-                state.needs_check = (
-                    True  # admin and consumer do not see the same topic yet: ask again
-                )
+                state.needs_check = True  # asked again: soon both mean the same topic
+                self._disagreed(state)
             else:
+                self._disagree_since.pop(state.key, None)
                 start.append(state)
         waiting = self._waiting_for_target(start)
         for state in start:
@@ -169,6 +186,26 @@ class LanePartitions:
         start = [state for state in start if not state.needs_check]
         if start:
             self._clients.read_from(start)
+
+    def _disagreed(self, state: PartitionState) -> None:
+        """The client that reads the source means another topic than the one that was asked about its log.
+
+        So it is for a moment where a topic was just created again. One that lasts is told.
+        """
+        now = self._clock.monotonic()
+        since = self._disagree_since.setdefault(state.key, now)
+        if now - since < DISAGREE_SECONDS:
+            return
+        place = f"{state.topic}/{state.partition}"
+        error = NotMovingError(
+            f"cannot read {place}: for {now - since:.0f} seconds brokers of the source have named two ids of its "
+            f"topic, {self._clients.session.events.topic_id(state.topic)} to the lane's reader and "
+            f"{state.topic_id} where they were asked about its log",
+            subject=place,
+            remedy="A broker of the source lags behind the others, or somebody creates the topic again and again: "
+            "look at each broker with 'kafka-topics.sh --describe'. It is tried again by itself.",
+        )
+        self.on_failure(state, "source", error)
 
     def _waiting_for_target(self, states: Iterable[PartitionState]) -> set[PartitionState]:
         """Those that the target takes no writes of now; one that was refused is asked about when it is time.
@@ -178,21 +215,31 @@ class LanePartitions:
         now = self._clock.monotonic()
         waiting: set[PartitionState] = set()
         asked: set[PartitionState] = set()
+        refused_before: set[PartitionState] = set()
         for state in states:
             failure = state.health.failure
-            refused_before = failure is not None and failure.side == "target"
-            if refused_before and state.health.retry_at > now:
-                waiting.add(state)
-            elif refused_before or state.may_refuse:
-                asked.add(state)
-        return waiting | self._refused(asked)
+            if failure is not None and failure.side == "target":
+                refused_before.add(state)
+                if state.health.retry_at > now:
+                    waiting.add(state)
+                    continue
+            elif not state.may_refuse:
+                continue
+            asked.add(state)
+        refused = self._refused(asked)
+        if refused is not None:
+            return waiting | refused
+        # Without an answer what the target last said of a partition still holds.
+        for state in asked & refused_before:
+            state.health.put_off(now)
+        return refused_before
 
-    def _refused(self, states: Iterable[PartitionState]) -> set[PartitionState]:
-        """Asks the target which of these partitions take no writes, and keeps why."""
+    def _refused(self, states: Iterable[PartitionState]) -> set[PartitionState] | None:
+        """Asks the target which of these partitions take no writes, and keeps why; None without an answer."""
         states = list(states)
         refusals = self._refusals(states) if states else {}
         if refusals is None:
-            return set()
+            return None
         refused: set[PartitionState] = set()
         for state in states:
             error = refusals.get((state.target_topic, state.partition))
@@ -204,15 +251,18 @@ class LanePartitions:
                 refused.add(state)
         return refused
 
-    def find_silent(self, *, free: bool) -> None:
+    def find_silent(self, *, free: bool, held: Collection[TopicPartition] = ()) -> None:
         """Suspends partitions that bring none of the records that the source says it has.
 
-        ``free`` says whether the lane could read all the time since the last call.
+        ``free`` says whether the lane could read all the time since the last call, ``held`` which partitions make
+        way for others.
         """
         if not free:
             self._silent.forget()
             return
-        suspects = self._silent.suspects(self.states.values())
+        suspects = self._silent.suspects(
+            state for key, state in self.states.items() if key not in held
+        )
         if not suspects:
             return
         stable = self._clients.stable_ends([state.key for state in suspects])
@@ -275,6 +325,7 @@ class LanePartitions:
         for key in keys:
             state = self.states.pop(key)
             self._healths.pop(key, None)
+            self._disagree_since.pop(key, None)
             self._news.forget(key)
             if state.position >= 0:
                 # Should it come back (resume), it goes on from here, not from the take-over.

@@ -4,17 +4,23 @@ from replicator.clock import Clock
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.health.standstill import Standstill
 from replicator.dataplane.lane.lane_report import LaneReport
-from replicator.dataplane.lane.partitions import LanePartitions
+from replicator.dataplane.lane.partitions import LanePartitions, UnlookedTargetError
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.errors import ReplicatorError
 
 RECHECK_SECONDS = 2.0
 """How often a partition the source could not answer for is asked about again."""
 
 CHECK_TARGETS_SECONDS = 60.0
 """How often a running lane asks whether the target still holds what it acknowledged."""
+
+
+LOOK_AGAIN_SECONDS, MOST_UNLOOKED = 10.0, 3
+"""How soon it asks again after a look in vain, and how many of them in a row end the session."""
 
 
 class PeriodicChecks:
@@ -39,23 +45,57 @@ class PeriodicChecks:
         self._recheck_at = 0.0
         self._throttled_before = 0.0
         self._check_targets_at = 0.0
+        self._unlooked = 0
 
     def session_begins(self) -> None:
         """The take-over has just looked at the target."""
+        self._unlooked = 0
         self._check_targets_at = self._clock.monotonic() + CHECK_TARGETS_SECONDS
 
     def run_due(self, now: float, clients: SessionClients, partitions: LanePartitions) -> None:
         """Does what is due at ``now`` (monotonic seconds)."""
         self._publish(now, clients, partitions)
         if now >= self._check_targets_at:
-            self._check_targets_at = now + CHECK_TARGETS_SECONDS
-            partitions.check_targets()
+            self._check_targets_at = now + self._look_at_targets(partitions)
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
             partitions.recheck()
             throttled = self._counters.throttle_wait_seconds
-            partitions.find_silent(free=throttled == self._throttled_before)
+            partitions.find_silent(
+                free=throttled == self._throttled_before, held=self._context.throttle.held
+            )
             self._throttled_before = throttled
+
+    def _find_still(self, states: list[PartitionState], clients: SessionClients) -> None:
+        try:
+            still = self._standstill.found(
+                states,
+                empty_polls=self._counters.empty_polls,
+                throttled_seconds=self._counters.throttle_wait_seconds,
+                held=self._context.throttle.take_held(),
+            )
+        except ReplicatorError as error:
+            self._context.problems.on_failure(error)  # not of one partition: the source is silent
+            return
+        for state, why in still.items():
+            clients.session.events.suspend(state, why)
+
+    def _look_at_targets(self, partitions: LanePartitions) -> float:
+        """Returns in how many seconds to look again; raises what ends the session, such as too many looks in vain.
+
+        One look in vain is no reason to abort what the lane is writing.
+        """
+        try:
+            partitions.check_targets()
+        except UnlookedTargetError as error:
+            self._unlooked += 1
+            self._report.log("warning", "target could not be looked at", error=error.message,
+                             remedy=error.remedy)  # fmt: skip
+            if self._unlooked >= MOST_UNLOOKED:
+                raise
+            return min(LOOK_AGAIN_SECONDS, CHECK_TARGETS_SECONDS)
+        self._unlooked = 0
+        return CHECK_TARGETS_SECONDS
 
     def _publish(self, now: float, clients: SessionClients, partitions: LanePartitions) -> None:
         outcome, problems = self._counters.outcome, self._context.problems
@@ -70,11 +110,8 @@ class PeriodicChecks:
         if failing:
             partitions.note_recoveries()
         clients.session.read_source_ends()
-        if not self._context.throttle.limits:
-            still = self._standstill.found(states, empty_polls=self._counters.empty_polls)
-            for state, why in still.items():
-                clients.session.events.suspend(state, why)
         problems.clear_answered(
             commits=self._counters.commits, read=outcome.read, answers=clients.answers
         )
+        self._find_still(states, clients)
         self._report.publish_changes()

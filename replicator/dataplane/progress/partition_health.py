@@ -72,9 +72,7 @@ class PartitionHealth:
         """
         before = self.failure
         self._ended = self._takes_writes = False
-        self._attempts += 1
-        pause = min(RETRY_FIRST_SECONDS * 2 ** min(self._attempts - 1, 10), RETRY_MOST_SECONDS)
-        self.retry_at = now + pause
+        self.put_off(now)
         self._position = position
         self.failure = PartitionFailure(
             code=error.code,
@@ -87,6 +85,12 @@ class PartitionHealth:
             self._told = _CausesTold()
         # Offsets and counts in a text make no other cause.
         return self._told.is_news((side, error.code, _NUMBERS.sub("0", error.message)), now=now)
+
+    def put_off(self, now: float) -> None:
+        """It was tried ``now`` (monotonic seconds), and nothing is known but what was: later again."""
+        self._attempts += 1
+        pause = min(RETRY_FIRST_SECONDS * 2 ** min(self._attempts - 1, 10), RETRY_MOST_SECONDS)
+        self.retry_at = now + pause
 
     def takes_writes(self) -> None:
         """The target, asked about this very partition, had no reason to refuse a write."""

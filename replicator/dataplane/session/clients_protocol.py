@@ -12,6 +12,7 @@ from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.clients.opened_with import OpenedWith
+from replicator.kafka.logs.compacted_log import OnWait
 from replicator.policy.capacity.memory_shares import LaneMemory
 
 
@@ -95,8 +96,10 @@ class SessionClients(Protocol):
         """Makes this the only writer of the lane; False when the lane had to stop meanwhile."""
         ...
 
-    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[TopicPartition, Checkpoint]:
-        """What the last owner stored."""
+    def read_checkpoints(
+        self, open_index: OpenIndex | None, on_wait: OnWait
+    ) -> dict[TopicPartition, Checkpoint]:
+        """What the last owner stored; ``on_wait`` is told why, where that cannot be read yet."""
         ...
 
     def learn_leaders(self, topics: set[str]) -> None:

@@ -29,7 +29,7 @@ from replicator.kafka.clients.client import (
 )
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.kafka.clients.opened_with import OpenedWith
-from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.compacted_log import LogTail, OnWait
 from replicator.policy.capacity.memory_shares import LaneMemory
 
 if TYPE_CHECKING:
@@ -123,14 +123,18 @@ class LaneClients:
                 return True
         return False
 
-    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[TopicPartition, Checkpoint]:
+    def read_checkpoints(
+        self, open_index: OpenIndex | None, on_wait: OnWait
+    ) -> dict[TopicPartition, Checkpoint]:
         """What the last owner stored; to be read only after it was fenced.
 
         The index, where there is one, goes on from there: in transactions only, because delivery
         reports of every record would cost more than it is worth.
         """
         tail, self._checkpoints = self._checkpoints, None
-        records = read_lane_records(self.spec, client_id=lane_client_id(self.spec), tail=tail)
+        records = read_lane_records(
+            self.spec, client_id=lane_client_id(self.spec), tail=tail, on_wait=on_wait
+        )
         transactional = self.spec.settings.transactional
         if open_index is not None and transactional and not self.record_by_record:
             self.session.unit.reports.index = IndexNotes(open_index(records), clock=self._clock)

@@ -111,9 +111,13 @@ class SourceEvents:
             if not state.problem and not state.needs_check and self.reads_another_topic(state):
                 self.require_check(state)
 
+    def topic_id(self, topic: str) -> str:
+        """The id of the topic that the consumer reads under this name; empty where it named none yet."""
+        return self._topic_ids.get(topic, "")
+
     def reads_another_topic(self, state: PartitionState) -> bool:
         """Whether the consumer would read a topic of the same name with another id."""
-        known = self._topic_ids.get(state.topic, "")
+        known = self.topic_id(state.topic)
         return bool(known and state.topic_id) and known != state.topic_id
 
 

@@ -31,7 +31,7 @@ from replicator.formats.checkpoint import Checkpoint
 from replicator.formats.left_out import LeftOut
 from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.compacted_log import LogTail, OnWait
 from replicator.policy.values import StartFrom
 
 
@@ -42,17 +42,22 @@ def lane_tail(spec: LaneSpec, *, client_id: str) -> LogTail:
 
 
 def read_lane_records(
-    spec: LaneSpec, *, client_id: str, tail: LogTail | None = None
+    spec: LaneSpec,
+    *,
+    client_id: str,
+    tail: LogTail | None = None,
+    on_wait: OnWait = lambda _: None,
 ) -> dict[bytes, bytes]:
     """The last value of every key in the lane's partition: checkpoints, and its index.
 
     A ``tail`` that has read a part of them before reads the rest, and is closed.
 
     Backfill tasks write there too: what the last owner stored may stand behind a transaction of one
-    of them that is open now, and must not be missed.
+    of them that is open now, and must not be missed. ``on_wait`` is told every few seconds why that takes longer.
     """
     with tail or lane_tail(spec, client_id=client_id) as opened:
-        return opened.load(timeout_seconds=30.0, past_open_transactions=True)[spec.lane]
+        found = opened.load(timeout_seconds=30.0, past_open_transactions=True, on_wait=on_wait)
+        return found[spec.lane]
 
 
 class CountCopies(Protocol):

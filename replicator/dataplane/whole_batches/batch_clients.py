@@ -45,7 +45,7 @@ from replicator.formats.producer_registry import (
 from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
-from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.compacted_log import LogTail, OnWait
 from replicator.policy.capacity.line_settings import line_settings
 from replicator.policy.capacity.memory_shares import LaneMemory, batches_memory
 from replicator.wire.probes.broker_count import broker_count
@@ -218,10 +218,14 @@ class BatchClients:
                 return True
         return False
 
-    def read_checkpoints(self, open_index: OpenIndex | None) -> dict[TopicPartition, Checkpoint]:
+    def read_checkpoints(
+        self, open_index: OpenIndex | None, on_wait: OnWait
+    ) -> dict[TopicPartition, Checkpoint]:
         """What the last owner stored; to be read only after it was fenced."""
         tail, self._checkpoints = self._checkpoints, None
-        records = read_lane_records(self.spec, client_id=lane_client_id(self.spec), tail=tail)
+        records = read_lane_records(
+            self.spec, client_id=lane_client_id(self.spec), tail=tail, on_wait=on_wait
+        )
         if open_index is not None:
             self.session.unit.index = open_index(records)
         if self.spec.settings.returns:
@@ -230,8 +234,9 @@ class BatchClients:
         return decode_checkpoints(records)
 
     def learn_leaders(self, topics: set[str]) -> None:
-        """Asks who leads them, beside everything else."""
+        """Asks who leads them and what their ids are now, beside everything else."""
         self._reader.brokers.leaders.follow(topics)
+        self._reader.brokers.leaders.refresh()
 
     def read_from(self, states: Iterable[PartitionState]) -> None:
         """Reads on at each partition's position; the source is told the epoch of the record before."""

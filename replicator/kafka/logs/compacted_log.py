@@ -8,12 +8,12 @@ which no consumer ever sees.
 # ruff: noqa: SLF001 - librdkafka begins the names of its local errors with an underscore
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from replicator.errors import ReplicatorError, UnreachableError
+from replicator.errors import ReplicatorError
 from replicator.kafka.clients.client import open_consumer
 from replicator.kafka.clients.errors import (
     ConnectionTrouble,
@@ -23,7 +23,14 @@ from replicator.kafka.clients.errors import (
 )
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import consumer_config
+from replicator.kafka.logs.unread_end import UnreadPart, unread_error
 from replicator.topology.plan import ClusterPlan
+
+OnWait = Callable[[ReplicatorError], None]
+"""Is told why it takes so long."""
+
+TOLD_SECONDS = 5.0
+"""How often who waits for the end of a topic is told why."""
 
 Entry = tuple[bytes, bytes | None]
 """A key and its value; None takes the key away."""
@@ -107,14 +114,19 @@ class LogTail:
         self._values: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
 
     def load(
-        self, *, timeout_seconds: float, past_open_transactions: bool = False
+        self,
+        *,
+        timeout_seconds: float,
+        past_open_transactions: bool = False,
+        on_wait: OnWait = lambda _: None,
     ) -> dict[int, dict[bytes, bytes]]:
         """Reads from the start to the end of every partition; call it before ``poll``.
 
         Called again, it reads on to the end as it is then.
 
         Without ``past_open_transactions`` the end is where the oldest open transaction begins, with it where the
-        log ended when that place was first reached.
+        log ended when that place was first reached. ``on_wait`` is told every few seconds why the end is not
+        reached yet.
 
         Returns:
             The last value of every key, for each partition.
@@ -131,13 +143,19 @@ class LogTail:
         self._ends.clear()
         self._held.clear()
         again = self._started
-        self._start(timeout_seconds)
+        self._start(timeout_seconds, on_wait)
         if again:
             self._assign()  # or an end that was told is not told again
+        began = time.monotonic()
+        tell_at = began + TOLD_SECONDS
         while len(self._ended) < len(self._partitions):
-            left = deadline - time.monotonic()
+            now = time.monotonic()
+            left = deadline - now
             if left <= 0:
                 raise self._late(timeout_seconds)
+            if now >= tell_at:
+                tell_at = now + TOLD_SECONDS
+                on_wait(self._late(round(now - began)))
             for message in self._take(min(left, _STEP_SECONDS)):
                 key, value = message.key(), message.value()
                 values = state[message.partition() or 0]
@@ -220,7 +238,7 @@ class LogTail:
         config["auto.offset.reset"] = "earliest"
         self._opened = (wait_seconds, open_consumer(config, subject=self._subject))
 
-    def _start(self, timeout_seconds: float) -> None:
+    def _start(self, timeout_seconds: float, on_wait: OnWait = lambda _: None) -> None:
         """Looks the topic up, then begins to fetch.
 
         Without the look-up the library begins before it knows a leader, and then waits for half a
@@ -229,6 +247,7 @@ class LogTail:
         if self._started:
             return
         deadline = time.monotonic() + timeout_seconds
+        tell_at = time.monotonic() + TOLD_SECONDS
         while True:
             left = deadline - time.monotonic()
             try:
@@ -242,6 +261,9 @@ class LogTail:
             failure = self._failure(error)
             if left <= 0 or not may_pass(failure):
                 raise failure
+            if time.monotonic() >= tell_at:
+                tell_at = time.monotonic() + TOLD_SECONDS
+                on_wait(failure)
         self._assign()
         self._started = True
 
@@ -275,8 +297,7 @@ class LogTail:
     def _reached_end(self, number: int, stable: int) -> None:
         """The last stable offset was reached; the log itself may go on behind it."""
         if self._past_open_transactions and number not in self._ends:
-            place = TopicPartition(self.topic, number)
-            self._ends[number] = self._consumer.get_watermark_offsets(place, cached=True)[1]
+            self._ends[number] = self._known_end(number)
         if stable >= self._ends.get(number, 0):
             self._ended.add(number)
         else:
@@ -288,21 +309,42 @@ class LogTail:
         )
 
     def _late(self, seconds: float) -> ReplicatorError:
+        """Why the end was not reached in so many seconds. Blocking, for a few."""
         cause = self._trouble.cause()
-        if cause is not None:
-            return self._failure(cause)
-        held = sorted(self._held.keys() - self._ended)
-        if held:
-            number, at = held[0], self._held[held[0]]
-            return UnreachableError(
-                f"cannot read {self.topic}/{number} to its end: a transaction has been open at offset {at} for "
-                f"{seconds:g} seconds, and hides what was written behind it up to {self._ends[number]}",
-                subject=self._subject,
-                remedy="It ends when its producer goes on, or with its timeout. One that outlives that is ended by "
-                "'kafka-transactions.sh abort'; 'find-hanging' names it.",
+        leaders = self._leaders()
+        held = next((each for each in self._held if each not in self._ended), None)
+        unread = [
+            UnreadPart(
+                number,
+                self._places[number],
+                self._ends.get(number, self._known_end(number)),
+                leaders.get(number),
+                self._held.get(number),
+                self._held_by(number) if number == held else "",
             )
-        return UnreachableError(
-            f"cannot read {self.topic} to its end within {seconds:g} seconds",
-            subject=self._subject,
-            remedy="Check that its partitions have leaders; it is retried automatically.",
-        )
+            for number in sorted(self._partitions, key=lambda each: each != held)
+            if number not in self._ended
+        ]
+        return unread_error(
+            self.topic, unread, seconds=seconds, subject=self._subject,
+            beside=None if cause is None else self._failure(cause),
+        )  # fmt: skip
+
+    def _known_end(self, number: int) -> int:
+        """The high watermark that was told last; negative where none was."""
+        place = TopicPartition(self.topic, number)
+        return int(self._consumer.get_watermark_offsets(place, cached=True)[1])
+
+    def _leaders(self) -> dict[int, int]:
+        """The broker that leads each partition, -1 where none does."""
+        try:
+            found = self._consumer.list_topics(self.topic, timeout=1.0).topics[self.topic]
+        except KafkaException:
+            return {}
+        return {number: part.leader for number, part in found.partitions.items()}
+
+    def _held_by(self, number: int) -> str:
+        # Here, because the protocol's codec takes half a second to import.
+        from replicator.wire.requests.open_transactions import who_holds
+
+        return who_holds(self._cluster, (self.topic, number), client_id=self._client_id)

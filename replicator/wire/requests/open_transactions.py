@@ -105,6 +105,24 @@ def open_transactions(
     )
 
 
+def who_holds(
+    cluster: ClusterPlan, place: TopicPartition, *, client_id: str, timeout_seconds: float = 3.0
+) -> str:
+    """Whose transaction hides the end of a partition, for people; empty where nobody says it. Blocking."""
+    try:
+        found = open_transactions(
+            cluster, [place], client_id=client_id, timeout_seconds=timeout_seconds
+        )
+    except ReplicatorError:
+        return ""
+    first = oldest_by_partition(found).get(place)
+    if first is None:
+        return ""
+    if first.transactional_id:
+        return f"transactional id '{first.transactional_id}'"
+    return f"producer id {first.producer_id}"
+
+
 def oldest_by_partition(
     found: Iterable[OpenTransaction],
 ) -> dict[TopicPartition, OpenTransaction]:

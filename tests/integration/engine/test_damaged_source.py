@@ -1,11 +1,13 @@
 """A damaged batch at the source is never stepped over: its partition waits there and says so, others go on."""
 
+import time
 from pathlib import Path
 
 import pytest
 from lane_lab import LaneLab, numbers
 
 from replicator.batches.registry.unreadable import unreadable_at
+from replicator.policy.values import Throttle
 
 ENGINES = pytest.mark.parametrize(
     "engine", [{}, {"engine": "batches", "provenance": "path"}], ids=["records", "batches"]
@@ -81,6 +83,31 @@ def test_a_batch_that_the_client_reads_for_ever_without_an_error_is_named(lab, e
     segment.flip(2, BATCH_LENGTH)
     lab.caught_up(lane)
     assert lab.values(topic) == [b"%d" % n for n in range(50)]
+
+
+@pytest.mark.slow
+@ENGINES
+def test_a_lane_with_a_throttle_that_could_read_more_names_what_stands_still(lab, engine):
+    topic, other = lab.topic(), lab.topic()
+    for start in range(0, 50, 10):
+        write_batch(lab, topic, range(start, start + 10))
+    Segment(lab.source, topic).flip(2, BATCH_LENGTH)
+    lane = lab.lane(topic, other, throttle=Throttle(records_per_second=50), **engine)
+    written, due = 0, time.monotonic()
+
+    def named_while_the_other_uses_up_its_rate():
+        nonlocal written, due
+        if time.monotonic() >= due:
+            due = time.monotonic() + 1.0
+            lab.numbered(other, range(written, written + 20))
+            written += 20
+        return failure(lane, topic)
+
+    found = lab.until(named_while_the_other_uses_up_its_rate, "the failure", lane)
+    assert found.code == "SOURCE_DAMAGED"
+    assert lane.stats.throttle_wait_seconds > 0
+    lab.caught_up(lane, other)
+    assert lab.values(other) == numbers(range(written))
 
 
 def given_up(lab, topic: str, position: int) -> tuple[int, int]:

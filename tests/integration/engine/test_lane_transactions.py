@@ -6,7 +6,8 @@ import pytest
 from confluent_kafka import Producer
 from lane_lab import LaneLab
 
-from replicator.identifiers import lane_transactional_id
+from replicator.identifiers import checkpoints_topic, lane_transactional_id
+from replicator.kafka.logs import compacted_log
 
 
 def numbers(count: int) -> list[bytes]:
@@ -83,3 +84,31 @@ def test_a_transaction_that_the_broker_takes_away_ends_the_lane_and_a_new_one_go
     lane = lab.lane(topic)
     lab.caught_up(lane)
     assert lab.values(topic) == numbers(20)
+
+
+@pytest.mark.parametrize(
+    "engine", [{}, {"engine": "batches", "provenance": "path"}], ids=["records", "batches"]
+)
+def test_a_lane_whose_checkpoints_are_hidden_says_by_whom_while_it_waits(
+    lab, unique, monkeypatch, engine
+):
+    monkeypatch.setattr(compacted_log, "TOLD_SECONDS", 0.5)
+    topic = lab.topic()
+    lab.copied(topic, **engine)
+    producer = Producer({**lab.target.client_settings(), "transactional.id": f"other-{unique}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(checkpoints_topic(lab.name, "east"), b"open", b"key", 0)
+    producer.flush(30)
+    lab.numbered(topic, range(10))
+    lane = lab.lane(topic, **engine)
+    lab.until(lambda: f"'other-{unique}'" in lane.stats.target_problem, "whose it is", lane)
+    assert lane.stats.state == "recovering"
+    assert "hides what was written behind it" in lane.stats.reason
+    producer.abort_transaction(30)
+    lab.caught_up(lane)
+    assert lab.values(topic) == [b"%d" % number for number in range(10)]
+    lab.until(lambda: not lane.stats.target_problem, "the end of the problem", lane)
+    told = [line for line in lane.log if line.event == "lane waits for its checkpoints"]
+    assert len(told) == 1
+    assert told[0].fields["remedy"]

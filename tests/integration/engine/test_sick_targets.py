@@ -13,6 +13,8 @@ from lane_lab import LaneLab, numbers
 
 from replicator.dataplane.lane import periodic_checks
 from replicator.identifiers import checkpoints_topic, quarantine_topic
+from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import LocalCluster, start_all
 
 pytestmark = pytest.mark.slow
@@ -21,6 +23,8 @@ BATCHES = {"engine": "batches", "provenance": "path"}
 ENGINES = pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
 FLOW = "east->west"
 NAMED_SECONDS = 10.0
+SESSION_SECONDS = 6.0
+"""After so long the kit's clusters notice that a broker is dead."""
 DIES, STAYS, OTHER = 1, 0, 2
 LARGE = b"x" * 4000
 
@@ -189,12 +193,28 @@ def test_partitions_without_traffic_are_set_aside_before_a_record_comes(
     for topic in names:
         lab.numbered(topic, range(10, 20))
     lab.caught_up(lane, well)
-    assert lane.stats.aborts == 0
+    assert lane.stats.aborts == 0, lane.log
     all_is_well_again(lab, lane, names, 20)
 
     lab.target.kill(DIES)
     named(lab, lane, sick)
     all_is_well_again(lab, lane, names, 20)  # also where no record came meanwhile
+
+
+def test_a_log_is_read_to_its_end_as_soon_as_its_dead_leader_is_replaced(sick_lab, unique):
+    cluster = sick_lab.target
+    new = NewTopic(f"log.{unique}", num_partitions=1, replica_assignment=[[DIES, STAYS]],
+                   config={"min.insync.replicas": "1", "cleanup.policy": "compact"})  # fmt: skip
+    cluster.admin().create_topics([new])[new.topic].result(30)
+    plan = sick_lab.plan(cluster, "west")
+    with LogWriter(plan, new.topic, client_id="test", transactional_id=unique) as writer:
+        writer.write([(b"%d" % number, b"value") for number in range(100)])
+    cluster.kill(DIES)
+    began = time.monotonic()
+    # Whom it asks first does not know of the death yet.
+    found = read_compacted(plan, new.topic, client_id="test", timeout_seconds=60)
+    assert len(found[0]) == 100
+    assert time.monotonic() - began < SESSION_SECONDS + NAMED_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,182 @@
+"""What a lane does with partitions of which two answers do not agree, or of which nobody answers."""
+
+from dataclasses import replace
+
+import pytest
+from session_lab import SessionLab
+from simulated_lane import TOPIC, Chances, SourceAdmin, World
+from simulated_schedule import on_virtual_time
+
+from replicator.dataplane.health.connection_problems import ConnectionProblems
+from replicator.dataplane.lane.lane_report import LaneReport
+from replicator.dataplane.lane.partition_news import PartitionNews
+from replicator.dataplane.lane.partitions import (
+    DISAGREE_SECONDS,
+    LanePartitions,
+    UnlookedTargetError,
+)
+from replicator.dataplane.lane.periodic_checks import (
+    CHECK_TARGETS_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    MOST_UNLOOKED,
+    PeriodicChecks,
+)
+from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.errors import TransientBrokerError, UnreachableError
+from replicator.logins.cluster_login import login_of
+
+NOBODY_ACTS = Chances(writes=0, transactions=0, crash=0, sleep=0, late=0, trouble=0, drops=0)
+FEW = TransientBrokerError(
+    "cannot write to orders/0: 1 of its replicas are in sync", remedy="Wait."
+)
+
+
+class NamedAdmin(SourceAdmin):
+    """One that gives the topic an id."""
+
+    def describe_each_topic(self, names):
+        found = super().describe_each_topic(names)
+        return {name: replace(topic, topic_id="id-1") for name, topic in found.items()}
+
+
+class Lab:
+    """The partitions of one lane, in a session between two clusters in memory."""
+
+    def __init__(self) -> None:
+        self.world = World(0, chances=NOBODY_ACTS)
+        self.clock = self.world.clock
+        self.world._running.append(1)
+        self.said = []
+        self.refusals = {}
+        self.describes, self.silent = True, None
+        self.world.read_targets = self.read_targets
+        self.clients = self.world.open_clients(
+            self.world.spec, SessionLab()._context, record_by_record=False
+        )
+        self.clients._source_admin = NamedAdmin(self.world.source)
+        self.events = self.clients.session.events
+        self.partitions = LanePartitions(
+            self.world.spec, clients=self.clients, checkpoints={}, clock=self.clock, healths={},
+            news=PartitionNews(lambda: self.world.spec, post=self.said.append),
+            refusals=self.answer,
+        )  # fmt: skip
+
+    def answer(self, states):
+        """What the target says of these partitions; a test decides."""
+        asked = {(state.target_topic, state.partition) for state in states}
+        if self.refusals is None:
+            return None
+        return {place: why for place, why in self.refusals.items() if place in asked}
+
+    def read_targets(self, target, places, *, client_id):
+        """The targets' logs; none where leaders are missing, so that it is asked which take writes."""
+        if self.silent is not None:
+            raise self.silent
+        if not self.describes:
+            return {}
+        return World.read_targets(self.world, target, places, client_id=client_id)
+
+    def report(self, said):
+        """What takes the lane's log lines to a list."""
+        return LaneReport(
+            lambda: self.world.spec, counters=LaneCounters(), post=said.append, states=list,
+            problems=ConnectionProblems(source="east", target="west"), on_stats=lambda: None,
+            logins=(login_of(self.world.spec.source), login_of(self.world.spec.target)),
+        )  # fmt: skip
+
+    def begin(self):
+        self.clients.producer.init_transactions()
+        self.partitions.follow(self.world.spec)
+        return self.partitions.states[TOPIC, 0]
+
+    def later(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+        self.partitions.recheck()
+
+
+@pytest.fixture
+def lab():
+    lab = Lab()
+    with on_virtual_time(lab.world):
+        yield lab
+
+
+def test_two_ids_of_one_topic_are_told_when_they_last_and_end_by_themselves(lab):
+    lab.events.on_topic_id(TOPIC, "id-2")
+    state = lab.begin()
+    lab.later(DISAGREE_SECONDS - 1)
+    assert state.needs_check
+    assert state.health.failure is None, "a topic that was created again has two for a moment"
+    lab.later(1)
+    told = state.health.failure
+    assert (told.code, told.side) == ("NOT_MOVING", "source")
+    assert "id-1" in told.detail
+    assert "id-2" in told.detail
+    assert told.remedy
+    assert {line.fields["partition"] for line in lab.said} == {"0", "1"}
+    attempts = state.health._attempts
+    lab.later(0.1)
+    assert state.health._attempts == attempts, "it is asked again less and less often"
+    for _ in range(10):
+        lab.later(60)
+    assert len(lab.said) == 2, "and told once"
+
+    lab.events.on_topic_id(TOPIC, "id-1")
+    lab.later(60)
+    assert state.is_read
+    state.health.at_end()
+    lab.partitions.note_recoveries()
+    assert state.health.failure is None
+
+
+def test_the_wait_for_one_id_begins_anew_once_there_was_one(lab):
+    lab.events.on_topic_id(TOPIC, "id-2")
+    state = lab.begin()
+    lab.later(DISAGREE_SECONDS - 1)
+    lab.events.on_topic_id(TOPIC, "id-1")
+    lab.later(2)
+    assert state.is_read
+    lab.events.on_topic_id(TOPIC, "id-2")
+    lab.partitions.examine(lab.events.take_to_check())
+    lab.later(2)
+    assert state.needs_check
+    assert state.health.failure is None
+
+
+def test_what_was_refused_stays_aside_while_the_target_gives_no_answer(lab):
+    lab.refusals = {(TOPIC, 0): FEW}
+    lab.describes = False
+    state = lab.begin()
+    assert state.health.failure.detail == FEW.message
+    other = lab.partitions.states[TOPIC, 1]
+    assert other.is_read
+    lab.refusals = None
+    for _ in range(5):
+        lab.later(60)
+        assert state.needs_check, "a record of it in a transaction would hold up the others"
+        assert state.health.failure.detail == FEW.message
+    assert len(lab.said) == 1
+    lab.refusals = {}
+    lab.later(60)
+    assert state.is_read
+
+
+def test_a_look_at_the_target_in_vain_ends_no_session_and_three_in_a_row_do(lab):
+    state = lab.begin()
+    lab.silent = UnreachableError("no broker answers", subject="cluster:west", remedy="Look.")
+    said = []
+    checks = PeriodicChecks(
+        lab.world.spec, report=lab.report(said), context=SessionLab()._context, clock=lab.clock
+    )
+    for _ in range(MOST_UNLOOKED - 1):
+        assert checks._look_at_targets(lab.partitions) == LOOK_AGAIN_SECONDS
+    assert state.is_read
+    assert [line.event for line in said] == ["target could not be looked at"] * (MOST_UNLOOKED - 1)
+    assert said[0].fields["error"].endswith("no broker answers")
+    lab.silent = None
+    assert checks._look_at_targets(lab.partitions) == CHECK_TARGETS_SECONDS
+    lab.silent = UnreachableError("no broker answers")
+    for _ in range(MOST_UNLOOKED - 1):
+        checks._look_at_targets(lab.partitions)
+    with pytest.raises(UnlookedTargetError):
+        checks._look_at_targets(lab.partitions)
