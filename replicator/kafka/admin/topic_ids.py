@@ -3,9 +3,13 @@
 A topic that is deleted and created again under its name has another id. librdkafka (checked: 2.16)
 then goes on at the old position and tells nobody; its own source has a remark that it should. Where
 the new topic is already longer than that position, records would be skipped in silence. The one
-place where it says anything is a line of its debug log for topics. Fetch requests carry the id
+place where it says anything is a line of its debug log for metadata. Fetch requests carry the id
 (Kafka 3.1 and newer), so that line is written before the new topic is read, and it travels through
 the same queue as the records: a consumer that polls meets the line first.
+
+The log for topics has that line too, and fifteen times as many others (measured: 18.5 lines a partition at the start,
+against 1.2). They are sorted into the queue one by one, each past all that wait there: a lane of 5,000 partitions
+that did not poll for 15 s spent 20 s of CPU on it, and its client answered no broker meanwhile.
 """
 
 import logging
@@ -16,6 +20,7 @@ from replicator.kafka.clients.settings import LOGGER, Config
 
 _LINE = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)$")
 _DEBUG = "debug"
+_TELLING = "metadata"
 
 
 class TopicIdLogger:
@@ -43,6 +48,6 @@ def watch_topic_ids(config: Config, on_topic_id: Callable[[str, str], None]) -> 
     asked = str(config.get(_DEBUG, ""))
     return {
         **config,
-        _DEBUG: f"{asked},topic" if asked else "topic",
+        _DEBUG: f"{asked},{_TELLING}" if asked else _TELLING,
         "logger": TopicIdLogger(on_topic_id, everything=bool(asked)),
     }
