@@ -4,6 +4,7 @@ Everything here is pure. The wire names are a contract (operators' tools and oth
 them), so nothing else in the code may build such a name by hand.
 """
 
+from collections.abc import Iterable
 from typing import NewType
 
 ClusterAlias = NewType("ClusterAlias", str)
@@ -46,6 +47,18 @@ def parse_flow_id(text: str) -> tuple[ClusterAlias, ClusterAlias]:
 def checkpoints_topic(topology: str, source: ClusterAlias) -> str:
     """Control topic on the target, one partition per lane."""
     return f"{RESERVED_PREFIX}{topology}.{source}.checkpoints"
+
+
+def topologies_from(sources: Iterable[ClusterAlias | str], topics: Iterable[str]) -> set[str]:
+    """The topologies that copy from one of these aliases to the cluster that has these topics."""
+    endings = tuple(f".{source}.checkpoints" for source in sources)
+    return {
+        name[len(RESERVED_PREFIX) : -len(ending)]
+        for name in topics
+        if name.startswith(RESERVED_PREFIX)
+        for ending in endings
+        if name.endswith(ending)
+    } - {""}
 
 
 def control_topic(topology: str) -> str:

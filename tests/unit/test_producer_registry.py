@@ -11,7 +11,7 @@ from replicator.formats.producer_registry import (
     decode_memory,
     decode_producer,
 )
-from replicator.identifiers import HOPS_HEADER
+from replicator.identifiers import HOPS_HEADER, checkpoints_topic, topologies_from
 from replicator.policy.copies.provenance import Arrivals, path_hop
 from replicator.policy.values import Naming
 from replicator.wire.records.codecs import CODECS
@@ -37,6 +37,16 @@ def test_what_a_lane_has_seen_is_kept_beside_its_checkpoints():
     assert decode_memory({}) == RegistryMemory()
     with pytest.raises(StoredFormatError):
         decode_memory({key: b"{}"})
+
+
+def test_topologies_that_copy_from_a_cluster_are_told_by_their_topics_on_the_target():
+    topics = [
+        checkpoints_topic("shop", "west"), checkpoints_topic("a.b", "west"),
+        checkpoints_topic("shop", "north"), "__replicator.shop.control", "west.checkpoints", "t",
+    ]  # fmt: skip
+    assert topologies_from(["west"], topics) == {"shop", "a.b"}
+    assert topologies_from(["west", "north"], topics) == {"shop", "a.b"}
+    assert topologies_from([], topics) == set()
 
 
 def guard(source_of=lambda _: None):

@@ -5,6 +5,7 @@ reads the registry to its end knows what the id is: what is not there was not wr
 """
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from replicator.errors import NotFoundError, RegistryLostError, SourceDataLostError
 from replicator.formats.producer_registry import (
@@ -41,8 +42,15 @@ class ProducerRegistry:
         *,
         client_id: str,
         on_grown: Callable[[RegistryMemory], None] = lambda _: None,
+        elsewhere: "Elsewhere | None" = None,
     ) -> None:
-        """``on_grown`` is told what a later reader must find at least, whenever that is more."""
+        """``on_grown`` is told what a later reader must find at least, whenever that is more.
+
+        ``elsewhere`` is asked about ids that are not registered here.
+        """
+        self._elsewhere = elsewhere
+        self._not_here: set[int] = set()
+        self._found_elsewhere: dict[int, str] = {}
         self._cluster = cluster
         self._topic = control_topic(topology)
         self._log = RawLog(cluster, self._topic, client_id=client_id)
@@ -76,14 +84,29 @@ class ProducerRegistry:
         if producer_id in self._strangers:
             return None
         found = self._registered.get(producer_id)
-        if found is None:
+        if found is None and producer_id not in self._not_here:
             self.read()
             found = self._registered.get(producer_id)
-            if found is None:
-                # It was never registered, so it belongs to no flow, and ids are never given twice.
-                self._strangers.add(producer_id)
-                return None
-        return found.source
+        if found is not None:
+            return found.source
+        # It was never registered here, so it belongs to no flow of this topology, and ids are never given twice.
+        if self._elsewhere is None:
+            self._strangers.add(producer_id)
+            return None
+        self._not_here.add(producer_id)
+        return self._source_elsewhere(producer_id, self._elsewhere)
+
+    def _source_elsewhere(self, producer_id: int, elsewhere: "Elsewhere") -> str | None:
+        known = self._found_elsewhere.get(producer_id)
+        if known is not None:
+            return known
+        source, settled = elsewhere.source_of(producer_id)
+        if source is not None:
+            self._found_elsewhere[producer_id] = source
+        elif settled:
+            self._not_here.discard(producer_id)
+            self._strangers.add(producer_id)
+        return source
 
     def read_if_grown(self) -> bool:
         """Reads on where its log has another end than was read; whether it has.
@@ -153,6 +176,14 @@ class ProducerRegistry:
             self._next = header.last_offset + 1
         if not batches:
             self._next += 1  # cannot be: the end is behind it; never stand still over it
+
+
+class Elsewhere(Protocol):
+    """Registries besides the one of the reader's topology."""
+
+    def source_of(self, producer_id: int) -> tuple[str | None, bool]:
+        """The alias whose copies an id writes, and whether that will not change any more."""
+        ...
 
 
 SourceOf = Callable[[int], str | None]

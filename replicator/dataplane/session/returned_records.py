@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import NotFoundError, ReplicatorError, UnseenCopiesError
 from replicator.formats.producer_registry import RegistryMemory, decode_memory, decode_producer
-from replicator.identifiers import control_topic
+from replicator.identifiers import control_topic, topologies_from
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.compacted_log import read_compacted
 
 if TYPE_CHECKING:
@@ -115,10 +116,12 @@ class ReturnedRecords:
 
     def _opened(self) -> "ProducerRegistry":
         """The registry, read to its end."""
-        from replicator.batches.registry.producer_registry import ProducerRegistry
+        from replicator.batches.registry.other_topologies import registry_of_source
 
         spec = self._spec
-        registry = ProducerRegistry(spec.source, spec.topology, client_id=self._client_id)
+        registry = registry_of_source(
+            spec.source, spec.topology, blocked=spec.settings.blocked, client_id=self._client_id
+        )
         registry.expect(self._memory)
         registry.read()
         return registry
@@ -130,14 +133,23 @@ class ReturnedRecords:
             self._found = None  # asked again when it is needed, and then told
 
     def _any(self) -> bool:
-        """Whether the source's registry holds a producer of a blocked cluster."""
+        """Whether a registry of the source holds a producer of a blocked cluster."""
         spec = self._spec
+        if self._registers(spec.topology):
+            return True
+        with ClusterAdmin(spec.source, client_id=self._client_id) as admin:
+            others = topologies_from(spec.settings.blocked, admin.topic_partitions())
+        return any(self._registers(name) for name in sorted(others - {spec.topology}))
+
+    def _registers(self, topology: str) -> bool:
         try:
             control = read_compacted(
-                spec.source, control_topic(spec.topology), client_id=self._client_id,
+                self._spec.source, control_topic(topology), client_id=self._client_id,
                 past_open_transactions=True,
             )[0]  # fmt: skip
         except NotFoundError:
             return False  # nothing was ever copied there
         found = (decode_producer(key, value) for key, value in control.items())
-        return any(each is not None and each.source in spec.settings.blocked for each in found)
+        return any(
+            each is not None and each.source in self._spec.settings.blocked for each in found
+        )

@@ -13,6 +13,7 @@ from replicator.batches.codec.found_batches import FoundBatch
 from replicator.batches.codec.stretch import Stretch
 from replicator.batches.registry.batch_bounds import LogQuery, StretchesOfLog, stretches
 from replicator.batches.registry.marked_copies import MarkedCopies, Place
+from replicator.batches.registry.other_topologies import registry_of_source
 from replicator.batches.registry.own_copies import OwnCopies, own_copies
 from replicator.batches.registry.producer_registry import ProducerRegistry, SourceOf
 from replicator.batches.registry.returning import ReturnGuard
@@ -100,7 +101,9 @@ class CountedCopies:
         self._known = known or {}
         self._deadline = time.monotonic() + COUNT_SECONDS
         spec, found = self._spec, {}
-        came = ProducerRegistry(spec.source, spec.topology, client_id=self._client_id)
+        came = registry_of_source(
+            spec.source, spec.topology, blocked=spec.settings.blocked, client_id=self._client_id
+        )
         went = ProducerRegistry(spec.target, spec.topology, client_id=self._client_id)
         try:
             for key, end in ends.items():

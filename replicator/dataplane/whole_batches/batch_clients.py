@@ -7,7 +7,8 @@ from replicator.batches.copy.source_reader import SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.copy.transactions import ProducerIdentity, Transactions
 from replicator.batches.network.io_loop import IoLoop
-from replicator.batches.registry.producer_registry import ProducerRegistry, register
+from replicator.batches.registry.other_topologies import registry_of_source
+from replicator.batches.registry.producer_registry import register
 from replicator.batches.registry.returning import ReturnGuard
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.progress.index_notes import OpenIndex
@@ -123,9 +124,10 @@ class BatchClients:
             transactional_id=writer_id if self._transactional else None,
             join=lambda partitions: self._transactions.join(partitions, _JOIN_SECONDS),
         )
-        self._registry = ProducerRegistry(
-            spec.source, spec.topology, client_id=client_id, on_grown=self._remember
-        )
+        self._registry = registry_of_source(
+            spec.source, spec.topology, blocked=spec.settings.blocked, client_id=client_id,
+            on_grown=self._remember,
+        )  # fmt: skip
         table: PartitionTable = {}
         events = SourceEvents(
             table,

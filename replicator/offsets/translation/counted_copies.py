@@ -32,6 +32,7 @@ class CountedCopies:
         self._topology = topology
         self._client_id = client_id
         self._registries: dict[str, ProducerRegistry] = {}
+        self._came_by: dict[tuple[str, tuple[str, ...]], ProducerRegistry] = {}
         self._sources: dict[str, frozenset[str]] = {}
         self._undecided: dict[tuple[ReplicatedPartition, UnmarkedSpan], tuple[()] | None] = {}
 
@@ -41,9 +42,10 @@ class CountedCopies:
 
     def close(self) -> None:
         """Hangs up."""
-        for registry in self._registries.values():
+        for registry in (*self._registries.values(), *self._came_by.values()):
             registry.close()
         self._registries.clear()
+        self._came_by.clear()
 
     def needed(self, copied: ReplicatedPartition) -> bool:
         """Whether whole batches may stand among the copies: the flow makes them, or did so before.
@@ -164,7 +166,7 @@ class CountedCopies:
         until = facts.copied_to if above is None else above.source + 1
         if below is None or until is None or until <= below.source:
             return None
-        came = self._registry(copied.source).source_of
+        came = self._came(copied).source_of
         records = stretches(
             self._query(
                 copied.source, (copied.topic, copied.partition), (below.source, until), in_time,
@@ -192,7 +194,7 @@ class CountedCopies:
         if not copied.returns:
             return lambda _: left_out
         guard = ReturnGuard(
-            self._registry(copied.source).source_of,
+            self._came(copied).source_of,
             blocked=copied.blocked, arrivals=copied.arrivals,
         )  # fmt: skip
 
@@ -242,6 +244,19 @@ class CountedCopies:
         return LogQuery(
             cluster, place, bounds, counts=counts, client_id=self._client_id, in_time=in_time
         )
+
+    def _came(self, copied: ReplicatedPartition) -> "ProducerRegistry":
+        """What brought whole batches to the source of a copy, as the lane that made it asks."""
+        from replicator.batches.registry.other_topologies import registry_of_source
+
+        key = copied.source.alias, copied.blocked
+        registry = self._came_by.get(key)
+        if registry is None:
+            registry = registry_of_source(
+                copied.source, self._topology, blocked=copied.blocked, client_id=self._client_id
+            )
+            self._came_by[key] = registry
+        return registry
 
     def _registry(self, cluster: ClusterPlan) -> "ProducerRegistry":
         from replicator.batches.registry.producer_registry import ProducerRegistry

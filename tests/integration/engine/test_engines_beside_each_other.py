@@ -1,7 +1,8 @@
-"""Two directions at the same time, of which one goes over to whole batches by a file that the other has not read yet."""
+"""Two directions at the same time, in files that do not know each other: what whole batches brought does not go back."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from lane_lab import SETTINGS, LaneLab, numbers
@@ -12,31 +13,47 @@ from replicator.identifiers import checkpoints_topic, control_topic, quarantine_
 from replicator.policy.copies.provenance import Arrivals
 from replicator.policy.values import Naming
 
+BATCHES = {"engine": "batches", "provenance": "path"}
 THERE = {"blocked": ("west",), "arrivals": Arrivals((("west", Naming()),)), "returns": True}
 BACK = {"blocked": ("east",), "arrivals": Arrivals((("east", Naming()),)), "returns": True}
 LOOKS = "whole batches have come to west from where this lane copies to"
 
 
+def way_back(lab: LaneLab, name: str) -> LaneLab:
+    """The same clusters from west to east, under a topology of this name."""
+    back = LaneLab(lab.target, lab.source, name=name, prepared=True)
+    compacted = {"cleanup.policy": "compact"}
+    lab.source.create_topic(checkpoints_topic(name, "west"), partitions=1, config=compacted)
+    lab.source.create_topic(control_topic(name), config=compacted)
+    lab.source.create_topic(quarantine_topic(name, "west"))
+    return back
+
+
 @pytest.fixture
 def back(lab: LaneLab) -> Iterator[LaneLab]:
-    """The same clusters and topology, from west to east."""
+    """The other direction of the same topology."""
     lab.prepare()
-    back = LaneLab(lab.target, lab.source, name=lab.name, prepared=True)
-    compacted = {"cleanup.policy": "compact"}
-    lab.source.create_topic(checkpoints_topic(lab.name, "west"), partitions=1, config=compacted)
-    lab.source.create_topic(control_topic(lab.name), config=compacted)
-    lab.source.create_topic(quarantine_topic(lab.name, "west"))
+    back = way_back(lab, lab.name)
     yield back
     back.close()
 
 
-def lane_back(back: LaneLab, topic: str) -> RunningLane:
-    """Copies record by record from west to east, as a file says that has both directions."""
+@pytest.fixture
+def other(lab: LaneLab) -> Iterator[LaneLab]:
+    """The other direction, in another topology."""
+    lab.prepare()
+    other = way_back(lab, f"{lab.name}-other")
+    yield other
+    other.close()
+
+
+def lane_back(back: LaneLab, topic: str, **settings: Any) -> RunningLane:
+    """Copies from west to east; record by record where nothing else is said."""
     running = RunningLane(
         LaneSpec(
             topology=back.name, link="back", lane=0, layout_epoch=1,
             source=back.plan(back.source, "west"), target=back.plan(back.target, "east"),
-            settings=replace(SETTINGS, cyclic=True, **BACK),
+            settings=replace(SETTINGS, **BACK, **settings),
             work=(PartitionWork(topic, 0, topic, ""),),
         )
     )  # fmt: skip
@@ -46,11 +63,11 @@ def lane_back(back: LaneLab, topic: str) -> RunningLane:
 
 def test_whole_batches_that_begin_beside_a_lane_do_not_come_back_over_it(lab, back):
     topic = lab.topic()
-    old = lane_back(back, topic)
+    old = lane_back(back, topic, cyclic=True)
     back.numbered(topic, range(10))
     back.caught_up(old)  # its session is at work, and nothing was ever registered on west
 
-    new = lab.lane(topic, engine="batches", provenance="path", **THERE)
+    new = lab.lane(topic, **BATCHES, **THERE)
     lab.numbered(topic, range(100, 300))
     lab.caught_up(new)
     assert lab.values(topic) == numbers(range(10), range(100, 300))
@@ -62,3 +79,22 @@ def test_whole_batches_that_begin_beside_a_lane_do_not_come_back_over_it(lab, ba
     assert on_east == numbers(range(10), range(100, 300), range(10, 20))
     assert lab.values(topic) == numbers(range(10), range(100, 300), range(10, 20))
     assert [line.fields["error"] for line in old.log if "error" in line.fields] == [LOOKS]
+
+
+@pytest.mark.parametrize("engine", [BATCHES, {}], ids=["batches", "records"])
+def test_what_another_topology_brought_in_whole_batches_does_not_go_back(lab, other, engine):
+    topic = lab.topic()
+    there = lab.lane(topic, **BATCHES, **THERE)
+    lab.numbered(topic, range(100))
+    lab.caught_up(there)
+    over = lane_back(other, topic, **engine)
+    other.numbered(topic, range(100, 110))
+    other.caught_up(over)
+    lab.caught_up(there)
+    lab.numbered(topic, range(110, 120))
+    lab.caught_up(there)
+    other.caught_up(over)
+    lab.caught_up(there)
+
+    assert [seen.value for seen in lab.on_source(topic)] == numbers(range(120))
+    assert lab.values(topic) == numbers(range(120))

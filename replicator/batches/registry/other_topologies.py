@@ -1,0 +1,86 @@
+"""Registries of other topologies whose flows come to a cluster from where ours lead to.
+
+Two files, one for each direction, are as much a cycle as one file with both. Copies with a header are told by the
+aliases in it, whichever topology wrote them; so are producer ids here.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+
+from replicator.batches.registry.producer_registry import ProducerRegistry
+from replicator.formats.producer_registry import RegistryMemory
+from replicator.identifiers import topologies_from
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.protocol import MetadataRequest
+
+FOUND_SECONDS = 2.0
+"""For so long the topologies that were found stand for all: producers without a name come by the hundred."""
+
+_METADATA_VERSION = 9
+_ANSWER_SECONDS = 10.0
+
+
+class OtherTopologies:
+    """What they have registered on one cluster. For one thread."""
+
+    def __init__(
+        self, cluster: ClusterPlan, topology: str, *, blocked: Iterable[str], client_id: str
+    ) -> None:
+        """Those that copy from one of the ``blocked`` aliases, but for ``topology`` itself."""
+        self._cluster = cluster
+        self._topology = topology
+        self._blocked = tuple(blocked)
+        self._client_id = client_id
+        self._registries: dict[str, ProducerRegistry] = {}
+        self._names: list[str] = []
+        self._found_at = float("-inf")
+
+    def source_of(self, producer_id: int) -> tuple[str | None, bool]:
+        """The alias whose copies an id writes, None where nobody registered it; and whether that will not change.
+
+        A topology that was first seen less than ``FOUND_SECONDS`` ago may be missed until then. One whose topics this
+        user may not describe is as if it were not there.
+
+        Raises:
+            ReplicatorError: the cluster or a registry cannot be read now; nothing is known about the id.
+        """
+        settled = time.monotonic() - self._found_at >= FOUND_SECONDS
+        if settled:
+            self._find()
+        for name in self._names:
+            registry = self._registries.get(name)
+            if registry is None:
+                registry = ProducerRegistry(self._cluster, name, client_id=self._client_id)
+                self._registries[name] = registry
+            try:
+                source = registry.source_of(producer_id)
+            finally:
+                registry.close()  # seldom asked again
+            if source is not None:
+                return source, True
+        return None, settled
+
+    def _find(self) -> None:
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        with any_broker(self._cluster, client_id=self._client_id, deadline=deadline) as broker:
+            request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+            answer = broker.call(request, newest=_METADATA_VERSION, deadline=deadline)
+        names = topologies_from(self._blocked, (each.name or "" for each in answer.topics))
+        self._names = sorted(names - {self._topology})
+        self._found_at = time.monotonic()
+
+
+def registry_of_source(
+    cluster: ClusterPlan,
+    topology: str,
+    *,
+    blocked: Iterable[str],
+    client_id: str,
+    on_grown: Callable[[RegistryMemory], None] = lambda _: None,
+) -> ProducerRegistry:
+    """A topology's registry that asks those of others about ids that it does not know."""
+    others = OtherTopologies(cluster, topology, blocked=blocked, client_id=client_id)
+    return ProducerRegistry(
+        cluster, topology, client_id=client_id, on_grown=on_grown, elsewhere=others
+    )
