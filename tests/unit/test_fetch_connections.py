@@ -8,7 +8,12 @@ from collections import Counter
 
 import pytest
 
-from replicator.batches.copy.source_reader import SourceReader
+from replicator.batches.copy.source_reader import (
+    FETCH_PACE_SECONDS,
+    SINGLE_RECORDS_BYTES,
+    SMALL_ANSWER_BYTES,
+    SourceReader,
+)
 from replicator.batches.network.brokers import broker_of, connection_to
 from replicator.batches.network.buffers import BufferPool
 from replicator.batches.network.channel import Channel
@@ -112,7 +117,7 @@ def test_nothing_is_asked_before_the_last_answer_was_taken_in(far):
     far.reader.pump(0.0, fetch_bytes=1000, partition_bytes=1000)
     assert far.asked() == b"", "it would have the epoch that the broker has seen already"
     far.reader.take_arrived(0.0)
-    far.reader.pump(0.0, fetch_bytes=1000, partition_bytes=1000)
+    far.reader.pump(1.0, fetch_bytes=1000, partition_bytes=1000)
     assert struct.pack(">ii", 77, 1) in far.asked()
 
 
@@ -139,3 +144,53 @@ def test_a_partition_that_is_tried_again_ends_the_wait():
     made.retry_later(made.reading(("t", 0)), 5.0)
     assert 0 < made.seconds_to_retry(5.0) <= 0.1
     assert made.seconds_to_retry(6.0) == float("inf")
+
+
+def answered(far, *, asked_at=0.0, filler=0):
+    """One fetch and its answer, taken in."""
+    far.reader.pump(asked_at, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    far.answer(far.asked(), filler=filler)
+    far.reader.take_arrived(asked_at)
+
+
+def test_small_answers_are_asked_for_in_paces(far):
+    answered(far, asked_at=5.0)
+    soon = 5.0 + FETCH_PACE_SECONDS / 2
+    far.reader.pump(soon, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    assert far.asked() == b"", (
+        "a topic written to all the time would have a request for every record"
+    )
+    assert far.reader.seconds_to_ask(soon) == pytest.approx(FETCH_PACE_SECONDS / 2)
+    then = 5.0 + FETCH_PACE_SECONDS
+    assert far.reader.seconds_to_ask(then) == float("inf")
+    far.reader.pump(then, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    assert far.asked()
+
+
+def test_a_fetch_that_waited_for_records_is_followed_by_the_next_one_at_once(far):
+    far.reader.pump(5.0, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    far.answer(far.asked())
+    far.reader.take_arrived(5.3)
+    assert far.reader.seconds_to_ask(5.3) == float("inf")
+    far.reader.pump(5.3, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    assert far.asked()
+
+
+def test_a_backlog_is_read_without_paces(far):
+    answered(far, asked_at=5.0, filler=SMALL_ANSWER_BYTES)
+    far.reader.pump(5.0001, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    assert far.asked()
+
+
+def test_single_records_are_asked_for_at_once_where_nothing_else_makes_them_wait(far):
+    far.reader._paced_from_bytes = SINGLE_RECORDS_BYTES
+    answered(far, asked_at=5.0)
+    assert far.reader.seconds_to_ask(5.0001) == float("inf")
+    answered(far, asked_at=6.0, filler=SINGLE_RECORDS_BYTES)
+    assert far.reader.seconds_to_ask(6.0001) < FETCH_PACE_SECONDS
+
+
+def test_a_new_connection_is_asked_at_once(far):
+    answered(far, asked_at=5.0)
+    far.reader.on_lost(7)
+    assert far.reader.seconds_to_ask(5.0001) == float("inf")

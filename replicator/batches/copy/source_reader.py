@@ -29,6 +29,16 @@ FETCH_WAIT_SECONDS = 0.5
 ANSWER_SECONDS = 12.0
 """A broker that says nothing for so long behind that wait is taken for gone."""
 
+FETCH_PACE_SECONDS = 0.002
+"""A connection is asked no more often than this while its answers are small. A fetch that waits at the broker is
+answered at once all the same; docs/decisions/a-trickle-is-fetched-in-paces.md."""
+
+SMALL_ANSWER_BYTES = 64 * 1024
+"""What is larger comes of a backlog, and is asked for at once."""
+
+SINGLE_RECORDS_BYTES = 1024
+"""An answer with a record or two."""
+
 _RETRY_SECONDS = 0.1
 _REPLICA_SECONDS = 300.0
 FAILING_SECONDS = 5.0
@@ -98,8 +108,11 @@ class SourceReader:
         rack: str,
         connections: int = 1,
         first_bytes: int = MOST_BYTES,
+        paced_from_bytes: int = 0,
     ) -> None:
         """``connections`` to each broker share its partitions, each with a fetch of its own.
+
+        Behind an answer of at least ``paced_from_bytes`` the next fetch keeps to the pace.
 
         Fetches are as large as a connection carries in a second; ``first_bytes`` until that is known.
         """
@@ -110,8 +123,10 @@ class SourceReader:
         self._rack = rack
         self._connections = connections
         self._first_bytes = first_bytes
+        self._paced_from_bytes = paced_from_bytes
         self._bytes: dict[int, int] = {}
         self._retry_at = 0.0
+        self._ask_at: dict[int, float] = {}
         self._read = 0
         self._readings: dict[Key, Reading] = {}
         self._sessions: dict[int, FetchSession] = {}
@@ -164,6 +179,10 @@ class SourceReader:
         """Until a partition that could not be read is asked for again; infinite where none is."""
         return self._retry_at - now if self._retry_at > now else float("inf")
 
+    def seconds_to_ask(self, now: float) -> float:
+        """Until a connection may be asked that had a small answer just now; infinite where none waits for that."""
+        return min((at - now for at in self._ask_at.values() if at > now), default=float("inf"))
+
     def failing(self, now: float) -> list[Key]:
         """Partitions that no leader has answered for in FAILING_SECONDS."""
         return [
@@ -181,7 +200,7 @@ class SourceReader:
         # Asked before its last answer is taken in, a broker would see that epoch of the session again and void it.
         busy = {*self._fetches, *(node for _, node, _ in self._frames)}
         for node, wanted in self._by_node(now).items():
-            if node in busy:
+            if node in busy or now < self._ask_at.get(node, 0.0):
                 continue
             channel = self.brokers.channel(node, now)
             if channel is None:
@@ -227,6 +246,7 @@ class SourceReader:
         self._fetches.pop(node, None)
         self._sessions.pop(node, None)
         self._bytes.pop(node, None)
+        self._ask_at.pop(node, None)
         for reading in self._readings.values():
             if connection_to(reading.replica, reading.number) == node:
                 reading.replica = -1
@@ -241,6 +261,8 @@ class SourceReader:
         while self._frames:
             fetch, node, frame = self._frames.popleft()
             self._measure(fetch, node, len(frame.body), now)
+            paced = self._paced_from_bytes <= len(frame.body) < SMALL_ANSWER_BYTES
+            self._ask_at[node] = fetch.asked_at + FETCH_PACE_SECONDS if paced else 0.0
             answer = decode_fetch(frame.body, version=fetch.version)
             session = self._sessions.get(node)
             if session is not None:

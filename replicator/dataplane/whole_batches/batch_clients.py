@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from replicator.batches.copy.source_reader import SourceReader
+from replicator.batches.copy.source_reader import SINGLE_RECORDS_BYTES, SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.copy.transactions import ProducerIdentity, Transactions
 from replicator.batches.network.io_loop import IoLoop
@@ -116,6 +116,8 @@ class BatchClients:
             rack=dict(spec.source.kafka).get("client.rack", ""),
             connections=line.connections,
             first_bytes=line.first_fetch_bytes,
+            # In a transaction nothing is seen before the commit; without, a single record goes at once.
+            paced_from_bytes=0 if self._transactional else SINGLE_RECORDS_BYTES,
         )
         self._writer = TargetWriter(
             spec.target,

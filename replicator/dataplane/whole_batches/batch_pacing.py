@@ -62,6 +62,7 @@ class BatchPacing:
         return min(
             self._seconds_to_commit(now),
             self._reader.seconds_to_retry(now),
+            self._reader.seconds_to_ask(now),
             self._writer.seconds_held(now),
         )
 
