@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from replicator.clock import Clock
-from replicator.control.records.problem_part import ProblemPart
+from replicator.control.records.problem_part import ProblemPart, problem_part
 from replicator.control.records.worker_records import (
     CanaryPart,
     FlowRates,
@@ -142,9 +142,7 @@ def login_parts(clusters: Iterable[ClusterPlan]) -> Iterator[ProblemPart]:
     """What this process logs in with to the clusters and that will not hold."""
     for cluster in clusters:
         if (found := login_of(cluster).problem()) is not None:
-            yield ProblemPart(
-                code=found.code, subject=found.subject, detail=found.detail, remedy=found.remedy
-            )
+            yield problem_part(found)
 
 
 def failure_parts(partitions: Iterable[PartitionStats]) -> list[ProblemPart]:

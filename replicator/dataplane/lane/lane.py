@@ -245,8 +245,7 @@ class Lane(threading.Thread):
         if not clients.fence_last_owner(self._waits_no_longer):
             return
         if not self._may_start(spec):
-            self._stopping = True
-            self._outdated = True
+            self._stopping = self._outdated = True
             return
         checkpoints = clients.read_checkpoints(self._open_index, self._failures.unread)
         if self._bounded_copy is not None:

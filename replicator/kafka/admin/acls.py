@@ -1,4 +1,4 @@
-"""Adding rights on topics and taking them away. Reading them is ``wire.topic_acls``: the library hides why it cannot."""
+"""Adding rights on topics and taking them away. Reading them is ``wire.requests.topic_acls``: the library hides why it cannot."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
