@@ -11,7 +11,6 @@ from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.lane.partitions import (
-    DISAGREE_SECONDS,
     LanePartitions,
     UnlookedTargetError,
 )
@@ -21,6 +20,7 @@ from replicator.dataplane.lane.periodic_checks import (
     MOST_UNLOOKED,
     PeriodicChecks,
 )
+from replicator.dataplane.lane.two_ids import DISAGREE_SECONDS
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.errors import TransientBrokerError, UnreachableError
 from replicator.logins.cluster_login import login_of

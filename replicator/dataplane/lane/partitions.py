@@ -10,6 +10,7 @@ from replicator.clock import Clock
 from replicator.dataplane.health.damaged_source import damaged
 from replicator.dataplane.health.silent_partitions import SilentPartitions
 from replicator.dataplane.lane.partition_news import PartitionNews
+from replicator.dataplane.lane.two_ids import TwoIds
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.clients_protocol import SessionClients
@@ -19,7 +20,6 @@ from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.errors import (
     NotFoundError,
-    NotMovingError,
     PartitionsRefusedError,
     ReplicatorError,
     TargetRegressedError,
@@ -29,9 +29,6 @@ from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 
 TARGET_REGRESSED = TargetRegressedError.code
-
-DISAGREE_SECONDS = 5.0
-"""So long two answers of the source may name two ids of a topic before that is told."""
 
 Refusals = Callable[[Iterable[PartitionState]], Mapping[TopicPartition, ReplicatorError] | None]
 """Asks which of these partitions the target takes no writes of; by target partition, None without an answer."""
@@ -69,7 +66,7 @@ class LanePartitions:
         self._healths = healths
         self._refusals = refusals
         self._silent = SilentPartitions()
-        self._disagree_since: dict[TopicPartition, float] = {}
+        self._two_ids = TwoIds()
 
     def follow(self, spec: LaneSpec) -> None:
         """Goes on with another list of work; only partitions that differ are touched."""
@@ -176,9 +173,9 @@ class LanePartitions:
                 continue
             if session.events.reads_another_topic(state):
                 state.needs_check = True  # asked again: soon both mean the same topic
-                self._disagreed(state)
+                self._means_another_topic(state)
             else:
-                self._disagree_since.pop(state.key, None)
+                self._two_ids.forget(state.key)
                 start.append(state)
         waiting = self._waiting_for_target(start)
         for state in start:
@@ -187,25 +184,11 @@ class LanePartitions:
         if start:
             self._clients.read_from(start)
 
-    def _disagreed(self, state: PartitionState) -> None:
-        """The client that reads the source means another topic than the one that was asked about its log.
-
-        So it is for a moment where a topic was just created again. One that lasts is told.
-        """
-        now = self._clock.monotonic()
-        since = self._disagree_since.setdefault(state.key, now)
-        if now - since < DISAGREE_SECONDS:
-            return
-        place = f"{state.topic}/{state.partition}"
-        error = NotMovingError(
-            f"cannot read {place}: for {now - since:.0f} seconds brokers of the source have named two ids of its "
-            f"topic, {self._clients.session.events.topic_id(state.topic)} to the lane's reader and "
-            f"{state.topic_id} where they were asked about its log",
-            subject=place,
-            remedy="A broker of the source lags behind the others, or somebody creates the topic again and again: "
-            "look at each broker with 'kafka-topics.sh --describe'. It is tried again by itself.",
-        )
-        self.on_failure(state, "source", error)
+    def _means_another_topic(self, state: PartitionState) -> None:
+        read = self._clients.session.events.topic_id(state.topic)
+        error = self._two_ids.lasting(state, read, now=self._clock.monotonic())
+        if error is not None:
+            self.on_failure(state, "source", error)
 
     def _waiting_for_target(self, states: Iterable[PartitionState]) -> set[PartitionState]:
         """Those that the target takes no writes of now; one that was refused is asked about when it is time.
@@ -325,7 +308,7 @@ class LanePartitions:
         for key in keys:
             state = self.states.pop(key)
             self._healths.pop(key, None)
-            self._disagree_since.pop(key, None)
+            self._two_ids.forget(key)
             self._news.forget(key)
             if state.position >= 0:
                 # Should it come back (resume), it goes on from here, not from the take-over.
