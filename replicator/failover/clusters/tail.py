@@ -3,7 +3,8 @@
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -77,8 +78,8 @@ def read_tail(
     arrivals: Arrivals,
     topology: str,
     clock: Clock,
-) -> Iterator[TailRecord]:
-    """Committed records of half-open ranges, in order of partition and offset.
+) -> Generator[TailRecord]:
+    """Committed records of half-open ranges, in order of partition and offset; to be closed.
 
     Those whose way led through ``seen_by`` came from there and are left out, also what whole batches
     brought without a header; ``arrivals`` are those of the cluster that is read.
@@ -88,33 +89,39 @@ def read_tail(
     """
     config = consumer_config(cluster, client_id=CLIENT_ID)
     subject = f"cluster:{cluster.alias}"
-    copied = copied_from(cluster, seen_by, topology=topology)
-    for key, (start, end) in sorted(ranges.items()):
-        if start >= end:
-            continue
-        consumer = open_consumer(config, subject=subject)
-        try:
-            for message in _messages(consumer, key, start, end, subject=subject, clock=clock):
-                record = _record(cluster, message)
-                came = seen_by in arrivals.passed(record.headers, *key)
-                if not came and not (copied and copied.holds(*key, record.offset)):
-                    yield record
-        finally:
-            consumer.close()
+    with _copied_from(cluster, seen_by, topology=topology) as copied:
+        for key, (start, end) in sorted(ranges.items()):
+            if start >= end:
+                continue
+            consumer = open_consumer(config, subject=subject)
+            try:
+                for message in _messages(consumer, key, start, end, subject=subject, clock=clock):
+                    record = _record(cluster, message)
+                    came = seen_by in arrivals.passed(record.headers, *key)
+                    if not came and not (copied and copied.holds(*key, record.offset)):
+                        yield record
+            finally:
+                consumer.close()
 
 
-def copied_from(cluster: ClusterPlan, alias: str, *, topology: str) -> CopiedRanges | None:
+@contextmanager
+def _copied_from(
+    cluster: ClusterPlan, alias: str, *, topology: str
+) -> Iterator[CopiedRanges | None]:
     """Tells what whole batches brought to a cluster from another; None where none ever did.
 
     Raises:
         ReplicatorError: the cluster does not answer.
     """
-    registry = ProducerRegistry(cluster, topology, client_id=CLIENT_ID)
-    registry.read()
-    if all(each.source != alias for each in registry.registered.values()):
-        registry.close()
-        return None
-    return CopiedRanges(cluster, registry.source_of, blocked=(alias,), client_id=CLIENT_ID)
+    with closing(ProducerRegistry(cluster, topology, client_id=CLIENT_ID)) as registry:
+        registry.read()
+        if all(each.source != alias for each in registry.registered.values()):
+            yield None
+            return
+        source_of = registry.source_of
+        ranges = CopiedRanges(cluster, source_of, blocked=(alias,), client_id=CLIENT_ID)
+        with closing(ranges):
+            yield ranges
 
 
 def _messages(

@@ -3,7 +3,8 @@
 In these steps ``clusters.old`` is the cluster that is active now, ``clusters.new`` the one that returns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 from replicator.control.records.role_records import SalvageRecord
@@ -98,8 +99,8 @@ class FailbackSteps:
         folder = run.request.export or Path.cwd()
         header = run.journal.header
         file = folder / f"{header.link}-{header.id}-tail.jsonl"
-        records = self._tail(ranges)
-        export = export_tail(records, file, to_parquet=run.request.to_parquet)
+        with closing(self._tail(ranges)) as records:
+            export = export_tail(records, file, to_parquet=run.request.to_parquet)
         total = sum(export.counts.values())
         span = max(0.0, (export.newest_ms - export.oldest_ms) / 1000) if total else 0.0
         run.loss = Loss(
@@ -135,7 +136,7 @@ class FailbackSteps:
         lag = lag_of(ends, starts, stored_checkpoints(clusters, clusters.new))
         return {key: (end - lag[key], end) for key, end in ends.items()}
 
-    def _tail(self, ranges: dict[TopicPartition, tuple[int, int]]) -> Iterator[TailRecord]:
+    def _tail(self, ranges: dict[TopicPartition, tuple[int, int]]) -> Generator[TailRecord]:
         """What the returning cluster has in these ranges, and the active one never sent it."""
         clusters = self._run.clusters
         return read_tail(
@@ -170,15 +171,15 @@ class FailbackSteps:
                 key: (max(low, done[key].next_offset if key in done else low), high)
                 for key, (low, high) in self._ranges().items()
             }
-            records = self._tail(ranges)
-            injector.write(
-                (
-                    one
-                    for one in records
-                    if one.injectable and single.get(one.topic, options.get("tail")) == "inject"
-                ),
-                counted=counted,
-            )
+            with closing(self._tail(ranges)) as records:
+                injector.write(
+                    (
+                        one
+                        for one in records
+                        if one.injectable and single.get(one.topic, options.get("tail")) == "inject"
+                    ),
+                    counted=counted,
+                )
         finally:
             injector.close()
         injected = sum(counted.values())

@@ -7,8 +7,10 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import TopicMetadata
 
 from replicator.errors import ReplicatorError
 from replicator.testing.checker.history import (
@@ -245,11 +247,23 @@ class Writer:
     def _places(self) -> list[tuple[str, int]]:
         places = []
         for topic in self._topics:
-            found = self._producer.list_topics(topic, _METADATA_TIMEOUT_SECONDS).topics[topic]
+            found = self._found(topic)
             if found.error is not None:
                 raise ReplicatorError(f"can not write: {found.error}", subject=topic)
             places += [(topic, partition) for partition in sorted(found.partitions)]
         return places
+
+    def _found(self, topic: str) -> TopicMetadata:
+        """What the cluster says of a topic; a broker that is gone for a moment is asked again."""
+        deadline = time.monotonic() + _DELIVERY_TIMEOUT_SECONDS
+        while True:
+            try:
+                answer = self._producer.list_topics(topic, _METADATA_TIMEOUT_SECONDS)
+            except KafkaException:
+                if self._stopping.wait(_POLL_SECONDS) or time.monotonic() > deadline:
+                    raise
+            else:
+                return cast("TopicMetadata", answer.topics[topic])
 
     def _new_producer(self) -> Producer:
         settings: dict[str, str | int | float | bool] = {
