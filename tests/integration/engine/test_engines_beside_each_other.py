@@ -9,9 +9,16 @@ from lane_lab import SETTINGS, LaneLab, numbers
 from running_lane import RunningLane
 
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
-from replicator.identifiers import checkpoints_topic, control_topic, quarantine_topic
+from replicator.identifiers import (
+    checkpoints_topic,
+    control_topic,
+    quarantine_topic,
+    topologies_from,
+)
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.policy.copies.provenance import Arrivals
 from replicator.policy.values import Naming
+from replicator.testing import wait_until
 
 BATCHES = {"engine": "batches", "provenance": "path"}
 THERE = {"blocked": ("west",), "arrivals": Arrivals((("west", Naming()),)), "returns": True}
@@ -29,11 +36,23 @@ def way_back(lab: LaneLab, name: str) -> LaneLab:
     return back
 
 
+def forget_other_topologies(lab: LaneLab) -> None:
+    """What earlier tests left on west: a lane that finds whole batches of theirs looks from its start on."""
+    with ClusterAdmin(lab.plan(lab.target, "west"), client_id="forget") as admin:
+        names = topologies_from(("east",), admin.topic_partitions()) - {lab.name}
+        admin.delete_topics([checkpoints_topic(name, "east") for name in names])
+        wait_until(
+            lambda: topologies_from(("east",), admin.topic_partitions()) <= {lab.name},
+            timeout_seconds=30, describe="other topologies to be gone",
+        )  # fmt: skip
+
+
 @pytest.fixture
 def back(lab: LaneLab) -> Iterator[LaneLab]:
     """The other direction of the same topology."""
     lab.prepare()
     back = way_back(lab, lab.name)
+    forget_other_topologies(lab)
     yield back
     back.close()
 
