@@ -42,7 +42,7 @@ def own_copies(query: LogQuery, marks: MarkedCopies | None = None) -> OwnCopies 
     """The copies between two offsets, in order; None where the log cannot be read from one to the other.
 
     The query's ``counts`` says whether a batch of records is of one of the flow's producers. With ``marks``
-    copies that name their place are told apart, whoever wrote them.
+    copies that name their place in a header are recognised too, whichever producer wrote them.
 
     Raises:
         ReplicatorError: the cluster does not answer, or refuses us.
