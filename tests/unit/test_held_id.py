@@ -18,13 +18,14 @@ QUARANTINE = (quarantine_topic("lab", "east"), 0)
 class Waiting:
     """A take-over that waits, and what a target says that is asked about partitions."""
 
-    def __init__(self, patch, answer) -> None:
+    def __init__(self, patch, answer="asked", target="west:9092") -> None:
         self.clock, self.said = ManualClock(), []
         spec = SessionLab().spec
-        # What the target answers; a question to one is no part of this.
-        patch.setattr(StuckWrites, "refusals", lambda _, places: answer)
+        if answer != "asked":
+            # What the target answers; a question to one is no part of this.
+            patch.setattr(StuckWrites, "refusals", lambda _, places: answer)
         writes = StuckWrites(
-            target=ClusterPlan("west", ("west:9092",)), client_id="test",
+            target=ClusterPlan("west", (target,)), client_id="test",
             checkpoints=(CHECKPOINTS, 0), clock=self.clock, counters=LaneCounters(), states=list,
             quarantine=QuarantineWriter(spec, clock=self.clock),
         )  # fmt: skip
@@ -55,3 +56,15 @@ def test_a_quarantine_topic_that_takes_no_writes_is_named_where_it_may_hold_the_
     (error,) = Waiting(monkeypatch, {QUARANTINE: few}).after(2)
     assert isinstance(error, PartitionsRefusedError)
     assert error.message == few.message
+
+
+def test_a_target_of_which_no_broker_answers_is_told_as_that_and_no_partition_is_blamed(
+    monkeypatch,
+):
+    monkeypatch.setattr("replicator.dataplane.health.stuck_writes._ASK_SECONDS", 0.5)
+    waiting = Waiting(monkeypatch, target="127.0.0.1:1")
+    assert waiting.after(2) == []
+    (error,) = waiting.after(TOLD_SECONDS)
+    assert (error.code, error.subject) == ("UNREACHABLE", "cluster:west")
+    assert "no broker answers" in error.message
+    assert "bootstrapServers" in error.remedy

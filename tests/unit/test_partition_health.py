@@ -221,3 +221,16 @@ def test_a_setting_that_nobody_told_just_now_makes_no_partition_writable():
     for silent in (UnreachableError("no broker"), TransientBrokerError("it moves")):
         with pytest.raises(type(silent)):
             unwritable_partitions(OneReplicaLeft(silent), places)
+
+
+@pytest.mark.parametrize("answered", [{}, {"other": DENIED}])
+def test_that_no_broker_answers_is_no_refusal_of_a_partition(answered):
+    down = UnreachableError("cannot describe topic orders: no broker answers", subject="cluster:w")
+
+    class Down:
+        def describe_each_topic(self, names):
+            return {name: answered.get(name, down) for name in names}
+
+    with pytest.raises(UnreachableError) as told:
+        unwritable_partitions(Down(), [("orders", 0), ("other", 0)])
+    assert told.value.subject == "cluster:w"

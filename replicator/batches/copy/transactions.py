@@ -14,7 +14,6 @@ from replicator.errors import (
     ReplicatorError,
     TransientBrokerError,
     UnknownOutcomeError,
-    UnreachableError,
 )
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
@@ -166,6 +165,7 @@ class Transactions:
         deadline = time.monotonic() + seconds
         doing = f"{'commit' if commit else 'abort'} a transaction"
         newest = _END_NEW if self.second else _END_OLD
+        moved = False
         while True:
             request = EndTxnRequest(
                 transactional_id=self._transactional_id,
@@ -178,7 +178,14 @@ class Transactions:
                 if self.second:
                     self.identity = ProducerIdentity(answer.producer_id, answer.producer_epoch)
                 return
-            self._again(answer.error_code, doing, deadline)
+            # A coordinator that loses its log while it writes the end there says so, and the end may stand.
+            moved = moved or answer.error_code in _MOVED
+            try:
+                self._again(answer.error_code, doing, deadline)
+            except TransientBrokerError as error:
+                if moved:
+                    raise self._unknown(doing, error) from error
+                raise
 
     def close(self) -> None:
         """Hangs up; the id stays ours until it is taken."""
@@ -189,17 +196,20 @@ class Transactions:
     def _ask(self, request: ApiMessage, newest: int, doing: str, deadline: float) -> Any:  # noqa: ANN401
         if self._ambiguous:
             raise self._unknown(doing)
-        connection = self._coordinator(deadline)
         try:
-            return connection.call(request, newest=newest, deadline=deadline)
-        except UnreachableError as error:
+            # Connected anew where the coordinator has moved: what it was asked before may have taken effect.
+            return self._coordinator(deadline).call(request, newest=newest, deadline=deadline)
+        except ReplicatorError as error:
+            if not error.retriable:
+                raise
             self._ambiguous = True
             self.close()
-            raise self._unknown(doing) from error
+            raise self._unknown(doing, error) from error
 
-    def _unknown(self, doing: str) -> UnknownOutcomeError:
+    def _unknown(self, doing: str, error: ReplicatorError | None = None) -> UnknownOutcomeError:
+        why = "" if error is None else f" ({error.message})"
         return UnknownOutcomeError(
-            f"no answer of the target whether this took effect: {doing}",
+            f"no answer of the target whether this took effect: {doing}{why}",
             subject=self._subject,
             remedy="The lane takes over again and continues from its checkpoints.",
         )

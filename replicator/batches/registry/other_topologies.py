@@ -45,8 +45,8 @@ class OtherTopologies:
         Raises:
             ReplicatorError: the cluster or a registry cannot be read now; nothing is known about the id.
         """
-        settled = time.monotonic() - self._found_at >= FOUND_SECONDS
-        if settled:
+        listed_now = time.monotonic() - self._found_at >= FOUND_SECONDS
+        if listed_now:
             self._find()
         for name in self._names:
             registry = self._registries.get(name)
@@ -59,7 +59,7 @@ class OtherTopologies:
                 registry.close()  # seldom asked again
             if source is not None:
                 return source, True
-        return None, settled
+        return None, listed_now
 
     def _find(self) -> None:
         deadline = time.monotonic() + _ANSWER_SECONDS

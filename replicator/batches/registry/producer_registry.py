@@ -100,10 +100,10 @@ class ProducerRegistry:
         known = self._found_elsewhere.get(producer_id)
         if known is not None:
             return known
-        source, settled = elsewhere.source_of(producer_id)
+        source, final = elsewhere.source_of(producer_id)
         if source is not None:
             self._found_elsewhere[producer_id] = source
-        elif settled:
+        elif final:
             self._not_here.discard(producer_id)
             self._strangers.add(producer_id)
         return source

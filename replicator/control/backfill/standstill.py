@@ -11,7 +11,7 @@ from replicator.dataplane.health.target_check import unwritable_partitions
 from replicator.errors import NotAuthorizedError, ReplicatorError, TransientBrokerError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.admin.topics import TopicDescription
+from replicator.kafka.admin.topics import TopicDescription, require_answers
 from replicator.topology.plan import ClusterPlan
 
 STILL_SECONDS = 10.0
@@ -96,6 +96,7 @@ def why_still(
     try:
         with ClusterAdmin(source, client_id=CLIENT_ID, timeout_seconds=_ASK_SECONDS) as admin:
             described = admin.describe_each_topic({topic for topic, _ in asked})
+        require_answers(described)
         for place in asked:
             reason = _unreadable(place, described.get(place[0]), str(source.alias))
             if reason is not None:

@@ -14,6 +14,7 @@ from replicator.control.reconcile.topic_selection import SelectedTopic, selected
 from replicator.errors import NotAuthorizedError, RefusedError
 from replicator.identifiers import TopicPartition, checkpoints_topic, membership_group
 from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import require_answers
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.mm2.configuration.import_map import MirroredFlow
 from replicator.mm2.topics.adopt import ConnectorProgress, read_progress
@@ -176,7 +177,9 @@ def _refuse_hidden(admin: ClusterAdmin, names: Iterable[str]) -> None:
 
     Taken for one that is gone, a topic would begin anew once the right is there.
     """
-    for answer in admin.describe_each_topic(names).values():
+    described = admin.describe_each_topic(names)
+    require_answers(described)
+    for answer in described.values():
         if isinstance(answer, NotAuthorizedError):
             raise answer
 

@@ -2,7 +2,7 @@
 
 The last owner's transaction ends only when every partition in it can be written, so the target is asked
 which of the lane's partitions take no writes, and that is reported while the lane goes on waiting. Where it
-names none, or does not answer, that the lane waits is reported all the same.
+names none, that the lane waits is reported all the same; where it does not answer, why.
 """
 
 from collections.abc import Callable, Iterable
@@ -58,7 +58,8 @@ class HeldId:
             self._on_held(PartitionsRefusedError(refusals))
         elif self._clock.monotonic() - self._began >= TOLD_SECONDS:
             self._on_held(
-                UnreachableError(
+                self._writes.unanswered
+                or UnreachableError(
                     "the lane's transactional id is not free: its coordinator does not answer, or has "
                     "not ended the transaction of the last owner",
                     subject=f"cluster:{self._target}",

@@ -31,6 +31,7 @@ class StuckWrites:
 
     Attributes:
         give_up_at: monotonic seconds after which the lane does not wait for the target any longer.
+        unanswered: why the target gave no answer when it was asked last; None where it did.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class StuckWrites:
         self._counters = counters
         self._states = states
         self.give_up_at = float("inf")
+        self.unanswered: ReplicatorError | None = None
         self._commits = -1
         self._ask_at = 0.0
 
@@ -172,8 +174,10 @@ class StuckWrites:
                 self._target, client_id=self._client_id, timeout_seconds=_ASK_SECONDS
             ) as admin:
                 found = unwritable_partitions(admin, [*asked, self._checkpoints])
-        except ReplicatorError:
+        except ReplicatorError as error:
+            self.unanswered = error
             return None
+        self.unanswered = None
         if self._quarantine.place in found:
             self._quarantine.doubt()
         own = found.pop(self._checkpoints, None)

@@ -16,7 +16,7 @@ from replicator.errors import (
 )
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.admin.topics import TopicDescription
+from replicator.kafka.admin.topics import TopicDescription, require_answers
 
 MIN_IN_SYNC = "min.insync.replicas"
 
@@ -32,6 +32,7 @@ def unwritable_partitions(
     asked = sorted(set(places))
     names = sorted({topic for topic, _ in asked})
     described = admin.describe_each_topic(names)
+    require_answers(described)
     needed = {name: _in_sync_needed(admin, name, described.get(name)) for name in names}
     refusals: dict[TopicPartition, ReplicatorError] = {}
     for place in asked:

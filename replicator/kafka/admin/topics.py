@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from replicator.errors import NotAuthorizedError, ReplicatorError
+from replicator.errors import NotAuthorizedError, ReplicatorError, UnreachableError
 from replicator.kafka.admin.session import AdminSession, found
 
 Failures = dict[str, ReplicatorError | None]
@@ -73,7 +73,7 @@ def describe_each_topic(
     """Describes topics; each name has a description, or what the cluster says of that name.
 
     A name that is absent for lack of rights is a NotAuthorizedError, one that does not exist a
-    NotFoundError: a listing cannot tell them apart.
+    NotFoundError: a listing cannot tell them apart. Where no broker answers, each name has that UnreachableError.
     """
     answers = session.each(
         sorted(set(names)),
@@ -105,6 +105,17 @@ def describe_each_topic(
             in_sync=tuple((part.id, len(part.isr)) for part in topic.partitions),
         )
     return described
+
+
+def require_answers(described: Mapping[str, TopicDescription | ReplicatorError]) -> None:
+    """That no broker answers is no property of a topic; for callers who would take it for one.
+
+    Raises:
+        UnreachableError: the cluster did not answer about one of the names.
+    """
+    for answer in described.values():
+        if isinstance(answer, UnreachableError):
+            raise answer
 
 
 def create_topics(session: AdminSession, specs: Iterable[NewTopicSpec]) -> Failures:
