@@ -126,19 +126,22 @@ class StuckWrites:
                 found.setdefault(_place(state), _of_quarantine(state, refused))
         return found
 
-    def ask_quarantine(self, state: PartitionState) -> None:
+    def ask_quarantine(self, state: PartitionState) -> bool:
         """Before a record of this partition is put there, so that no transaction holds what cannot be stored.
 
-        Where the target does not answer the record is put there: what holds it then is told as of any other.
+        False where the target does not answer. The record is put there all the same: what holds it then is told
+        as of any other.
 
         Raises:
             PartitionsRefusedError: the quarantine topic takes no writes now.
         """
         place = self._quarantine.place
-        refused = (self.refusals([place]) or {}).get(place)
+        refusals = self.refusals([place])
+        refused = (refusals or {}).get(place)
         # One that does not exist may be created by being written to.
         if refused is not None and not isinstance(refused, NotFoundError):
             raise PartitionsRefusedError({_place(state): _of_quarantine(state, refused)})
+        return refusals is not None
 
     def refusals_of_all(
         self, places: Iterable[TopicPartition]
