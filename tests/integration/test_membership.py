@@ -3,8 +3,10 @@
 import pytest
 
 from replicator.dataplane.process.membership import Membership
-from replicator.errors import ReplicatorError
+from replicator.errors import NotAuthorizedError, ReplicatorError, UnreachableError
 from replicator.testing import wait_until
+from replicator.testing.faults.protocol_proxy import ProtocolProxy
+from replicator.testing.faults.protocol_rules import Answer, Api, DropResponse, Match, Rule
 from replicator.topology.plan import ClusterPlan
 
 
@@ -13,10 +15,10 @@ def join(west, unique):
     joined = []
     west.create_topic(unique, partitions=2)
 
-    def join(name):
+    def join(name, servers=west.bootstrap_servers):
         lanes, problems = set(), []
         member = Membership(
-            cluster=ClusterPlan("west", tuple(west.bootstrap_servers)), group=unique, topic=unique,
+            cluster=ClusterPlan("west", tuple(servers)), group=unique, topic=unique,
             client_id="test", instance_id=name, on_assigned=lanes.update,
             on_revoked=lambda given_up, _lost: lanes.difference_update(given_up),
             on_problem=lambda error: problems.append(error) if error else None,
@@ -46,3 +48,28 @@ def test_a_named_worker_whose_name_was_taken_ends_its_membership_and_may_join_ag
     second.stop(10)
     _, again, _ = join("a-name")
     wait_until(lambda: again == {0, 1}, timeout_seconds=60, describe="its lanes again")
+
+
+GROUP_AUTHORIZATION_FAILED, ILLEGAL_GENERATION = 30, 22
+
+
+def test_a_group_that_does_not_say_whose_lanes_are_is_told_from_one_that_says_no(
+    join, west, monkeypatch
+):
+    monkeypatch.setattr("replicator.dataplane.process.membership.VERIFY_SECONDS", 2.0)
+    rules = (
+        Rule(Match(Api.OFFSET_COMMIT, nth=2), Answer(GROUP_AUTHORIZATION_FAILED)),
+        Rule(Match(Api.OFFSET_COMMIT, nth=3), Answer(ILLEGAL_GENERATION)),
+        Rule(Match(Api.OFFSET_COMMIT, nth=4), DropResponse()),
+    )
+    with ProtocolProxy(west.bootstrap_servers, rules) as proxy:
+        member, lanes, _ = join("a-name", proxy.bootstrap_servers)
+        wait_until(lambda: lanes == {0, 1}, timeout_seconds=60, describe="the lanes")
+        assert member.confirmed(frozenset({0, 1})) == {0, 1}
+        with pytest.raises(NotAuthorizedError) as told:
+            member.confirmed(frozenset({0}))
+        assert "the group" in told.value.remedy
+        assert member.confirmed(frozenset({0})) == frozenset()
+        with pytest.raises(UnreachableError, match="did not answer within") as told:
+            member.confirmed(frozenset({0}))
+        assert told.value.subject == "cluster:west"

@@ -10,10 +10,13 @@ from replicator.control.controller.recent_results import (
     REFUSAL_SECONDS,
     RecentResults,
 )
+from replicator.control.worker.lane_confirmation import TOLD_SECONDS as UNCONFIRMED_SECONDS
+from replicator.control.worker.lane_confirmation import LaneConfirmation
 from replicator.control.worker.owned_lanes import OwnedLanes
+from replicator.control.worker.pair_problems import PairProblems
 from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
-from replicator.errors import TransientBrokerError
+from replicator.errors import NotAuthorizedError, TransientBrokerError
 from replicator.policy.values import StartFrom
 from replicator.problem import Problem
 from replicator.testing.kit.manual_clock import ManualClock
@@ -85,6 +88,57 @@ class TestOwnedLanes:
         lanes.send({}, lambda _: None)
         lanes.ended(0, fenced=True)
         assert not lanes.unconfirmed
+
+
+class TestLaneConfirmation:
+    """A lane that was replaced though it is ours waits for the group's word, and is named while it waits."""
+
+    @pytest.fixture
+    def scene(self, spec):
+        clock, lanes = ManualClock(), OwnedLanes()
+        problems = PairProblems("west", group="workers")
+        lanes.add([0, 1, 2])
+        lanes.send(dict.fromkeys(range(3), spec), lambda _: None)
+        lanes.ended(1, fenced=True)
+        return clock, lanes, problems, LaneConfirmation("a->b", lanes, problems, clock=clock)
+
+    class Group:
+        answer = frozenset()
+
+        def confirmed(self, lanes):
+            if isinstance(self.answer, Exception):
+                raise self.answer
+            return self.answer & lanes
+
+    def test_a_refusal_is_named_within_seconds_and_until_the_group_confirms(self, scene):
+        clock, lanes, problems, confirmation = scene
+        group = self.Group()
+        group.answer = NotAuthorizedError("cannot ask: refused", remedy="Allow READ on the group.")
+        assert confirmation.still_unconfirmed(group) == {1}
+        assert problems.all() == (), "a group that rebalances says so within seconds"
+        clock.advance(UNCONFIRMED_SECONDS)
+        assert confirmation.still_unconfirmed(group) == {1}
+        (told,) = problems.all()
+        assert (told.code, told.subject) == ("NOT_AUTHORIZED", "lane 1")
+        assert "workers does not confirm" in told.detail
+        assert "refused" in told.detail
+        assert told.remedy == "Allow READ on the group."
+        group.answer = frozenset({1})
+        assert confirmation.still_unconfirmed(group) == frozenset()
+        assert (problems.all(), lanes.unconfirmed) == ((), frozenset())
+
+    def test_a_group_that_only_says_no_is_named_too_and_not_after_the_lanes_are_gone(self, scene):
+        clock, lanes, problems, confirmation = scene
+        lanes.ended(2, fenced=True)
+        assert confirmation.still_unconfirmed(self.Group()) == {1, 2}
+        clock.advance(UNCONFIRMED_SECONDS)
+        confirmation.still_unconfirmed(self.Group())
+        (told,) = problems.all()
+        assert (told.code, told.subject) == ("NOT_MOVING", "flow")
+        assert told.remedy
+        lanes.remove([1, 2])
+        assert confirmation.still_unconfirmed(self.Group()) == frozenset()
+        assert problems.all() == ()
 
 
 class TestAftermath:

@@ -1,11 +1,13 @@
 """What keeps a pair from its work at present, by what it is about; the newest counts."""
 
+from collections.abc import Sequence
+
 from replicator.errors import ReplicatorError
 from replicator.kafka.clients.client import KafkaError
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.problem import Problem
 
-_MEMBERSHIP = "membership"
+_MEMBERSHIP, _UNCONFIRMED = "membership", "unconfirmed"
 
 
 class PairProblems:
@@ -37,6 +39,21 @@ class PairProblems:
         )
         problem = Problem(mapped.code, self._target, mapped.message, mapped.remedy)
         self._found[_MEMBERSHIP] = problem
+
+    def note_unconfirmed(self, lanes: Sequence[int], why: ReplicatorError) -> str:
+        """Keeps that lanes wait for the group to say whose they are; returns what is told."""
+        subject = f"lane {lanes[0]}" if len(lanes) == 1 else "flow"
+        which = f"{subject} waits" if len(lanes) == 1 else f"{len(lanes)} lanes wait"
+        told = (
+            f"{which}: another owner had taken over, and the worker group {self._group} does not confirm "
+            f"that this worker has the lane: {why.message}"
+        )
+        self._found[_UNCONFIRMED] = Problem(why.code, subject, told, why.remedy)
+        return told
+
+    def note_confirmed(self) -> None:
+        """No lane waits for that."""
+        self.clear(_UNCONFIRMED)
 
     def clear(self, name: str) -> None:
         """Drops what was noted under this name."""

@@ -26,6 +26,7 @@ from replicator.control.store.worker_record import (
     with_canaries,
 )
 from replicator.control.worker.backfill_supervisor import BackfillSupervisor
+from replicator.control.worker.lane_confirmation import LaneConfirmation
 from replicator.control.worker.owned_controller import OwnedController
 from replicator.control.worker.owned_lanes import OwnedLanes
 from replicator.control.worker.pair_problems import PairProblems
@@ -85,6 +86,7 @@ class PairRunner(threading.Thread):
         self._problems = PairProblems(
             pair.target.alias, group=membership_group(plan.topology, pair.source.alias)
         )
+        self._confirmation = LaneConfirmation(pair.id, self._lanes, self._problems, clock=clock)
         self._following_failed = ""
         self._membership: Membership | None = None
         self._controller = OwnedController(followers, clock=clock, client_id=self._client_id)
@@ -290,7 +292,7 @@ class PairRunner(threading.Thread):
     def _reconcile(self, follower: ControlSubscription) -> None:
         """Sends every lane the difference between what it does and what it should do."""
         self._control = control = follower.state
-        owned = self._lanes.owned - self._still_unconfirmed()
+        owned = self._lanes.owned - self._confirmation.still_unconfirmed(self._membership)
         owner = 0 in self._lanes.owned
         self._controller.supervise(self._plan, self._pair, control, follower, owner=owner)
         if self._spark is not None:
@@ -299,15 +301,6 @@ class PairRunner(threading.Thread):
         gone = self._lanes.send(wanted, self._pool.start)
         if gone:
             self._stop_lanes(gone, DRAIN_SECONDS)
-
-    def _still_unconfirmed(self) -> frozenset[int]:
-        """Lanes that were replaced and that the coordinator does not say are ours."""
-        unconfirmed, membership = self._lanes.unconfirmed, self._membership
-        if not unconfirmed or membership is None:
-            return frozenset()
-        sure = frozenset(lane for lane in unconfirmed if membership.owns(lane))
-        self._lanes.confirm(sure)
-        return unconfirmed - sure
 
     # Telling.
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
-from replicator.errors import ReplicatorError
+from replicator.errors import ReplicatorError, UnreachableError
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import (
     ClientPartition,
@@ -21,6 +21,7 @@ from replicator.kafka.clients.client import (
     KafkaException,
     open_consumer,
 )
+from replicator.kafka.clients.errors import map_kafka_error
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import client_config, consumer_config
 from replicator.topology.plan import ClusterPlan
@@ -37,9 +38,20 @@ FAILED_SECONDS = 10.0
 """For how long a connection that failed is a reason to log in anew."""
 
 _OFFSET_END = -1
+_NO_MEMBER = frozenset(
+    {
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.REBALANCE_IN_PROGRESS,
+    }
+)
+"""Answers that this member's generation is over, or ends now."""
+
 _LOST_FOR_GOOD = frozenset({codes.FATAL, KafkaError.FENCED_INSTANCE_ID})
 
 Lanes = frozenset[int]
+_Answer = queue.SimpleQueue[frozenset[int] | ReplicatorError]
 
 
 class Membership(threading.Thread):
@@ -69,6 +81,8 @@ class Membership(threading.Thread):
     ) -> None:
         super().__init__(name=f"membership-{group}", daemon=True)
         self._topic = topic
+        self._group = group
+        self._answer: _Answer | None = None
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self._on_problem = on_problem
@@ -154,18 +168,35 @@ class Membership(threading.Thread):
         if self.is_alive():
             self.join(timeout_seconds)
 
-    def owns(self, lane: int) -> bool:
-        """Asks the coordinator whether this member's generation still holds.
+    def confirmed(self, lanes: Lanes) -> Lanes:
+        """Those of ``lanes`` of which the coordinator says now that they are this member's; by one thread.
 
-        True only where the coordinator confirms it: a member that slept through its session is no
-        member any more. Called before a lane is started again after it was fenced.
+        A member that slept through its session is no member any more, and has none. Called before lanes are
+        started again after they were fenced.
+
+        Raises:
+            ReplicatorError: the coordinator does not say it: it is silent, or refuses our user.
         """
-        answer: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._commands.put(lambda: answer.put(self._ask(lane)))
+        late = self._answer
+        answer: _Answer = late or queue.SimpleQueue()
+        if late is None:
+            self._commands.put(lambda: answer.put(self._ask(lanes)))
         try:
-            return answer.get(timeout=VERIFY_SECONDS)
+            found = answer.get(timeout=VERIFY_SECONDS)
         except queue.Empty:
-            return False
+            self._answer = answer  # the question stands, and no other is put beside it
+            raise UnreachableError(
+                f"its coordinator did not answer within {VERIFY_SECONDS:g} seconds",
+                subject=f"cluster:{self._cluster.alias}",
+                remedy="Check that all brokers of the target run, and that the partitions of __consumer_offsets "
+                "have leaders. It is asked again by itself.",
+            ) from None
+        self._answer = None
+        if late is not None:
+            return self.confirmed(lanes)  # what was answered late may hold no more
+        if isinstance(found, ReplicatorError):
+            raise found
+        return found
 
     def _subscribe(self) -> None:
         self._consumer.subscribe(
@@ -188,16 +219,26 @@ class Membership(threading.Thread):
         self._failed_at = float("-inf")
         self._subscribe()
 
-    def _ask(self, lane: int) -> bool:
-        if lane not in {item.partition for item in self._consumer.assignment()}:
-            return False
+    def _ask(self, lanes: Lanes) -> Lanes | ReplicatorError:
+        assigned = lanes & {item.partition for item in self._consumer.assignment()}
+        if not assigned:
+            return assigned
+        offsets = [ClientPartition(self._topic, lane, 0) for lane in sorted(assigned)]
         try:
-            self._consumer.commit(
-                offsets=[ClientPartition(self._topic, lane, 0)], asynchronous=False
-            )
-        except KafkaException:
-            return False
-        return True
+            answers = self._consumer.commit(offsets=offsets, asynchronous=False) or []
+        except KafkaException as error:
+            refused: KafkaError | None = cast("KafkaError", error.args[0])
+        else:
+            refused = next((one.error for one in answers if one.error is not None), None)
+        if refused is None:
+            return assigned
+        if refused.code() in _NO_MEMBER:
+            return frozenset()
+        return map_kafka_error(
+            refused,
+            subject=f"cluster:{self._cluster.alias}",
+            doing=f"ask the worker group {self._group} whose lanes these are",
+        )
 
     def _serve(self) -> None:
         while True:
