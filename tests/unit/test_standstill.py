@@ -2,11 +2,14 @@
 
 import pytest
 
+from replicator.dataplane.health.held_to_rate import LOOK_AGAIN_SECONDS, HeldToRate
+from replicator.dataplane.health.no_share import NoShare
 from replicator.dataplane.health.silent_partitions import SILENT_ROUNDS, SilentPartitions
 from replicator.dataplane.health.standstill import STILL_SECONDS, Standstill
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.transport.spec import PartitionWork
-from replicator.errors import NotMovingError
+from replicator.errors import NotMovingError, SourceDamagedError
+from replicator.policy.values import Throttle
 from replicator.testing import ManualClock
 from replicator.topology.plan import ClusterPlan
 
@@ -190,3 +193,94 @@ def test_what_makes_way_for_a_higher_priority_stands_still_on_purpose():
     held = {watch.states[1].key}
     assert set(throttled_look(watch, 60, waited=0.0, held=held)) == {0}
     assert throttled_look(watch, STILL_SECONDS, waited=0.0) == [0]
+
+
+def test_a_lane_saturated_by_its_rate_looks_at_what_stands_still_and_seldom_twice():
+    watch = Watch(20, 10_000)
+    rate = HeldToRate(still_seconds=STILL_SECONDS)
+    looked_at = []
+    for now in range(int(STILL_SECONDS + LOOK_AGAIN_SECONDS) + 2):
+        watch.states[1].position += 20
+        found = rate.to_look_at(watch.states, throttled=True, now=float(now))
+        looked_at += [(state.partition, now) for state in found]
+    assert looked_at == [(0, STILL_SECONDS), (0, STILL_SECONDS + LOOK_AGAIN_SECONDS)]
+    assert rate.to_look_at(watch.states, throttled=False, now=1e6) == []
+
+
+def test_many_partitions_are_looked_at_in_turn():
+    watch = Watch(*[20] * 10)
+    rate = HeldToRate(still_seconds=STILL_SECONDS)
+    seen = []
+    for now in range(int(STILL_SECONDS) + 5):
+        found = rate.to_look_at(watch.states, throttled=True, now=float(now))
+        assert len(found) <= 3, "each look takes a while"
+        seen += [state.partition for state in found]
+    assert sorted(seen) == list(range(10))
+
+
+def test_what_the_source_says_of_a_partition_counts_though_the_lane_is_held_to_its_rate(
+    monkeypatch,
+):
+    watch, damage = Watch(20, 10_000), SourceDamagedError("not readable")
+    still = NotMovingError("it waits its turn, or not")
+    answers = [{watch.states[0]: still}, {watch.states[0]: damage}]
+    asked = []
+
+    def judged(_, suspects):
+        asked.append([state.partition for state in suspects])
+        return answers[len(asked) - 1]
+
+    monkeypatch.setattr(Standstill, "_judged", judged)
+    found = []
+    for second in range(int(STILL_SECONDS + LOOK_AGAIN_SECONDS) + 3):
+        watch.clock.advance(1.0)
+        watch.states[1].position += 20
+        found += watch.judge.found(
+            watch.states, empty_polls=0, throttled_seconds=second + 1.0
+        ).values()
+    assert asked == [[0], [0]]
+    assert found == [damage]
+
+
+class WithoutShare:
+    """A lane that is told its share, and a source that is asked where partitions end."""
+
+    def __init__(self, *ends):
+        self.watch, self.ends, self.asked = Watch(*ends), dict(enumerate(ends)), 0
+        self.share = Throttle(records_per_second=0)
+        self.judge = NoShare(3)
+
+    def _ends(self, keys):
+        self.asked += 1
+        return {key: self.ends[key[1]] for key in keys}
+
+    def look(self, seconds, each=lambda: None):
+        found = {}
+        for _ in range(seconds):
+            self.watch.clock.advance(1.0)
+            each()
+            now = self.watch.clock.monotonic()
+            found |= self.judge.found(self.watch.states, self.share, self._ends, now=now)
+        return {state.partition: error for state, error in found.items()}
+
+
+def test_records_that_wait_for_a_share_are_named_within_ten_seconds_with_the_remedy():
+    lane = WithoutShare(20, 10)
+    (found,) = lane.look(9).items()
+    assert found[0] == 0
+    assert found[1].code == "NOT_MOVING"
+    assert "lane 3 has no share of the flow's throttle" in found[1].message
+    assert "recordsPerSecond" in found[1].remedy
+
+
+def test_a_lane_that_has_a_share_again_or_moves_is_not_named():
+    lane = WithoutShare(1_000)
+
+    def moves():
+        lane.watch.states[0].position += 1
+
+    assert lane.look(30, each=moves) == {}
+    lane.share = Throttle(records_per_second=1)
+    asked = lane.asked
+    assert lane.look(30) == {}
+    assert lane.asked == asked, "a lane with a share asks nobody"

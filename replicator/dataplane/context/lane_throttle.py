@@ -48,6 +48,11 @@ class LaneThrottle:
             self._bucket.change(throttle, now=now)
 
     @property
+    def share(self) -> Throttle:
+        """What the lane may copy now."""
+        return self._throttle
+
+    @property
     def held(self) -> frozenset[tuple[str, int]]:
         """Partitions that make way for others of higher priority now: they stand still on purpose."""
         return self._held

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from replicator.clock import Clock
 from replicator.dataplane.health.damaged_source import damages_of
 from replicator.dataplane.health.drained_backlog import DrainedBacklog
+from replicator.dataplane.health.held_to_rate import HeldToRate
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import NotMovingError, ReplicatorError
 from replicator.identifiers import TopicPartition
@@ -32,6 +33,8 @@ class Standstill:
         self._backlog = DrainedBacklog()
         self._looked_at = 0.0
         self._throttled_seconds = 0.0
+        self._at_rate = HeldToRate(still_seconds=STILL_SECONDS)
+        self._to_look_at: list[PartitionState] = []
 
     def found(
         self,
@@ -43,8 +46,9 @@ class Standstill:
     ) -> dict[PartitionState, ReplicatorError]:
         """The partitions that stand still though the source has records for them; called now and then.
 
-        A partition that waits behind an open transaction is at the end of what can be read. The arguments are
-        those of ``suspects``.
+        A partition that waits behind an open transaction is at the end of what can be read. One that may wait its
+        turn in a lane that is held to its rate is found only where the source gives a reason. The arguments are those
+        of ``suspects``.
 
         Raises:
             ReplicatorError: some stand still, and the source does not answer when it is asked about them.
@@ -52,7 +56,15 @@ class Standstill:
         suspects = self.suspects(
             states, empty_polls=empty_polls, throttled_seconds=throttled_seconds, held=held
         )
-        return self._judged(suspects) if suspects else {}
+        found = self._judged(suspects) if suspects else {}
+        looked_at = [state for state in self._to_look_at if state not in found]
+        if looked_at:
+            found |= {
+                state: error
+                for state, error in self._judged(looked_at).items()
+                if not isinstance(error, NotMovingError)
+            }
+        return found
 
     @property
     def waiting(self) -> bool:
@@ -91,13 +103,14 @@ class Standstill:
         if busy and not throttled:
             before = {}
         self._empty_polls = empty_polls
-        suspects = []
+        suspects, waiting = [], []
         for state in states:
             waits = state.source_end > state.position >= 0
             if not waits or state.problem or state.needs_check or state.health.failure:
                 continue
             if state.key in held:
                 continue
+            waiting.append(state)
             known = before.get(state.key)
             if known is None or known[0] != state.position:
                 known = (state.position, now)
@@ -107,6 +120,7 @@ class Standstill:
                     suspects.append(state)
                     known = (state.position, now)  # asked about again only after as long
             self._seen[state.key] = known
+        self._to_look_at = self._at_rate.to_look_at(waiting, throttled=throttled > 0, now=now)
         return suspects
 
     def _judged(self, suspects: list[PartitionState]) -> dict[PartitionState, ReplicatorError]:

@@ -2,6 +2,7 @@
 
 from replicator.clock import Clock
 from replicator.dataplane.context.lane_context import LaneContext
+from replicator.dataplane.health.no_share import NoShare, has_none
 from replicator.dataplane.health.standstill import Standstill
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partitions import LanePartitions, UnlookedTargetError
@@ -40,6 +41,7 @@ class PeriodicChecks:
         self._standstill = Standstill(
             source=spec.source, client_id=lane_client_id(spec), clock=clock
         )
+        self._no_share = NoShare(spec.lane)
         self._clock = clock
         self._schedule = StatsSchedule()
         self._recheck_at = 0.0
@@ -80,6 +82,24 @@ class PeriodicChecks:
         for state, why in still.items():
             clients.session.events.suspend(state, why)
 
+    def _find_without_share(
+        self,
+        now: float,
+        states: list[PartitionState],
+        clients: SessionClients,
+        partitions: LanePartitions,
+    ) -> None:
+        """Names partitions that wait for a share; they are read on as soon as there is one."""
+        try:
+            found = self._no_share.found(
+                states, self._context.throttle.share, clients.stable_ends, now=now
+            )
+        except ReplicatorError as error:
+            self._context.problems.on_failure(error)
+            return
+        for state, why in found.items():
+            partitions.on_failure(state, "source", why)
+
     def _look_at_targets(self, partitions: LanePartitions) -> float:
         """Returns in how many seconds to look again; raises what ends the session, such as too many looks in vain.
 
@@ -104,7 +124,12 @@ class PeriodicChecks:
         states = list(partitions.states.values())
         failing = any(state.health.failure for state in states)
         if not self._schedule.is_due(
-            now, records=records, problem=problems.any() or failing or self._standstill.waiting
+            now,
+            records=records,
+            problem=problems.any()
+            or failing
+            or self._standstill.waiting
+            or has_none(self._context.throttle.share),
         ):
             return
         if failing:
@@ -114,4 +139,5 @@ class PeriodicChecks:
             commits=self._counters.commits, read=outcome.read, answers=clients.answers
         )
         self._find_still(states, clients)
+        self._find_without_share(now, states, clients, partitions)
         self._report.publish_changes()

@@ -110,6 +110,36 @@ def test_a_lane_with_a_throttle_that_could_read_more_names_what_stands_still(lab
     assert lab.values(other) == numbers(range(written))
 
 
+@pytest.mark.slow
+@ENGINES
+def test_beside_a_backlog_that_a_rate_makes_last_a_damaged_batch_is_named_all_the_same(lab, engine):
+    topic, other = lab.topic(), lab.topic()
+    for start in range(0, 50, 10):
+        write_batch(lab, topic, range(start, start + 10))
+    Segment(lab.source, topic).flip(2, BATCH_LENGTH)
+    lab.numbered(other, range(3_000))
+    lane = lab.lane(topic, other, throttle=Throttle(records_per_second=50), **engine)
+    found = lab.until(lambda: failure(lane, topic), "the failure", lane)
+    assert found.code == "SOURCE_DAMAGED"
+    assert failure(lane, other) is None
+    assert lane.partition(other).position < 3_000
+
+
+@pytest.mark.slow
+@ENGINES
+def test_a_lane_without_a_share_of_the_throttle_is_named_until_it_has_one(lab, engine):
+    topic = lab.topic()
+    lab.numbered(topic, range(10))
+    lane = lab.lane(topic, throttle=Throttle(records_per_second=0), **engine)
+    found = lab.until(lambda: failure(lane, topic), "the failure", lane)
+    assert found.code == "NOT_MOVING"
+    assert "has no share of the flow's throttle" in found.detail
+    lane.update(throttle=Throttle(records_per_second=100))
+    lab.caught_up(lane)
+    lab.until(lambda: failure(lane, topic) is None, "the failure to end", lane)
+    assert lab.values(topic) == numbers(range(10))
+
+
 def given_up(lab, topic: str, position: int) -> tuple[int, int]:
     found = unreadable_at(lab.plan(lab.source, "east"), (topic, 0), position, client_id="lab")
     assert found is not None
