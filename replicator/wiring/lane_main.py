@@ -23,6 +23,7 @@ def layout_still_holds(spec: LaneSpec) -> bool:
         [0],
         client_id=f"replicator-{spec.topology}-layout",
         timeout_seconds=30.0,
+        known_to_exist=True,
         past_open_transactions=True,  # nothing decided may be missed for a transaction that is open before it
     )
     return lane_may_start(ControlState().fold(log[0].items()), spec)

@@ -23,6 +23,8 @@ from replicator.kafka.logs.checkpoint_log import read_checkpoint_records
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.policy.values import LinkPolicy, Selection, Throttle, TopicSync
 from replicator.testing import ManualClock, SecuritySetup, wait_until
+from replicator.testing.faults.protocol_proxy import ProtocolProxy
+from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
 from replicator.topology.plan import (
     ClusterPlan,
     FlowPlan,
@@ -31,6 +33,8 @@ from replicator.topology.plan import (
     SecretRef,
     SecurityPlan,
 )
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 def policy(*topics, **fields):
@@ -116,6 +120,23 @@ def desks():
     yield open_desk
     for context in opened:
         context.close()
+
+
+def test_bootstrap_reads_what_it_has_just_made_where_a_broker_has_not_heard_of_it(
+    east, west, unique, desks
+):
+    rule = Rule(
+        Match(Api.METADATA, topic=control_topic(unique), times=8),
+        Answer(UNKNOWN_TOPIC_OR_PARTITION, forwarded=True),
+    )
+    with ProtocolProxy(west.bootstrap_servers, (rule,)) as lagging:
+        context = desks(make_plan(unique, east, lagging, orders=policy(f"{unique}.*")))
+        # The broker that it asks to make the topic is another one.
+        direct = ClusterPlan("west", tuple(west.bootstrap_servers))
+        context.target.close()
+        context.target = ClusterAdmin(direct, client_id="test")
+        assert len(context.bootstrap().bindings()) == 2
+        assert lagging.applied(rule) == 8
 
 
 def test_bootstrap_makes_what_is_missing_and_binds_aliases_on_both_sides(east, west, unique, desks):

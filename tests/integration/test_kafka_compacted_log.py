@@ -21,7 +21,11 @@ from replicator.kafka.logs.compacted_log import LogTail, read_compacted
 from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import wait_until
+from replicator.testing.faults.protocol_proxy import ProtocolProxy
+from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
 from replicator.topology.plan import ClusterPlan
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
 
 
 @pytest.fixture
@@ -222,6 +226,36 @@ def test_a_missing_log_is_named(cluster, unique):
         LogWriter(cluster, unique, client_id="t") as writer,
     ):
         writer.write([(b"a", b"1")])
+
+
+@pytest.mark.parametrize("first", [1, 2], ids=["the first broker", "another one"])
+def test_a_topic_that_a_broker_has_not_heard_of_is_waited_for_where_it_is_known_to_exist(
+    east, cluster, log, first
+):
+    with LogWriter(cluster, log, client_id="t") as writer:
+        writer.write([(b"a", b"1")])
+    unheard = Answer(UNKNOWN_TOPIC_OR_PARTITION, forwarded=True)
+    rule = Rule(Match(Api.METADATA, topic=log, nth=first, times=12), unheard)
+    with ProtocolProxy(east.bootstrap_servers, (rule,)) as proxy:
+        behind = ClusterPlan("east", tuple(proxy.bootstrap_servers))
+        found = read_compacted(behind, log, client_id="t", known_to_exist=True)
+        assert (found, proxy.applied(rule) >= 2 - first) == ({0: {b"a": b"1"}}, True)
+
+
+def test_an_absence_that_is_an_answer_is_told_at_once_and_a_writer_waits_for_the_topic(
+    east, cluster, log
+):
+    unheard = Answer(UNKNOWN_TOPIC_OR_PARTITION, forwarded=True)
+    rule = Rule(Match(Api.METADATA, topic=log, times=12), unheard)
+    with ProtocolProxy(east.bootstrap_servers, (rule,)) as proxy:
+        behind = ClusterPlan("east", tuple(proxy.bootstrap_servers))
+        with pytest.raises(NotFoundError, match=log):
+            read_compacted(behind, log, client_id="t")
+        assert proxy.applied(rule) < 4
+        with LogWriter(behind, log, client_id="t") as writer:
+            writer.write([(b"a", b"1")])
+        assert proxy.applied(rule) == 12
+    assert read_compacted(cluster, log, client_id="t") == {0: {b"a": b"1"}}
 
 
 @pytest.mark.parametrize("transactional_id", [None, "owner"])

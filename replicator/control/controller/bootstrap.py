@@ -96,7 +96,7 @@ def _bind(
 ) -> ControlState:
     name = control_topic(plan.topology)
     ensure_compacted_topic(admin, name, partitions=1)
-    state = read_control(plan.topology, cluster, client_id=client_id)
+    state = read_control(plan.topology, cluster, client_id=client_id, known_to_exist=True)
     for conflict in binding_conflicts(state.bindings(), ids):
         raise conflict
     missing = missing_bindings(state.bindings(), ids, at_ms=at_ms)

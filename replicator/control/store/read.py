@@ -16,8 +16,9 @@ def read_control(
     client_id: str,
     timeout_seconds: float = READ_SECONDS,
     past_open_transactions: bool = False,
+    known_to_exist: bool = False,
 ) -> ControlState:
-    """The control topic of a cluster, read to its end; ``past_open_transactions`` as ``read_compacted`` has it.
+    """The control topic of a cluster, read to its end; the last two arguments as ``read_compacted`` has them.
 
     Raises:
         ClusterError: the cluster does not answer, or has no control topic (``NotFoundError``).
@@ -28,6 +29,7 @@ def read_control(
         client_id=client_id,
         timeout_seconds=timeout_seconds,
         past_open_transactions=past_open_transactions,
+        known_to_exist=known_to_exist,
     )
     return EMPTY.fold(read[0].items())
 

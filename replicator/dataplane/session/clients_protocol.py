@@ -12,7 +12,7 @@ from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.clients.opened_with import OpenedWith
-from replicator.kafka.logs.compacted_log import OnWait
+from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.capacity.memory_shares import LaneMemory
 
 

@@ -139,13 +139,15 @@ class ReturnedRecords:
             return True
         with ClusterAdmin(spec.source, client_id=self._client_id) as admin:
             others = topologies_from(spec.settings.blocked, admin.topic_partitions())
-        return any(self._registers(name) for name in sorted(others - {spec.topology}))
+        return any(
+            self._registers(name, known_to_exist=True) for name in sorted(others - {spec.topology})
+        )
 
-    def _registers(self, topology: str) -> bool:
+    def _registers(self, topology: str, *, known_to_exist: bool = False) -> bool:
         try:
             control = read_compacted(
                 self._spec.source, control_topic(topology), client_id=self._client_id,
-                past_open_transactions=True,
+                past_open_transactions=True, known_to_exist=known_to_exist,
             )[0]  # fmt: skip
         except NotFoundError:
             return False  # nothing was ever copied there

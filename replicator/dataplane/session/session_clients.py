@@ -29,7 +29,8 @@ from replicator.kafka.clients.client import (
 )
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.kafka.clients.opened_with import OpenedWith
-from replicator.kafka.logs.compacted_log import LogTail, OnWait
+from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.capacity.memory_shares import LaneMemory
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class LaneClients:
         self.learn_leaders({work.topic for work in self.spec.work})
         self.producer.list_topics("__consumer_offsets", timeout=10.0)
         self._checkpoints = lane_tail(self.spec, client_id=lane_client_id(self.spec))
-        self._checkpoints.load(timeout_seconds=30.0)
+        self._checkpoints.load(timeout_seconds=30.0, known_to_exist=True)
 
     def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
         """Makes this the only writer of the lane; False when the lane had to stop meanwhile.

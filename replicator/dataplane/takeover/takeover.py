@@ -31,7 +31,8 @@ from replicator.formats.checkpoint import Checkpoint
 from replicator.formats.left_out import LeftOut
 from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.logs.compacted_log import LogTail, OnWait
+from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.values import StartFrom
 
 
@@ -56,7 +57,9 @@ def read_lane_records(
     of them that is open now, and must not be missed. ``on_wait`` is told every few seconds why that takes longer.
     """
     with tail or lane_tail(spec, client_id=client_id) as opened:
-        found = opened.load(timeout_seconds=30.0, past_open_transactions=True, on_wait=on_wait)
+        found = opened.load(
+            timeout_seconds=30.0, past_open_transactions=True, known_to_exist=True, on_wait=on_wait
+        )
         return found[spec.lane]
 
 

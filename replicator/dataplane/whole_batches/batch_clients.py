@@ -46,7 +46,8 @@ from replicator.formats.producer_registry import (
 from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
-from replicator.kafka.logs.compacted_log import LogTail, OnWait
+from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.capacity.line_settings import line_settings
 from replicator.policy.capacity.memory_shares import LaneMemory, batches_memory
 from replicator.wire.probes.broker_count import broker_count
@@ -193,7 +194,7 @@ class BatchClients:
             AHEAD_SECONDS,
         )
         self._checkpoints = lane_tail(spec, client_id=lane_client_id(spec))
-        self._checkpoints.load(timeout_seconds=30.0)
+        self._checkpoints.load(timeout_seconds=30.0, known_to_exist=True)
 
     def fence_last_owner(self, stopping: Callable[[], bool]) -> bool:
         """Makes this the only writer of the lane; False when the lane had to stop meanwhile.

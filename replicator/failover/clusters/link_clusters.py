@@ -91,11 +91,12 @@ class LinkClusters:
         wanted = self.pair(source).id
         return next(pair for pair in self.facing(source).pairs if pair.id == wanted)
 
-    def control(self, cluster: ClusterPlan) -> ControlState:
+    def control(self, cluster: ClusterPlan, *, known_to_exist: bool = False) -> ControlState:
         """The control topic of a cluster, read to its end; empty where it was never applied.
 
         Waits for transactions that are open there: a lock that was committed behind one would be
-        hidden, and two operators would pass.
+        hidden, and two operators would pass. So they would where a broker has not heard of a topic that is
+        ``known_to_exist``, see ``read_compacted``.
 
         Raises:
             ClusterError: it does not answer.
@@ -107,6 +108,7 @@ class LinkClusters:
                 client_id=CLIENT_ID,
                 timeout_seconds=CONTROL_SECONDS,
                 past_open_transactions=True,
+                known_to_exist=known_to_exist,
             )
         except NotFoundError:
             return EMPTY

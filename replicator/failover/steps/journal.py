@@ -126,7 +126,7 @@ class Journal:
 
     def refresh(self) -> ControlState:
         """Reads the journal cluster's control topic again."""
-        self.state = self._clusters.control(self._cluster)
+        self.state = self._clusters.control(self._cluster, known_to_exist=True)
         return self.state
 
     # Steps.
@@ -291,7 +291,7 @@ class Journal:
     def _outdated(self, cluster: ClusterPlan, record: Record) -> bool:
         if not isinstance(record, RoleRecord):
             return False
-        held = self._clusters.control(cluster).role(record.link)
+        held = self._clusters.control(cluster, known_to_exist=True).role(record.link)
         return held is not None and held.role().rank > record.role().rank
 
 

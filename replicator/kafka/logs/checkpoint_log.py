@@ -39,6 +39,7 @@ def read_checkpoint_records(
         client_id=client_id,
         timeout_seconds=timeout_seconds,
         past_open_transactions=past_open_transactions,
+        known_to_exist=True,  # or nobody would know its lanes
     )
 
 

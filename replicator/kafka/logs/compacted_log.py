@@ -8,29 +8,24 @@ which no consumer ever sees.
 # ruff: noqa: SLF001 - librdkafka begins the names of its local errors with an underscore
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from replicator.errors import ReplicatorError
+from replicator.errors import NotFoundError, ReplicatorError
 from replicator.kafka.clients.client import open_consumer
-from replicator.kafka.clients.errors import (
-    ConnectionTrouble,
-    as_kafka_error,
-    map_kafka_error,
-    may_pass,
-)
+from replicator.kafka.clients.errors import ConnectionTrouble, map_kafka_error
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import consumer_config
+from replicator.kafka.logs.topic_lookup import (
+    HEARD_SECONDS,
+    TOLD_SECONDS,
+    OnWait,
+    wait_until_known,
+)
 from replicator.kafka.logs.unread_end import UnreadPart, unread_error
 from replicator.topology.plan import ClusterPlan
-
-OnWait = Callable[[ReplicatorError], None]
-"""Is told why it takes so long."""
-
-TOLD_SECONDS = 5.0
-"""How often who waits for the end of a topic is told why."""
 
 Entry = tuple[bytes, bytes | None]
 """A key and its value; None takes the key away."""
@@ -56,19 +51,26 @@ def read_compacted(
     client_id: str,
     timeout_seconds: float = 10.0,
     past_open_transactions: bool = False,
+    known_to_exist: bool = False,
 ) -> dict[int, dict[bytes, bytes]]:
     """The last value of every key, for each partition, up to its end at the time of the call.
+
+    ``known_to_exist``: somebody has just made the topic, or seen it. Then a broker that says that it does not exist
+    has not heard of it yet, and is asked again for HEARD_SECONDS.
 
     ``past_open_transactions`` waits for transactions that are open there: what was committed behind the first
     record of an open one is hidden from readers until it ends.
 
     Raises:
+        NotFoundError: there is no such topic.
         UnreachableError: the end was not reached in time.
         ReplicatorError: the topic cannot be read, see its class.
     """
     with LogTail(cluster, topic, partitions, client_id=client_id) as tail:
         return tail.load(
-            timeout_seconds=timeout_seconds, past_open_transactions=past_open_transactions
+            timeout_seconds=timeout_seconds,
+            past_open_transactions=past_open_transactions,
+            known_to_exist=known_to_exist,
         )
 
 
@@ -118,6 +120,7 @@ class LogTail:
         *,
         timeout_seconds: float,
         past_open_transactions: bool = False,
+        known_to_exist: bool = False,
         on_wait: OnWait = lambda _: None,
     ) -> dict[int, dict[bytes, bytes]]:
         """Reads from the start to the end of every partition; call it before ``poll``.
@@ -126,7 +129,7 @@ class LogTail:
 
         Without ``past_open_transactions`` the end is where the oldest open transaction begins, with it where the
         log ended when that place was first reached. ``on_wait`` is told every few seconds why the end is not
-        reached yet.
+        reached yet. ``known_to_exist`` as ``read_compacted`` has it.
 
         Returns:
             The last value of every key, for each partition.
@@ -143,7 +146,8 @@ class LogTail:
         self._ends.clear()
         self._held.clear()
         again = self._started
-        self._start(timeout_seconds, on_wait)
+        heard_at = time.monotonic() + (HEARD_SECONDS if known_to_exist else 0.0)
+        self._start(timeout_seconds, on_wait, heard_at=heard_at)
         if again:
             self._assign()  # or an end that was told is not told again
         began = time.monotonic()
@@ -156,7 +160,15 @@ class LogTail:
             if now >= tell_at:
                 tell_at = now + TOLD_SECONDS
                 on_wait(self._late(round(now - began)))
-            for message in self._take(min(left, _STEP_SECONDS)):
+            try:
+                taken = self._take(min(left, _STEP_SECONDS))
+            except NotFoundError:
+                if now >= heard_at:
+                    raise
+                self._started = False  # the client asked another broker, which has not heard of it
+                self._start(left, on_wait, heard_at=heard_at)
+                continue
+            for message in taken:
                 key, value = message.key(), message.value()
                 values = state[message.partition() or 0]
                 if key is None:
@@ -238,32 +250,20 @@ class LogTail:
         config["auto.offset.reset"] = "earliest"
         self._opened = (wait_seconds, open_consumer(config, subject=self._subject))
 
-    def _start(self, timeout_seconds: float, on_wait: OnWait = lambda _: None) -> None:
-        """Looks the topic up, then begins to fetch.
-
-        Without the look-up the library begins before it knows a leader, and then waits for half a
-        second; and a topic that does not exist would look like one that is slow.
-        """
+    def _start(
+        self,
+        timeout_seconds: float,
+        on_wait: OnWait = lambda _: None,
+        *,
+        heard_at: float = 0.0,
+    ) -> None:
+        """Looks the topic up, then begins to fetch."""
         if self._started:
             return
-        deadline = time.monotonic() + timeout_seconds
-        tell_at = time.monotonic() + TOLD_SECONDS
-        while True:
-            left = deadline - time.monotonic()
-            try:
-                found = self._consumer.list_topics(self.topic, timeout=max(0.1, min(left, 1.0)))
-                error = found.topics[self.topic].error
-            except KafkaException as raised:
-                error = as_kafka_error(raised)
-            if error is None:
-                break
-            self._consumer.poll(0.02)  # lets the library tell why connections fail
-            failure = self._failure(error)
-            if left <= 0 or not may_pass(failure):
-                raise failure
-            if time.monotonic() >= tell_at:
-                tell_at = time.monotonic() + TOLD_SECONDS
-                on_wait(failure)
+        wait_until_known(
+            self._consumer, self.topic, failure=self._failure, timeout_seconds=timeout_seconds,
+            heard_at=heard_at, on_wait=on_wait,
+        )  # fmt: skip
         self._assign()
         self._started = True
 

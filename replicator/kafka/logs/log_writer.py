@@ -6,7 +6,7 @@ from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from replicator.errors import ReplicatorError
+from replicator.errors import NotFoundError, ReplicatorError
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import open_producer
 from replicator.kafka.clients.errors import as_kafka_error
@@ -16,6 +16,8 @@ from replicator.kafka.logs.compacted_log import Entry
 from replicator.kafka.logs.producer_calls import ProducerWatch, produce_when_room
 from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.topology.plan import ClusterPlan
+
+_UNHEARD_SECONDS = 0.05
 
 
 class LogWriter:
@@ -125,17 +127,29 @@ class LogWriter:
         config["topic.metadata.propagation.max.ms"] = min(3000, round(seconds * 1000))
         producer = open_producer(config, subject=f"cluster:{self._cluster.alias}")
 
+        self._look_up(producer, unheard_ms=config["topic.metadata.propagation.max.ms"])
+        self._producer = producer
+        return producer
+
+    def _look_up(self, producer: Producer, *, unheard_ms: int) -> None:
+        """Waits until the client knows the topic; a broker may not have heard of a new one for so long."""
+        heard_at = time.monotonic() + unheard_ms / 1000
+
         def look(timeout_seconds: float) -> None:
             topics = producer.list_topics(self.topic, timeout=timeout_seconds).topics
             if topics[self.topic].error is not None:
                 raise KafkaException(topics[self.topic].error)
 
-        try:
-            self._watch.until_done(producer, look, seconds=seconds)
-        except KafkaException as error:
-            raise self._watch.mapped(as_kafka_error(error), self._doing) from error
-        self._producer = producer
-        return producer
+        while True:
+            try:
+                self._watch.until_done(producer, look, seconds=self._timeout_seconds)
+            except KafkaException as error:
+                mapped = self._watch.mapped(as_kafka_error(error), self._doing)
+                if not isinstance(mapped, NotFoundError) or time.monotonic() >= heard_at:
+                    raise mapped from error
+                time.sleep(_UNHEARD_SECONDS)  # refused at once, and heard of without an event
+            else:
+                return
 
     def _write_plainly(self, producer: Producer, entries: list[Entry], partition: int) -> None:
         self._watch.refused.clear()

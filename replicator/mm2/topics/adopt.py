@@ -95,8 +95,9 @@ def read_progress(
             remedy="The cluster takes it back after a minute at most, by default; try again then.",
         )
     read = read_compacted(
-        target, topic, range(partitions), client_id=client_id, timeout_seconds=READ_SECONDS
-    )
+        target, topic, range(partitions), client_id=client_id, timeout_seconds=READ_SECONDS,
+        known_to_exist=True,
+    )  # fmt: skip
     return decode_progress((entry for part in read.values() for entry in part.items()), cluster)
 
 

@@ -145,7 +145,7 @@ class CheckpointsView:
                 client_id=self._client_id,
                 fetch_wait_seconds=FETCH_WAIT_SECONDS,
             )
-            loaded = self._tail.load(timeout_seconds=self._timeout_seconds)
+            loaded = self._tail.load(timeout_seconds=self._timeout_seconds, known_to_exist=True)
             self._stored = StoredPartitions()
             for lane, records in loaded.items():
                 self._stored.fold(lane, records.items())

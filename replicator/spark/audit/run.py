@@ -205,7 +205,7 @@ class Auditor:
     def _stored(self) -> Ledger:
         stored = read_compacted(
             self._pair.target, self._topic, client_id=CLIENT_ID,
-            timeout_seconds=TIMEOUT_SECONDS, past_open_transactions=True,
+            timeout_seconds=TIMEOUT_SECONDS, past_open_transactions=True, known_to_exist=True,
         )[0]  # fmt: skip
         return decode_ledger(
             [(decode_key(key), decode_value(value)) for key, value in stored.items()],

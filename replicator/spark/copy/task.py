@@ -184,7 +184,7 @@ class _Permit:
         log = read_compacted(
             order.target, control_topic(order.topology), [0],
             client_id=f"replicator-{order.topology}-seed", timeout_seconds=_READ_SECONDS,
-            past_open_transactions=True,
+            past_open_transactions=True, known_to_exist=True,
         )  # fmt: skip
         control = EMPTY.fold(log[0].items())
         source, work = order.source.alias, order.work

@@ -25,6 +25,7 @@ def restored_so_far(
         stored = read_compacted(
             order.target, restores_topic(order.topology), range(PROGRESS_PARTITIONS),
             client_id=CLIENT_ID, timeout_seconds=_ASK_SECONDS, past_open_transactions=True,
+            known_to_exist=True,
         )  # fmt: skip
         records = 0
         for key in partitions:

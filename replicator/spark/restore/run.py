@@ -230,7 +230,7 @@ def _claim(
     topic = restores_topic(order.topology)
     stored = read_compacted(
         order.target, topic, range(PROGRESS_PARTITIONS), client_id=CLIENT_ID,
-        timeout_seconds=TIMEOUT_SECONDS, past_open_transactions=True,
+        timeout_seconds=TIMEOUT_SECONDS, past_open_transactions=True, known_to_exist=True,
     )  # fmt: skip
     begun: list[tuple[str, int]] = []
     for key in partitions:

@@ -141,6 +141,7 @@ class PartitionWriter:
             client_id=CLIENT_ID,
             timeout_seconds=TIMEOUT_SECONDS,
             past_open_transactions=True,
+            known_to_exist=True,
         )[number]
         where = self._order.restore, self._topic, self._partition
         return decode_progress(*where, stored.get(progress_key(*where)))

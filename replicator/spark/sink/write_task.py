@@ -115,6 +115,7 @@ def _stored_batch(options: SinkOptions, part: TaskOfQuery) -> int:
     stored = read_compacted(
         options.cluster, sinks_topic(options.topology), (0,),
         client_id=CLIENT_ID, timeout_seconds=ASK_SECONDS, past_open_transactions=True,
+        known_to_exist=True,
     )[0].get(part.key)  # fmt: skip
     return -1 if stored is None else int(decode_value(stored)["batch"])
 

@@ -97,7 +97,9 @@ class Mm2OffsetsTask:
         source, target = self._context.pair.source, self._context.pair.target
         ensure_mm2_topic(self._translator.admin(target), self._checkpoints.topic)
         ensure_mm2_topic(self._translator.admin(source), self._syncs.topic)
-        stored = read_compacted(source, self._syncs.topic, client_id=self._client_id)
+        stored = read_compacted(
+            source, self._syncs.topic, client_id=self._client_id, known_to_exist=True
+        )
         self._written, self._synced = {}, {}
         for key, value in stored[0].items():
             try:
