@@ -122,6 +122,21 @@ def desks():
         context.close()
 
 
+def test_another_topology_that_copies_the_other_way_is_recorded_by_whoever_comes_first(
+    east, west, unique, desks
+):
+    there = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    there.bootstrap()
+    there.once()
+    assert f"{unique}-back" not in there.control().opposite_topologies("east")
+    flow = FlowPlan("back", "west", "east", policy(f"{unique}.*"), ("east",))
+    link = LinkPlan("back", "hub-and-spoke", ("west", "east"), None, "west", (flow,))
+    back = desks(replace(there.plan, topology=f"{unique}-back", links=(link,)))
+    assert unique in back.bootstrap().opposite_topologies("west"), "before its lanes begin"
+    there.once()
+    assert f"{unique}-back" in there.control().opposite_topologies("east")
+
+
 def test_bootstrap_reads_what_it_has_just_made_where_a_broker_has_not_heard_of_it(
     east, west, unique, desks
 ):

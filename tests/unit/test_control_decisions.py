@@ -7,6 +7,7 @@ import pytest
 from replicator.control.backfill.estimate import backfill_estimate
 from replicator.control.lanes.lane_specs import lane_may_start, lane_specs
 from replicator.control.lanes.layout import decide_layout
+from replicator.control.lanes.opposite_topologies import opposite_to_record
 from replicator.control.lanes.throttle_shares import decide_shares
 from replicator.control.reconcile.actions import AlterConfigs, CreateTopic, DeleteTopic, GrowTopic
 from replicator.control.reconcile.cluster_view import ClusterView, TopicFacts
@@ -415,6 +416,31 @@ def test_a_flow_is_in_a_cycle_when_records_could_come_back():
     assert not plan_of(there, onward).in_cycle(there)
     home = flow("d", policy("*"), "north", "east")
     assert plan_of(there, onward, home).in_cycle(there)
+
+
+def test_topologies_that_copy_the_other_way_are_recorded_and_lanes_look_for_their_copies():
+    one = pair(one=policy("*"))
+    east_west, plan = replace(one, topology="retail"), plan_of(*one.flows)
+    strangers = [
+        "orders", "__replicator.retail.west.checkpoints", "__replicator.far.north.checkpoints",
+    ]  # fmt: skip
+    control = EMPTY.fold([LAYOUT.encode(), record("orders").encode()])
+    assert opposite_to_record(east_west, strangers, control, at_ms=5) is None
+
+    def lane(state):
+        return lane_specs(plan=plan, pair=east_west, control=state, lanes=[0])[0].settings
+
+    assert (lane(control).returns, lane(control).met_by_others) == (False, False)
+    theirs = [*strangers, "__replicator.back.west.checkpoints"]
+    found = opposite_to_record(east_west, theirs, control, at_ms=5)
+    assert found.topologies == ("back",)
+    noted = control.fold([found.encode()])
+    assert not noted.same_orders(control), "lanes have to hear of it"
+    assert (lane(noted).returns, lane(noted).met_by_others) == (True, True)
+    for listed in (theirs, strangers):
+        assert opposite_to_record(east_west, listed, noted, at_ms=6) is None
+    more = [*strangers, "__replicator.more.west.checkpoints"]
+    assert opposite_to_record(east_west, more, noted, at_ms=7).topologies == ("back", "more")
 
 
 def test_shares_follow_need_and_are_written_only_when_they_moved():

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from replicator.clock import Clock
 from replicator.control.lanes.layout import decide_layout
+from replicator.control.lanes.opposite_topologies import opposite_to_record
 from replicator.control.reconcile.topic_selection import selected_topics
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.read import read_control
@@ -69,10 +70,17 @@ def bootstrap_pair(
             sides,
         )
         _, control = tuple(bound)
+        sizes = source_admin.topic_partitions()
+        opposite = opposite_to_record(pair, sizes, control, at_ms=at_ms)
+        if opposite is not None:  # before lanes begin: what they do not look for goes back
+            with LogWriter(
+                pair.target, control_topic(plan.topology), client_id=client_id
+            ) as writer:
+                writer.write([opposite.encode()])
+            control = control.fold([opposite.encode()])
         layout = decide_layout(
-            pair, control.layout(pair.source.alias),
-            partitions=_partitions(plan, pair, source_admin),
-        ).layout  # fmt: skip
+            pair, control.layout(pair.source.alias), partitions=_partitions(plan, pair, sizes)
+        ).layout
         quarantine = pool.submit(_ensure_quarantine, plan, pair, target_admin)
         # As many partitions as lanes from the start: members of a group see growth only when their
         # metadata grows old.
@@ -108,8 +116,7 @@ def _bind(
     return state.fold(records)
 
 
-def _partitions(plan: Plan, pair: PairPlan, source_admin: ClusterAdmin) -> dict[str, int]:
-    sizes = source_admin.topic_partitions()
+def _partitions(plan: Plan, pair: PairPlan, sizes: Mapping[str, int]) -> dict[str, int]:
     partitions = {str(flow.link): 0 for flow in pair.flows}
     for wanted in selected_topics(pair, sizes, [cluster.alias for cluster in plan.clusters]):
         if not is_canary_topic(wanted.topic):

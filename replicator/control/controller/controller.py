@@ -20,6 +20,7 @@ from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.control.controller.executor import Executor
 from replicator.control.controller.lane_migration import LaneMigration
+from replicator.control.controller.opposite_watch import OppositeWatch
 from replicator.control.controller.recent_results import RecentResults
 from replicator.control.controller.single_writer import SingleWriter
 from replicator.control.lanes.throttle_shares import SHARE_SECONDS, ThrottleShares
@@ -119,6 +120,7 @@ class PairController:
         self._executor = Executor(target_admin)
         self._keeper = ThrottleShares(plan, pair, source_admin, client_id)
         self._writer = SingleWriter(pair, plan.topology, client_id=client_id)
+        self._opposite = OppositeWatch(pair)
         self._wake = asyncio.Event()
         self._recent = RecentResults(clock)
         self.begun = asyncio.Event()
@@ -188,6 +190,7 @@ class PairController:
         writer = await self._writer.opened()
         control = await finished(self._read_control)
         decision = await self._decide(control, all_settings=all_settings)
+        control = await self._opposite.record(self._writer, writer, control)
         for _ in range(MAX_ROUNDS):
             if not decision.cluster_actions:
                 break
@@ -256,6 +259,7 @@ class PairController:
             all_settings=all_settings,
         )
         self._recent.seen(snapshot.target.sizes)
+        self._opposite.look(snapshot)
         return self._reconciler.decide(replace(snapshot, task_problems=self._noticed()))
 
     def _read_control(self) -> ControlState:

@@ -127,7 +127,12 @@ def lane_specs(
         numbers = owned.intersection(block.lanes)
         if not numbers or flow.policy.runtime == "spark":
             continue
-        settings = lane_settings(plan, flow, beside_older=beside_older)
+        settings = lane_settings(
+            plan,
+            flow,
+            beside_older=beside_older,
+            met_by_others=bool(control.opposite_topologies(pair.source.alias)),
+        )
         by_lane = works.setdefault(flow.link, FlowWork()).by_lane(flow, block, control)
         for number in sorted(numbers & by_lane.keys()):
             specs[number] = LaneSpec(
@@ -187,7 +192,9 @@ def lane_may_start(control: ControlState, spec: LaneSpec) -> bool:
     return layout is not None and layout.state == "stable" and layout.epoch == spec.layout_epoch
 
 
-def lane_settings(plan: Plan, flow: FlowPlan, *, beside_older: bool = False) -> LaneSettings:
+def lane_settings(
+    plan: Plan, flow: FlowPlan, *, beside_older: bool = False, met_by_others: bool = False
+) -> LaneSettings:
     """The flow's policy as far as a lane needs it."""
     policy = flow.policy
     engine = engine_now(policy, beside_older=beside_older).engine
@@ -205,7 +212,8 @@ def lane_settings(plan: Plan, flow: FlowPlan, *, beside_older: bool = False) -> 
         transforms=policy.transforms,
         cyclic=plan.in_cycle(flow),
         engine=engine,
-        returns=plan.may_come_back(flow),
+        returns=met_by_others or plan.may_come_back(flow),
+        met_by_others=met_by_others,
     )
 
 

@@ -19,6 +19,7 @@ from replicator.control.records.pair_records import (
     Binding,
     GapTaken,
     Layout,
+    OppositeTopologies,
     Pause,
     ProblemRecord,
     QuarantineOutcome,
@@ -44,6 +45,7 @@ KINDS: dict[str, type[Record]] = {
     kind.KIND: kind
     for kind in (
         Binding, Layout, TopicRecord, Pause, AcceptedGap, WorkerRecord, Share, ProblemRecord,
+        OppositeTopologies,
         QuarantineOutcome, GapTaken, BackfillRecord, RoleRecord, TransitionRecord, StepRecord, FenceRecord,
         ContactRecord, SalvageRecord, SightingRecord, DrainedRecord, DrillRecord,
         ReturnRecord,

@@ -205,6 +205,16 @@ class Share(Record):
     lanes: dict[str, LaneShare]
 
 
+class OppositeTopologies(Record):
+    """Other topologies that copy to the source from where the pair's flows lead, as their topics there say."""
+
+    KIND = "opposite"
+    KEY = ("source",)
+    source: str
+    topologies: tuple[str, ...]
+    at_ms: int
+
+
 class ProblemRecord(Record):
     """The controller's current problems of one flow, so that ``status`` shows them without asking."""
 

@@ -14,6 +14,7 @@ from replicator.control.records.pair_records import (
     Binding,
     GapTaken,
     Layout,
+    OppositeTopologies,
     Pause,
     ProblemRecord,
     QuarantineOutcome,
@@ -154,6 +155,11 @@ class ControlState:
     def share(self, source: str, link: str) -> Share | None:
         """How a flow's throttle is split over its lanes."""
         return self._get(Share, source, link)
+
+    def opposite_topologies(self, source: str) -> tuple[str, ...]:
+        """Other topologies that copy to a source from where its pair leads, as far as they were seen."""
+        held = self._get(OppositeTopologies, source)
+        return () if held is None else held.topologies
 
     def problems(self, source: str, link: str) -> ProblemRecord | None:
         """What the controller found wrong with a flow."""

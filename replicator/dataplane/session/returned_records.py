@@ -33,8 +33,10 @@ class ReturnedRecords:
         self._memory = RegistryMemory()
         self._ranges: CopiedRanges | None = None
         self._registry: ProducerRegistry | None = None
-        # Whole batches with one session record by record: both ways of the pair write such copies.
-        self._active: bool | None = True if spec.settings.engine == "batches" else None
+        # Whole batches with one session record by record: both ways of the pair write such copies. So may another
+        # topology at any time, by a file that nobody here reads.
+        looks = spec.settings.engine == "batches" or spec.settings.met_by_others
+        self._active: bool | None = True if looks else None
         self._found: bool | None = None
         self._reading = threading.Thread(target=self._read, name="registry", daemon=True)
         if self._active is None:

@@ -68,6 +68,8 @@ class LaneSettings:
     returns: bool = False
     """As ``cyclic``, counting ways back that rest until a role changes: then what stands on the source
     may be copies of what the target has, with or without a header."""
+    met_by_others: bool = False
+    """Whether another topology copies to the source from where this flow leads; then ``returns`` too."""
 
     @property
     def transactional(self) -> bool:

@@ -101,6 +101,24 @@ def test_whole_batches_that_begin_beside_a_lane_do_not_come_back_over_it(lab, ba
 
 
 @pytest.mark.parametrize("engine", [BATCHES, {}], ids=["batches", "records"])
+def test_a_lane_that_is_met_by_another_topology_looks_before_that_brings_anything(
+    lab, other, engine
+):
+    topic = lab.topic()
+    over = lane_back(other, topic, met_by_others=True, **engine)
+    other.numbered(topic, range(10))
+    other.caught_up(over)  # its session is at work, and the other topology has registered nothing
+    there = lab.lane(topic, **BATCHES, **THERE)
+    lab.numbered(topic, range(100, 200))
+    lab.caught_up(there)
+    other.caught_up(over)
+    lab.caught_up(there)
+    both = numbers(range(10), range(100, 200))
+    assert [seen.value for seen in lab.on_source(topic)] == both
+    assert lab.values(topic) == both
+
+
+@pytest.mark.parametrize("engine", [BATCHES, {}], ids=["batches", "records"])
 def test_what_another_topology_brought_in_whole_batches_does_not_go_back(lab, other, engine):
     topic = lab.topic()
     there = lab.lane(topic, **BATCHES, **THERE)
