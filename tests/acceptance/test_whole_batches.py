@@ -4,9 +4,11 @@ import random
 import time
 
 import pytest
+from acceptance_scene import Scene
 from transaction_versions import use_transaction_version
 from whole_topic import engine_of_newest
 
+from replicator.identifiers import checkpoints_topic
 from replicator.testing import wait_until
 from replicator.testing.checker.routes import prefix
 
@@ -58,6 +60,46 @@ def test_whole_batches_go_both_ways_between_two_clusters_and_none_comes_back(eas
     assert (
         engine_of_newest(east, scene.topic) == engine_of_newest(west, scene.topic) == "batches"
     ), flows
+
+
+@pytest.fixture
+def back(scene, east, west, tmp_path):
+    """The way back of a scene, by a file and workers of its own."""
+    (tmp_path / "back").mkdir()
+    back = Scene(name=f"{scene.name}-back", directory=tmp_path / "back")
+    back.topic = scene.topic
+    back.clusters(east, west)
+    yield back
+    back.close(show_logs=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["auto", "records"])
+def test_two_hubs_that_hand_out_to_each_other_by_files_of_their_own_bring_nothing_back(
+    east, west, scene, back, engine
+):
+    scene.clusters(east, west, topic_on=[east, west])
+    there = {"hub": "east", "spokes": ["west"], "flows": ["east->west"]}
+    scene.link("hub-and-spoke", direction="from-hub", **there)
+    again = {"hub": "west", "spokes": ["east"], "flows": ["west->east"]}
+    back.link("hub-and-spoke", direction="from-hub", engine=engine, **again)
+    scene.expect("west->east")
+    first = back.worker("--worker-id", "only")
+    wait_until(
+        lambda: checkpoints_topic(back.name, "west") in east.admin().list_topics().topics,
+        timeout_seconds=60, describe="the topics of the way back",
+    )  # fmt: skip
+    scene.worker()
+    wait_until(
+        lambda: checkpoints_topic(scene.name, "east") in west.admin().list_topics().topics,
+        timeout_seconds=60, describe="the topics of the way there",
+    )  # fmt: skip
+    first.kill()  # its lanes may have begun before there was another topology
+    back.worker("--worker-id", "only")
+    for cluster in (east, west):
+        scene.writer(cluster)
+    scene.written(1_500)
+    scene.settled()
 
 
 @pytest.mark.slow
