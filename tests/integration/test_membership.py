@@ -6,7 +6,7 @@ from replicator.dataplane.process.membership import Membership
 from replicator.errors import NotAuthorizedError, ReplicatorError, UnreachableError
 from replicator.testing import wait_until
 from replicator.testing.faults.protocol_proxy import ProtocolProxy
-from replicator.testing.faults.protocol_rules import Answer, Api, DropResponse, Match, Rule
+from replicator.testing.faults.protocol_rules import Answer, Api, Delay, Match, Rule
 from replicator.topology.plan import ClusterPlan
 
 
@@ -60,7 +60,7 @@ def test_a_group_that_does_not_say_whose_lanes_are_is_told_from_one_that_says_no
     rules = (
         Rule(Match(Api.OFFSET_COMMIT, nth=2), Answer(GROUP_AUTHORIZATION_FAILED)),
         Rule(Match(Api.OFFSET_COMMIT, nth=3), Answer(ILLEGAL_GENERATION)),
-        Rule(Match(Api.OFFSET_COMMIT, nth=4), DropResponse()),
+        Rule(Match(Api.OFFSET_COMMIT, nth=4), Delay(response_seconds=2.5)),
     )
     with ProtocolProxy(west.bootstrap_servers, rules) as proxy:
         member, lanes, _ = join("a-name", proxy.bootstrap_servers)
@@ -73,3 +73,4 @@ def test_a_group_that_does_not_say_whose_lanes_are_is_told_from_one_that_says_no
         with pytest.raises(UnreachableError, match="did not answer within") as told:
             member.confirmed(frozenset({0}))
         assert told.value.subject == "cluster:west"
+        assert member.confirmed(frozenset({1})) == {1}, "it is asked anew, whatever came late"
