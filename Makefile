@@ -12,12 +12,13 @@ TEST_PROCESSES ?= 2
 COVERAGE_FLOOR ?= 57.5
 PYTEST := $(BIN)/python -m pytest
 IN_PROCESSES := -n $(TEST_PROCESSES) --dist loadfile
-# What may happen to any link, asked of whole batches by ``--engine batches`` as well.
-WITH_BATCHES := failover switchover switchover_past_open_transactions killed_workers broken_clusters take_over turning_some_topics reseeding_a_cluster split_brain moving_groups source_transactions shapes_replicate jepsens_workloads
+# What may happen to any link, asked of each engine by name: left to itself a link takes the one that suits it.
+WITH_EACH_ENGINE := failover switchover switchover_past_open_transactions killed_workers broken_clusters take_over turning_some_topics reseeding_a_cluster split_brain moving_groups source_transactions shapes_replicate jepsens_workloads
+FAULTS_WITH = $(PYTEST) -q $(IN_PROCESSES) --engine $(1) --durations=30 $(addprefix tests/acceptance/test_,$(addsuffix .py,$(WITH_EACH_ENGINE)))
 SLOW := $(PYTEST) -q $(IN_PROCESSES) -m slow --durations=30
 
 .DEFAULT_GOAL := help
-.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-batches test-slow-spark test-slow-images images test-images requirements version bench bench-quick soak docs fmt clean
+.PHONY: help setup hooks demo test lint types contracts unit chart chart-files integration test-slow test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-records test-slow-batches test-slow-spark test-slow-images images test-images requirements version bench bench-quick soak docs fmt clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-20s %s\n", $$1, $$2}'
@@ -63,7 +64,7 @@ chart-files: $(STAMP) ## Write what follows from values, schema and metrics: sch
 integration: $(STAMP) ## Tests on real brokers
 	$(PYTEST) -q $(IN_PROCESSES) -m 'not slow' tests/contract tests/integration tests/acceptance tests/spark
 
-test-slow: test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-batches test-slow-spark test-slow-images ## Long fault runs, part by part
+test-slow: test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-records test-slow-batches test-slow-spark test-slow-images ## Long fault runs, part by part
 
 test-slow-unit: $(STAMP) ## … thousands of schedules on virtual time
 	$(SLOW) tests/unit tests/property
@@ -77,8 +78,11 @@ test-slow-integration: $(STAMP) ## … lanes, role changes and MirrorMaker 2's f
 test-slow-acceptance: $(STAMP) ## … workers, operators and brokers that are killed, older brokers, drills
 	$(SLOW) tests/acceptance
 
-test-slow-batches: $(STAMP) ## … the same faults and role changes with whole batches
-	$(BIN)/python -m pytest -q $(IN_PROCESSES) --engine batches --durations=30 $(addprefix tests/acceptance/test_,$(addsuffix .py,$(WITH_BATCHES)))
+test-slow-records: $(STAMP) ## … the same faults and role changes, every flow record by record
+	$(call FAULTS_WITH,records)
+
+test-slow-batches: $(STAMP) ## … and every flow in whole batches
+	$(call FAULTS_WITH,batches)
 
 test-slow-spark: $(STAMP) ## … Spark drivers that are killed, history at size
 	$(SLOW) tests/spark
