@@ -16,12 +16,11 @@ from simulated_control import at_once, driven
 from topology_files import plan_of
 
 from replicator.errors import ReplicatorError
-from replicator.kafka.admin.groups import CommittedOffset
 from replicator.offsets.groups import group_sync
 from replicator.offsets.groups.group_sync import GroupSync
 from replicator.offsets.translation.translation import Translation, exact
 from replicator.testing.kit.manual_clock import ManualClock
-from replicator.wire.groups.group_description import GroupDescription, Member
+from replicator.wire.groups.group_description import CommittedOffset, GroupDescription, Member
 
 GROUP, TOPIC = "g", "t"
 PLACE = (TOPIC, 0)
@@ -31,7 +30,7 @@ SIDES = ("east", "west")
 PLAN = plan_of(
     {
         "name": "both", "shape": "active-active", "clusters": ["east", "west"],
-        "topics": {"include": [TOPIC]}, "sync": {"groups": {"enabled": True}},
+        "naming": "identity", "topics": {"include": [TOPIC]}, "sync": {"groups": {"enabled": True}},
     }
 )  # fmt: skip
 
@@ -146,12 +145,16 @@ class ModelAdmin:
         state = "STABLE" if here else "EMPTY"
         return {name: GroupDescription(name, state, "consumer", members) for name in names}
 
-    def committed_offsets(self, _group: str, places: Iterable[Any]) -> dict[Any, CommittedOffset]:
+    def committed_offsets(self, names: Iterable[str]) -> dict[str, Any]:
         # Not held up here: what stands between the last look and the commit is one round trip.
         held = self._world.committed[self._side]
-        return {} if held is None else {place: CommittedOffset(held, "", None) for place in places}
+        places = {} if held is None else {PLACE: CommittedOffset(held, "", None)}
+        return {name: dict(places) for name in names}
 
-    def commit_offsets(self, _group: str, positions: dict[Any, tuple[int, str]]) -> dict[Any, Any]:
+    def commit_offsets(self, positions: dict[str, dict[Any, tuple[int, str]]]) -> dict[str, Any]:
+        return {group: self._commit(places) for group, places in positions.items()}
+
+    def _commit(self, positions: dict[Any, tuple[int, str]]) -> dict[Any, Any]:
         if self._world.at == self._side:
             return {place: ReplicatorError("the group has members") for place in positions}
         for offset, _ in positions.values():

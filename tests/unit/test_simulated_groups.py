@@ -31,10 +31,10 @@ def test_fifty_thousand_other_schedules_hold_too():
 def positions_are_set_without_a_last_look(patch):
     true = GroupSync._commit
 
-    def commit(sync, work, found):
-        admin = sync._translator.admin(sync._pair.target)
-        work.target = admin.committed_offsets(work.group, list(work.target) or [("t", 0)])
-        return true(sync, work, found)
+    def commit(sync, works, target):
+        for work in works:
+            work.target = target.committed_offsets([work.group])[work.group]
+        return true(sync, works, target)
 
     patch.setattr(GroupSync, "_commit", commit)
 

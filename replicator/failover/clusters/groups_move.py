@@ -100,18 +100,15 @@ def positions_on_new(clusters: LinkClusters) -> dict[str, object]:
     plan = clusters.facing(clusters.old)
     names = groups_of(plan, clusters.flow(clusters.old), admin.list_groups())
     control = clusters.control(clusters.new)
-    keys = [
+    keys = {
         (record.target, number)
         for record in control.topics(clusters.old.alias, clusters.link.name)
         for number in range(record.target_partitions)
-    ]
+    }
     found: dict[str, object] = {}
-    for name in names:
-        try:
-            stood = admin.committed_offsets(name, keys)
-        except ReplicatorError as error:
-            found[name] = {"failed": error.message}
-            continue
-        if stood:
-            found[name] = {"partitions": len(stood)}
+    for name, stands in admin.committed_offsets(names).items() if names else ():
+        if isinstance(stands, ReplicatorError):
+            found[name] = {"failed": stands.message}
+        elif replicated := sum(place in keys for place in stands):
+            found[name] = {"partitions": replicated}
     return found

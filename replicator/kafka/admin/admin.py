@@ -8,7 +8,6 @@ from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin import acls, cluster, groups, offsets, topics
 from replicator.kafka.admin.cluster import ClusterDescription
-from replicator.kafka.admin.groups import CommittedOffset
 from replicator.kafka.admin.offsets import LogEnd, OffsetPoint
 from replicator.kafka.admin.session import AdminSession
 from replicator.kafka.admin.topics import Failures, NewTopicSpec, TopicDescription
@@ -16,10 +15,10 @@ from replicator.kafka.clients.settings import Isolation
 from replicator.policy.copies.acl_rules import AclBinding
 from replicator.policy.copies.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.groups.group_description import GroupDescription
+from replicator.wire.groups.group_description import CommittedOffset, GroupDescription
 
 if TYPE_CHECKING:
-    from replicator.wire.groups.group_states import GroupStates
+    from replicator.wire.groups.groups import Groups
     from replicator.wire.requests.topic_settings import TopicSettings
 
 
@@ -39,8 +38,8 @@ class ClusterAdmin:
         self._session = AdminSession(cluster, client_id=client_id, timeout_seconds=timeout_seconds)
         self._settings: TopicSettings | None = None
         self._reading_settings = threading.Lock()
-        self._states: GroupStates | None = None
-        self._reading_states = threading.Lock()
+        self._groups: Groups | None = None
+        self._asking_groups = threading.Lock()
 
     def close(self) -> None:
         """Gives the connections back."""
@@ -48,9 +47,9 @@ class ClusterAdmin:
         with self._reading_settings:
             if self._settings is not None:
                 self._settings.close()
-        with self._reading_states:
-            if self._states is not None:
-                self._states.close()
+        with self._asking_groups:
+            if self._groups is not None:
+                self._groups.close()
 
     def close_unused(self, seconds: float) -> None:
         """Gives the connections back if nothing was asked for so long; a later call opens new ones."""
@@ -168,32 +167,42 @@ class ClusterAdmin:
 
     def describe_groups(self, names: Iterable[str]) -> dict[str, GroupDescription]:
         """State and members of many groups, of any protocol type."""
-        with self._reading_states:
-            return self._group_states().read(names, timeout_seconds=self._session.timeout_seconds)
+        with self._asking_groups:
+            return self._of_groups().states.read(
+                names, timeout_seconds=self._session.timeout_seconds
+            )
 
     def committed_offsets(
-        self, group: str, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, CommittedOffset]:
-        """Where a group stands; partitions without a position are absent."""
-        return groups.committed_offsets(self._session, group, partitions)
+        self, names: Iterable[str]
+    ) -> dict[str, Mapping[TopicPartition, CommittedOffset] | ReplicatorError]:
+        """Where many groups stand, or why that cannot be told; partitions without a position are absent."""
+        with self._asking_groups:
+            return self._of_groups().offsets.read(
+                names, timeout_seconds=self._session.timeout_seconds
+            )
 
     def commit_offsets(
-        self, group: str, positions: Mapping[TopicPartition, tuple[int, str]]
-    ) -> dict[TopicPartition, ReplicatorError | None]:
-        """Sets positions (offset, metadata) of a group that nobody is in."""
-        return groups.commit_offsets(self._session, group, positions)
+        self, positions: Mapping[str, Mapping[TopicPartition, tuple[int, str]]]
+    ) -> dict[str, Mapping[TopicPartition, ReplicatorError | None] | ReplicatorError]:
+        """Sets positions (offset, metadata) of groups that nobody is in; returns why where it was not done."""
+        with self._asking_groups:
+            return self._of_groups().offsets.set(
+                positions, timeout_seconds=self._session.timeout_seconds
+            )
 
     def delete_groups(self, names: Iterable[str]) -> dict[str, ReplicatorError | None]:
         """Deletes groups with their positions; None for each that is done."""
-        with self._reading_states:
-            return self._group_states().delete(names, timeout_seconds=self._session.timeout_seconds)
+        with self._asking_groups:
+            return self._of_groups().states.delete(
+                names, timeout_seconds=self._session.timeout_seconds
+            )
 
-    def _group_states(self) -> "GroupStates":
-        from replicator.wire.groups.group_states import GroupStates  # slow to import
+    def _of_groups(self) -> "Groups":
+        from replicator.wire.groups.groups import Groups  # slow to import
 
-        if self._states is None:
-            self._states = GroupStates(self.cluster, client_id=self._session.client_id)
-        return self._states
+        if self._groups is None:
+            self._groups = Groups(self.cluster, client_id=self._session.client_id)
+        return self._groups
 
     def create_acls(
         self, bindings: Iterable[AclBinding]

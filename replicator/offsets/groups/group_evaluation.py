@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replicator.kafka.admin.groups import CommittedOffset
 from replicator.offsets.groups.group_decision import (
     GroupFacts,
     GroupPosition,
@@ -16,6 +15,7 @@ from replicator.offsets.groups.group_report import GroupState, PartitionOutcome
 from replicator.offsets.index.paths import TranslationPath
 from replicator.offsets.translation.translation import Translation
 from replicator.offsets.translation.translator import Translator
+from replicator.wire.groups.group_description import CommittedOffset
 
 
 def evaluate(

@@ -1,10 +1,10 @@
 """Carrying group positions from one cluster to another, round by round.
 
-Blocking calls run in threads, and no more groups are touched per second than the throttle lets
-through, so that a cluster with thousands of groups does not feel it.
+Blocking calls run in threads, for many groups at once, and no more groups are touched per second than the throttle
+lets through, so that a cluster with thousands of groups does not feel it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
@@ -13,8 +13,8 @@ from asyncio_throttle.throttler import Throttler
 from replicator.blocking import finished
 from replicator.clock import Clock
 from replicator.errors import ReplicatorError
-from replicator.identifiers import RESERVED_PREFIX, TopicPartition
-from replicator.kafka.admin.groups import CommittedOffset
+from replicator.identifiers import RESERVED_PREFIX, LinkName, TopicPartition
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.offsets.groups.group_decision import GroupOutcomeDraft, Synced
 from replicator.offsets.groups.group_evaluation import committed, evaluate, state_of
 from replicator.offsets.groups.group_report import GroupOutcome, PartitionOutcome, SyncReport
@@ -23,9 +23,14 @@ from replicator.offsets.translation.group_names import require_visible_groups
 from replicator.offsets.translation.translator import Translator
 from replicator.policy.copies.selection import select_groups
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
-from replicator.wire.groups.group_description import GroupDescription
+from replicator.wire.groups.group_description import CommittedOffset, GroupDescription
 
-GROUPS_PER_SECOND = 50
+GROUPS_PER_SECOND = 500
+"""Looked at, or moved; each question is about some of them."""
+
+_LOOKED_AT_ONCE = 100
+_MOVED_AT_ONCE = 20
+"""Few, because the look before the commit should be young."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,6 +47,7 @@ class _Work:
     description: GroupDescription | None = None
     paths: dict[TopicPartition, TranslationPath] = field(default_factory=dict)
     failure: str = ""
+    found: list[PartitionOutcome] = field(default_factory=list)
 
     @property
     def active(self) -> bool:
@@ -102,18 +108,26 @@ class GroupSync:
                 link: await self._call(self._ways_of, flow, partitions)
                 for link, flow in linked.items()
             }
-            names = {work.group for work in works}
-            described = await self._call(target.describe_groups, sorted(names))
+            described = await self._call(
+                target.describe_groups, sorted({work.group for work in works})
+            )
             for work in works:
                 work.description = described.get(work.group)
-                await self._read(work, paths[work.flow.link])
+            for some in _chunks(works, _LOOKED_AT_ONCE):
+                await self._read(some, paths, source, target)
         needed = [path for work in works for path in work.paths.values()]
         backs = await self._call(
             lambda: [back for one in needed if (back := self._back(one)) is not None]
         )
         if needed:
             await self._call(self._translator.refresh, [*needed, *backs])
-        outcomes = [await self._sync(work, commit=commit) for work in works]
+        await self._call(self._evaluate_all, works)
+        if commit:
+            self._remember_kept(works)
+            moving = [work for work in works if _decided(work)]
+            for some in _chunks(moving, _MOVED_AT_ONCE):
+                await self._commit(some, target)
+        outcomes = [self._outcome(work, done=commit) for work in works]
         outcomes.extend(self._gone(works, only))
         return SyncReport(
             source=self._pair.source.alias,
@@ -145,41 +159,60 @@ class GroupSync:
                         paths.setdefault((topic, number), path)
         return paths
 
-    async def _read(self, work: _Work, paths: Mapping[TopicPartition, TranslationPath]) -> None:
-        """Where the group stands on both sides; a failure concerns this group only."""
-        source, target = (
-            self._translator.admin(side) for side in (self._pair.source, self._pair.target)
-        )
-        try:
-            async with self._throttle:
-                work.source = await self._call(source.committed_offsets, work.group, list(paths))
-            work.paths = {key: paths[key] for key in work.source}
-            if work.source:
-                targets = [(path.target_topic, path.partition) for path in work.paths.values()]
-                work.target = await self._call(target.committed_offsets, work.group, targets)
-        except ReplicatorError as error:
-            work.failure = error.message
-            work.paths = {}
+    async def _read(
+        self,
+        works: Sequence[_Work],
+        paths: Mapping[LinkName, Mapping[TopicPartition, TranslationPath]],
+        source: ClusterAdmin,
+        target: ClusterAdmin,
+    ) -> None:
+        """Where groups stand on both sides; a failure concerns its group only."""
+        names = await self._in_turn(works)
+        here = await self._call(source.committed_offsets, names)
+        for work in works:
+            ways, stands = paths[work.flow.link], here[work.group]
+            if isinstance(stands, ReplicatorError):
+                work.failure = stands.message
+                continue
+            work.source = {key: at for key, at in sorted(stands.items()) if key in ways}
+            work.paths = {key: ways[key] for key in work.source}
+        moving = sorted({work.group for work in works if work.source})
+        there = await self._call(target.committed_offsets, moving) if moving else {}
+        for work in works:
+            stands = there.get(work.group, {})
+            if isinstance(stands, ReplicatorError):
+                work.failure = stands.message
+                work.paths = {}
+            else:
+                work.target = stands
 
-    async def _sync(self, work: _Work, *, commit: bool) -> GroupOutcome:
+    async def _in_turn(self, works: Sequence[_Work]) -> list[str]:
+        """The groups' names, once the throttle lets so many through."""
+        names = sorted({work.group for work in works})
+        for _ in names:
+            async with self._throttle:
+                pass
+        return names
+
+    def _evaluate_all(self, works: Iterable[_Work]) -> None:
+        for work in works:
+            if work.failure or not work.source:
+                continue
+            self._seen.add((work.group, work.flow.link))
+            try:
+                work.found = [self._evaluate(work, key, path) for key, path in work.paths.items()]
+            except ReplicatorError as error:
+                work.failure = error.message
+
+    def _outcome(self, work: _Work, *, done: bool) -> GroupOutcome:
         link = work.flow.link
         if work.failure:
             return GroupOutcome(work.group, link, "failed", reason=work.failure)
         if not work.source:
             reason = "no positions in replicated topics"
             return GroupOutcome(work.group, link, "no-positions", reason=reason)
-        self._seen.add((work.group, link))
-        try:
-            found = [
-                await self._call(self._evaluate, work, key, path)
-                for key, path in work.paths.items()
-            ]
-            if commit:
-                found = await self._commit(work, found)
-        except ReplicatorError as error:
-            return GroupOutcome(work.group, link, "failed", reason=error.message)
-        state = state_of(found, active=work.active, done=commit)
-        return GroupOutcome(work.group, link, state, tuple(found))
+        state = state_of(work.found, active=work.active, done=done)
+        return GroupOutcome(work.group, link, state, tuple(work.found))
 
     def _evaluate(
         self, work: _Work, key: TopicPartition, path: TranslationPath
@@ -195,45 +228,66 @@ class GroupSync:
             rewind=work.flow.policy.sync_groups.rewind,
         )
 
-    async def _commit(self, work: _Work, found: list[PartitionOutcome]) -> list[PartitionOutcome]:
+    async def _commit(self, works: Sequence[_Work], target: ClusterAdmin) -> None:
         """Sets the decided positions, and remembers what is on the target now."""
-        positions = {
-            (one.target_topic, one.partition): (one.outcome.offset, one.outcome.metadata)
-            for one in found
-            if one.outcome.action == "commit" and one.outcome.offset is not None
-        }
-        answers: Mapping[TopicPartition, ReplicatorError | None] = {}
-        moved: set[TopicPartition] = set()
-        if positions:
-            target = self._translator.admin(self._pair.target)
-            async with self._throttle:
-                # With many groups the first look is seconds old, and the group may have run here since.
-                now = await self._call(target.committed_offsets, work.group, list(positions))
-                moved = {place for place in positions if now.get(place) != work.target.get(place)}
-                for place in moved:
-                    del positions[place]
-                if positions:
-                    answers = await self._call(target.commit_offsets, work.group, positions)
-        done: list[PartitionOutcome] = []
-        for one in found:
+        names = await self._in_turn(works)
+        # With many groups the first look is seconds old, and a group may have run here since.
+        now = await self._call(target.committed_offsets, names)
+        wanted: dict[str, dict[TopicPartition, tuple[int, str]]] = {}
+        moved: dict[str, set[TopicPartition]] = {}
+        for work in works:
+            stands = now[work.group]
+            if isinstance(stands, ReplicatorError):
+                work.failure = stands.message
+                continue
+            for place, position in _decided(work).items():
+                if stands.get(place) != work.target.get(place):
+                    moved.setdefault(work.group, set()).add(place)
+                else:
+                    wanted.setdefault(work.group, {})[place] = position
+        answers = await self._call(target.commit_offsets, wanted) if wanted else {}
+        for work in works:
+            answer = answers.get(work.group, {})
+            if isinstance(answer, ReplicatorError):
+                work.failure = answer.message
+            elif not work.failure:
+                self._take_in(work, moved.get(work.group, set()), answer)
+
+    def _take_in(
+        self,
+        work: _Work,
+        moved: set[TopicPartition],
+        answers: Mapping[TopicPartition, ReplicatorError | None],
+    ) -> None:
+        """What became of the decided positions."""
+        decided = _decided(work)
+        for number, one in enumerate(work.found):
             place = (one.target_topic, one.partition)
-            if place in moved:
-                waits = GroupOutcomeDraft("keep", one.outcome.offset, reason="it moved meanwhile")
-                done.append(replace(one, outcome=waits))
+            if place not in decided:
                 continue
             refused = answers.get(place)
-            if refused is not None:
+            if place in moved:
+                outcome = GroupOutcomeDraft("keep", one.outcome.offset, reason="it moved meanwhile")
+                work.found[number] = replace(one, outcome=outcome)
+            elif refused is not None:
                 outcome = GroupOutcomeDraft("refuse", one.outcome.offset, reason=refused.message)
-                done.append(replace(one, outcome=outcome))
-                continue
-            if place in positions:
-                one = committed(one)  # noqa: PLW2901  the same partition, as it is now
-            if one.target_offset is not None and one.outcome.action != "refuse":
-                self._last[work.group, one.topic, one.partition] = Synced(
-                    one.source_offset, one.target_offset
-                )
-            done.append(one)
-        return done
+                work.found[number] = replace(one, outcome=outcome)
+            else:
+                work.found[number] = committed(one)
+                self._remember(work, work.found[number])
+
+    def _remember_kept(self, works: Iterable[_Work]) -> None:
+        for work in works:
+            decided = _decided(work)
+            for one in work.found:
+                if (one.target_topic, one.partition) not in decided:
+                    self._remember(work, one)
+
+    def _remember(self, work: _Work, one: PartitionOutcome) -> None:
+        if one.target_offset is not None and one.outcome.action != "refuse":
+            self._last[work.group, one.topic, one.partition] = Synced(
+                one.source_offset, one.target_offset
+            )
 
     def _gone(self, works: Iterable[_Work], only: frozenset[str]) -> list[GroupOutcome]:
         """Groups that were synced before and are no more; their positions on the target stay."""
@@ -252,6 +306,20 @@ class GroupSync:
 
     async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await finished(function, *args, **kwargs)
+
+
+def _decided(work: _Work) -> dict[TopicPartition, tuple[int, str]]:
+    """The positions to set on the target, with what the group noted beside them."""
+    return {
+        (one.target_topic, one.partition): (one.outcome.offset, one.outcome.metadata)
+        for one in work.found
+        if one.outcome.action == "commit" and one.outcome.offset is not None
+    }
+
+
+def _chunks(works: Sequence[_Work], size: int) -> Iterator[Sequence[_Work]]:
+    for start in range(0, len(works), size):
+        yield works[start : start + size]
 
 
 def groups_of(plan: Plan, flow: FlowPlan, listed: Iterable[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import math
 import socket
 import ssl
 import time
+from collections.abc import Sequence
 from typing import Any, Self
 
 from replicator.errors import AuthenticationFailedError, ReplicatorError, UnreachableError
@@ -98,6 +99,15 @@ class BrokerConnection:
         request.API_VERSION = self._fitting(request, newest)
         return self._exchange(request, deadline)
 
+    def call_many(
+        self, requests: Sequence[ApiMessage], *, newest: int, deadline: float
+    ) -> list[Any]:
+        """As ``call``, for some small requests of one kind: all are sent before the first answer is waited for."""
+        self._stay_logged_in(deadline)
+        for request in requests:
+            request.API_VERSION = self._fitting(request, newest)
+        return self._exchange_all(requests, deadline)
+
     def call_raw(self, request: ApiMessage, *, newest: int, deadline: float) -> tuple[int, bytes]:
         """Like ``call``, but returns the version and the response as it came.
 
@@ -188,18 +198,22 @@ class BrokerConnection:
             raise socket_error(error, subject=self._subject, where=self.where) from error
 
     def _exchange(self, request: ApiMessage, deadline: float) -> Any:  # noqa: ANN401
-        self._protocol.send_request(request)
+        return self._exchange_all([request], deadline)[0]
+
+    def _exchange_all(self, requests: Sequence[ApiMessage], deadline: float) -> list[Any]:
+        """A broker answers the requests of one connection in their order."""
+        for request in requests:
+            self._protocol.send_request(request)
+        answers: list[Any] = []
         try:
             self._socket.settimeout(_left(deadline))
             self._socket.sendall(self._protocol.send_bytes())
-            while True:
+            while len(answers) < len(requests):
                 self._socket.settimeout(_left(deadline))
                 data = self._socket.recv(_RECEIVE_BYTES)
                 if not data:
                     raise self._hung_up()
-                responses = self._protocol.receive_bytes(data)
-                if responses:
-                    return responses[0][1]
+                answers += [answer for _, answer in self._protocol.receive_bytes(data)]
         except OSError as error:
             raise socket_error(error, subject=self._subject, where=self.where) from error
         except ProtocolError as error:
@@ -208,6 +222,7 @@ class BrokerConnection:
                 subject=self._subject,
                 remedy="Check bootstrapServers and security.protocol.",
             ) from error
+        return answers
 
     def _stay_logged_in(self, deadline: float) -> None:
         """Logs in again on the same connection where its session is old enough.

@@ -34,7 +34,14 @@ with warnings.catch_warnings():
         ListTransactionsRequest,
     )
     from kafka.protocol.api_message import ApiMessage
-    from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest, ListOffsetsResponse
+    from kafka.protocol.consumer import (
+        FetchRequest,
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        OffsetCommitRequest,
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+    )
     from kafka.protocol.metadata import (
         ApiVersionsRequest,
         FindCoordinatorRequest,
@@ -111,6 +118,9 @@ __all__ = [
     "ListTransactionsRequest",
     "MemoryRecords",
     "MetadataRequest",
+    "OffsetCommitRequest",
+    "OffsetFetchRequest",
+    "OffsetFetchResponse",
     "ProduceRequest",
     "ProtocolError",
     "SaslAuthenticateRequest",

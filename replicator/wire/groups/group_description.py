@@ -33,3 +33,12 @@ class GroupDescription:
     def active(self) -> bool:
         """Whether anybody is in it, so that its positions are its own."""
         return bool(self.members) or self.state not in {"EMPTY", "DEAD"}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """Where a group stands in one partition."""
+
+    offset: int
+    metadata: str
+    leader_epoch: int | None

@@ -6,47 +6,34 @@ the client never asks again, or an assertion of the library ends the process (li
 
 import re
 import struct
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from replicator.errors import ReplicatorError, TransientBrokerError, UnreachableError
+from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
-from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
-from replicator.wire.connection.errors import code_error
-from replicator.wire.connection.leader import any_broker
 from replicator.wire.connection.protocol import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
-    FindCoordinatorRequest,
     ListGroupsRequest,
 )
+from replicator.wire.groups.coordinators import GroupCoordinators, group_refusal
 from replicator.wire.groups.group_description import GroupDescription, Member
 
-_FIND_VERSION, _MANY_AT_ONCE = 4, 4
 _DESCRIBE_VERSION = 6
 _DELETE_VERSION = 2
 _LIST_VERSION = 5
 """The first that tells a group's kind, and so whether there are groups of the newer protocol (KIP-848)."""
 
-_MOVING = frozenset({14, 15, 16})  # loading, not available, not the coordinator
 _GROUP_ID_NOT_FOUND = 69
 _NEWER = "consumer"
-_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 1.0
-
-_Address = tuple[str, int]
-Answer = TypeVar("Answer")
 
 
 class GroupStates:
-    """Describes and deletes groups of one cluster; keeps its connections. For one thread at a time."""
+    """Describes and deletes groups of one cluster. For one thread at a time."""
 
-    def __init__(self, cluster: ClusterPlan, *, client_id: str) -> None:
-        self._cluster = cluster
-        self._client_id = client_id
-        self._coordinators: dict[str, _Address] = {}
-        self._connections: dict[_Address, BrokerConnection] = {}
+    def __init__(self, coordinators: GroupCoordinators) -> None:
+        self._coordinators = coordinators
 
     def read(
         self, names: Iterable[str], *, timeout_seconds: float = 10.0
@@ -61,7 +48,11 @@ class GroupStates:
             ReplicatorError: the cluster does not answer in time, or refuses us.
         """
         found: dict[str, GroupDescription] = {}
-        self._until_told(names, found, self._read, timeout_seconds)
+        told = self._coordinators.told(names, _described, timeout_seconds=timeout_seconds)
+        for group, answer in told.items():
+            if isinstance(answer, ReplicatorError):
+                raise answer
+            found[group] = answer
         return found
 
     def delete(
@@ -72,124 +63,40 @@ class GroupStates:
         A group that does not exist is a NotFoundError; one whose first answer was lost may be deleted and become one.
 
         Raises:
-            ReplicatorError: the cluster does not answer in time, or refuses our login.
+            ReplicatorError: the cluster refuses our login.
         """
-        told: dict[str, ReplicatorError | None] = {}
-        self._until_told(names, told, self._delete, timeout_seconds)
-        return told
+        return self._coordinators.told(names, _deleted, timeout_seconds=timeout_seconds)
 
-    def _until_told(
-        self,
-        names: Iterable[str],
-        found: dict[str, Answer],
-        attempt: Callable[[list[str], dict[str, Answer], float], None],
-        timeout_seconds: float,
-    ) -> None:
-        """Repeats ``attempt``, which adds what it is told, until all is told."""
-        deadline = time.monotonic() + timeout_seconds
-        missing = sorted(set(names))
-        pause = _FIRST_PAUSE_SECONDS
-        while missing:
-            try:
-                attempt(missing, found, deadline)
-            except (UnreachableError, TransientBrokerError):
-                self.close()
-                if time.monotonic() + pause >= deadline:
-                    raise
-                time.sleep(pause)  # another broker has to become the coordinator
-                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-            except ReplicatorError:
-                self.close()
-                raise
-            missing = [name for name in missing if name not in found]
 
-    def close(self) -> None:
-        """Hangs up; the next look finds the coordinators anew."""
-        for connection in self._connections.values():
-            connection.close()
-        self._connections = {}
-        self._coordinators = {}
+def _described(
+    connection: BrokerConnection, names: list[str], deadline: float
+) -> dict[str, GroupDescription | ReplicatorError]:
+    found: dict[str, GroupDescription | ReplicatorError] = {}
+    request = DescribeGroupsRequest(groups=names, include_authorized_operations=False)
+    answer = connection.call(request, newest=_DESCRIBE_VERSION, deadline=deadline)
+    absent: list[str] = []
+    for each in answer.groups:
+        if each.error_code == _GROUP_ID_NOT_FOUND or each.group_state == "Dead":
+            absent.append(each.group_id)
+        elif each.error_code:
+            found[each.group_id] = group_refusal(each.error_code, each.group_id, "describe")
+        else:
+            found[each.group_id] = _description(each)
+    return {**found, **_of_newer_protocol(connection, absent, deadline)}
 
-    def _read(self, names: list[str], found: dict[str, GroupDescription], deadline: float) -> None:
-        """Adds what can be told now; a group whose coordinator moves is a TransientBrokerError at the end."""
-        moving: ReplicatorError | None = None
-        for connection, groups in self._by_coordinator(names, deadline):
-            request = DescribeGroupsRequest(groups=groups, include_authorized_operations=False)
-            answer = connection.call(request, newest=_DESCRIBE_VERSION, deadline=deadline)
-            absent: list[str] = []
-            for each in answer.groups:
-                if each.error_code in _MOVING:
-                    moving = self._refusal(each.error_code, each.group_id)
-                elif each.error_code == _GROUP_ID_NOT_FOUND or each.group_state == "Dead":
-                    absent.append(each.group_id)
-                elif each.error_code:
-                    raise self._refusal(each.error_code, each.group_id)
-                else:
-                    found[each.group_id] = _description(each)
-            found.update(_of_newer_protocol(connection, absent, deadline))
-        if moving is not None:
-            raise moving
 
-    def _delete(
-        self, names: list[str], told: dict[str, ReplicatorError | None], deadline: float
-    ) -> None:
-        moving: ReplicatorError | None = None
-        for connection, groups in self._by_coordinator(names, deadline):
-            request = DeleteGroupsRequest(groups_names=groups)
-            answer = connection.call(request, newest=_DELETE_VERSION, deadline=deadline)
-            for each in answer.results:
-                refused = (
-                    self._refusal(each.error_code, each.group_id, "delete")
-                    if each.error_code
-                    else None
-                )
-                if each.error_code in _MOVING:
-                    moving = refused
-                else:
-                    told[each.group_id] = refused
-        if moving is not None:
-            raise moving
-
-    def _by_coordinator(
-        self, names: list[str], deadline: float
-    ) -> Iterator[tuple[BrokerConnection, list[str]]]:
-        self._find([name for name in names if name not in self._coordinators], deadline)
-        places: dict[_Address, list[str]] = {}
-        for name in names:
-            places.setdefault(self._coordinators[name], []).append(name)
-        for address, groups in places.items():
-            yield self._connection(address, deadline), groups
-
-    def _find(self, names: list[str], deadline: float) -> None:
-        if not names:
-            return
-        with any_broker(self._cluster, client_id=self._client_id, deadline=deadline) as connection:
-            newest = connection.versions.get(FindCoordinatorRequest.API_KEY, (0, 0))[1]
-            asked = [names] if newest >= _MANY_AT_ONCE else [[name] for name in names]
-            for keys in asked:
-                request = FindCoordinatorRequest(key=keys[0], key_type=0, coordinator_keys=keys)
-                answer = connection.call(request, newest=_FIND_VERSION, deadline=deadline)
-                one_by_one = newest < _MANY_AT_ONCE
-                for each in [answer] if one_by_one else answer.coordinators:
-                    name = keys[0] if one_by_one else each.key
-                    if each.error_code:
-                        raise self._refusal(each.error_code, name)
-                    self._coordinators[name] = (each.host, each.port)
-
-    def _connection(self, address: _Address, deadline: float) -> BrokerConnection:
-        if address not in self._connections:
-            self._connections[address] = BrokerConnection(
-                self._cluster, address, client_id=self._client_id, deadline=deadline
-            )
-        return self._connections[address]
-
-    def _refusal(self, code: int, group: str, verb: str = "describe") -> ReplicatorError:
-        return code_error(
-            code,
-            subject=f"group:{group}",
-            doing=f"{verb} group {group}",
-            right=f"{verb.upper()} on group '{group}'",
-        )
+def _deleted(
+    connection: BrokerConnection, names: list[str], deadline: float
+) -> dict[str, ReplicatorError | None]:
+    answer = connection.call(
+        DeleteGroupsRequest(groups_names=names), newest=_DELETE_VERSION, deadline=deadline
+    )
+    return {
+        each.group_id: group_refusal(each.error_code, each.group_id, "delete")
+        if each.error_code
+        else None
+        for each in answer.results
+    }
 
 
 def _description(each: Any) -> GroupDescription:  # noqa: ANN401 - the protocol's classes carry no types

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 from confluent_kafka import Consumer
@@ -11,8 +12,10 @@ from replicator.clock import SystemClock
 from replicator.control.records.pair_records import QuarantineOutcome
 from replicator.control.status.translator import open_translator
 from replicator.identifiers import control_topic
+from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.offsets.groups.group_sync import GroupSync
+from replicator.policy import values
 from replicator.testing import commit_positions
 
 
@@ -232,3 +235,29 @@ def test_a_group_of_the_new_protocol_moves_over_and_is_left_alone_while_it_works
     assert first.offset() == own[20]
     assert sync("east->west")[group].state == "active-on-target"
     there.close()
+
+
+def test_hundreds_of_groups_that_all_moved_are_carried_over_within_an_interval(
+    pair, replicating, syncing
+):
+    plan = group_plan(pair)
+    partitions, names = 4, [f"{pair.name}-{number:03d}" for number in range(300)]
+    pair.east.create_topic(pair.topic, partitions=partitions)
+    for number in range(partitions):
+        pair.write(pair.east, 100, partition=number)
+    replicating(expect={(pair.west, pair.topic, number): 100 for number in range(partitions)})
+    sync = syncing(plan)
+    with ClusterAdmin(plan.cluster("east"), client_id="test") as east:
+        for offset in (20, 60):
+            places = {(pair.topic, number): (offset, "") for number in range(partitions)}
+            east.commit_offsets(dict.fromkeys(names, places))
+            begun = time.monotonic()
+            found = sync("east->west")
+            assert time.monotonic() - begun < values.GroupSync().interval_seconds
+            assert {found[name].state for name in names} == {"synced"}
+    with ClusterAdmin(plan.cluster("west"), client_id="test") as west:
+        stands = west.committed_offsets(names)
+    assert all(len(stands[name]) == partitions for name in names)
+    assert {at.offset for name in names for at in stands[name].values()} == {
+        found[names[0]].partitions[0].right_offset
+    }
