@@ -7,6 +7,8 @@ from replicator.dataplane.copy.quarantine_writer import QuarantineWriter
 from replicator.dataplane.health.held_id import TOLD_SECONDS, HeldId
 from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import NotFoundError, PartitionsRefusedError, TransientBrokerError
 from replicator.identifiers import quarantine_topic
 from replicator.testing import ManualClock
@@ -29,6 +31,7 @@ class Waiting:
             checkpoints=(CHECKPOINTS, 0), clock=self.clock, counters=LaneCounters(), states=list,
             quarantine=QuarantineWriter(spec, clock=self.clock),
         )  # fmt: skip
+        self.writes = writes
         self.held = HeldId(
             writes, target="west", places=lambda: [("orders", 0)], on_held=self.said.append,
             clock=self.clock,
@@ -68,3 +71,18 @@ def test_a_target_of_which_no_broker_answers_is_told_as_that_and_no_partition_is
     assert (error.code, error.subject) == ("UNREACHABLE", "cluster:west")
     assert "no broker answers" in error.message
     assert "bootstrapServers" in error.remedy
+
+
+def test_no_record_is_put_into_a_quarantine_topic_while_nobody_says_that_it_takes_writes(
+    monkeypatch,
+):
+    monkeypatch.setattr("replicator.dataplane.health.stuck_writes._ASK_SECONDS", 0.5)
+    work = PartitionWork("orders", 0, "copies", "")
+    state = PartitionState(work, source_alias="east", provenance="full")
+    with pytest.raises(PartitionsRefusedError) as told:
+        Waiting(monkeypatch, target="127.0.0.1:1").writes.ask_quarantine(state)
+    (refused,) = told.value.refusals.items()
+    assert refused[0] == ("copies", 0)
+    assert (refused[1].code, refused[1].subject) == ("UNREACHABLE", "cluster:west")
+    assert "orders/0 has a record for the quarantine topic" in refused[1].message
+    Waiting(monkeypatch, {}).writes.ask_quarantine(state)

@@ -25,9 +25,6 @@ _ANY_PARTITION = -1
 _ASKED_AGAIN_SECONDS = 60.0
 """How long the topic is trusted to take writes after the target said so."""
 
-_UNANSWERED_SECONDS = 5.0
-"""When the target is asked again that did not answer: each question may hold the lane for seconds."""
-
 OnFailed = Callable[[KafkaError | None, object], None]
 
 
@@ -38,12 +35,12 @@ class QuarantineWriter:
     without the value (the source still has it), rather than stopping everything behind them.
 
     Attributes:
-        ask: raises where the quarantine topic takes no writes, for the partition whose record is to go there;
-            False where the target did not answer. None asks nobody.
+        ask: raises where the quarantine topic takes no writes, or nobody says that it does, for the partition
+            whose record is to go there; None asks nobody.
     """
 
     def __init__(self, spec: LaneSpec, *, clock: Clock) -> None:
-        self.ask: Callable[[PartitionState], bool] | None = None
+        self.ask: Callable[[PartitionState], None] | None = None
         self._flow = spec.pair
         self._link = spec.link
         self._source = spec.source
@@ -100,9 +97,8 @@ class QuarantineWriter:
         self._newest[state.key] = max(offset, self._newest.get(state.key, -1))
         now = self._clock.monotonic()
         if self.ask is not None and now >= self._ask_at:
-            trusted = self.ask(state)
-            # What nobody said is not believed for as long: the target may come back without the topic's replicas.
-            self._ask_at = now + (_ASKED_AGAIN_SECONDS if trusted else _UNANSWERED_SECONDS)
+            self.ask(state)
+            self._ask_at = now + _ASKED_AGAIN_SECONDS
         state.quarantined += 1
         self._produce(self._record(refusal), refusal, producer, first_writes, on_failed)
         return True

@@ -126,22 +126,19 @@ class StuckWrites:
                 found.setdefault(_place(state), _of_quarantine(state, refused))
         return found
 
-    def ask_quarantine(self, state: PartitionState) -> bool:
+    def ask_quarantine(self, state: PartitionState) -> None:
         """Before a record of this partition is put there, so that no transaction holds what cannot be stored.
 
-        False where the target does not answer. The record is put there all the same: what holds it then is told
-        as of any other.
-
         Raises:
-            PartitionsRefusedError: the quarantine topic takes no writes now.
+            PartitionsRefusedError: the quarantine topic takes no writes now, or the target does not say that it does:
+                it may come back without the topic's replicas.
         """
         place = self._quarantine.place
         refusals = self.refusals([place])
-        refused = (refusals or {}).get(place)
+        refused = self.unanswered if refusals is None else refusals.get(place)
         # One that does not exist may be created by being written to.
         if refused is not None and not isinstance(refused, NotFoundError):
             raise PartitionsRefusedError({_place(state): _of_quarantine(state, refused)})
-        return refusals is not None
 
     def refusals_of_all(
         self, places: Iterable[TopicPartition]
