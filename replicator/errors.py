@@ -105,6 +105,19 @@ class AuthorizerMissingError(BrokerRefusedError):
     """The cluster has no authorizer, so there are no ACLs to read or to add."""
 
 
+class GroupInUseError(BrokerRefusedError):
+    """A group has members, so it takes no positions of anybody else."""
+
+    code = "GROUP_REFUSED"
+
+    def __init__(self, group: str, *, subject: str, doing: str) -> None:
+        super().__init__(
+            f"cannot {doing}: the group has members",
+            subject=subject,
+            remedy=f"Stop the consumers that use the group '{group}': it is the replicator's own.",
+        )
+
+
 class TransientBrokerError(ClusterError):
     """A broker asked to be tried again (leader moves, coordinator loading)."""
 

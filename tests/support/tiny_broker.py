@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 API_VERSIONS, FIND_COORDINATOR, HANDSHAKE, AUTHENTICATE = 18, 10, 17, 36
+OFFSET_COMMIT = 8
 SASL_AUTHENTICATION_FAILED = 58
 
 
@@ -23,7 +24,7 @@ class LoopbackBroker:
     def __init__(self) -> None:
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         self.address: tuple[str, int] = ("127.0.0.1", self._server.server_address[1])
 
     def stop(self) -> None:
@@ -40,6 +41,9 @@ class LoopbackBroker:
         parts = b"".join(struct.pack(">hhh", *each) for each in self.versions)
         return struct.pack(">hi", 0, len(self.versions)) + parts
 
+    def heard(self, request: bytes) -> None:
+        """A request that is answered next, with its header and without its length."""
+
     def _handler(self) -> type[socketserver.StreamRequestHandler]:
         broker = self
 
@@ -51,6 +55,7 @@ class LoopbackBroker:
                     key, version, correlation = struct.unpack(">hhi", frame[:8])
                     if not serves(key, version):
                         return
+                    broker.heard(frame)
                     answer = struct.pack(">i", correlation) + broker.answer(key)
                     self.wfile.write(struct.pack(">i", len(answer)) + answer)
 

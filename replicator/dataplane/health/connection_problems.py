@@ -6,7 +6,7 @@ why a tool that watches lag shows nothing.
 
 from collections.abc import Callable
 
-from replicator.errors import ReplicatorError
+from replicator.errors import GroupInUseError, ReplicatorError
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import KafkaError
 from replicator.kafka.clients.errors import map_kafka_error
@@ -65,15 +65,18 @@ class ConnectionProblems:
 
         Only a refusal is kept: whatever else fails is tried again within seconds.
         """
+        subject = f"cluster:{self._aliases['source']}"
+        doing = f"show progress in group {self._group}"
         if error is None:
-            self._progress = ""
+            self.refuse_progress(None)
         elif error.code() == codes.GROUP_REFUSED:
-            subject = f"cluster:{self._aliases['source']}"
-            self._progress = _text(
-                map_kafka_error(
-                    error, subject=subject, doing=f"show progress in group {self._group}"
-                )
-            )
+            self.refuse_progress(map_kafka_error(error, subject=subject, doing=doing))
+        elif error.code() in codes.GROUP_HAS_MEMBERS:
+            self.refuse_progress(GroupInUseError(self._group, subject=subject, doing=doing))
+
+    def refuse_progress(self, error: ReplicatorError | None) -> None:
+        """Keeps why the lane's group takes no positions; None clears it."""
+        self._progress = "" if error is None else _text(error)
 
     def clear_answered(self, *, commits: int, read: int, answers: Callable[[str], bool]) -> None:
         """Clears a connection's problem once that cluster has answered again.

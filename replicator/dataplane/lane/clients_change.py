@@ -4,13 +4,15 @@ With a changed login the next clients are opened and connected beside the lane w
 the last ones are closed beside it once the next session reads.
 """
 
+import contextlib
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from replicator.clock import Clock
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.lane.turn import Turn
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.clients_ahead import ClientsAhead
 from replicator.dataplane.session.clients_protocol import SessionClients
@@ -85,9 +87,22 @@ class ClientsChange:
         found.close()
         return self._open(spec)
 
-    def retire(self, clients: SessionClients) -> None:
-        """Keeps the clients of the session that ended until the next one reads."""
+    def left(
+        self, clients: SessionClients, states: Iterable[PartitionState], *, ends: bool
+    ) -> SessionClients | None:
+        """A session has committed and is over; returns the clients that the lane has to close now.
+
+        None where the next ones are ahead: then these read nothing more, and are kept until the next session
+        reads. ``ends``: no session follows.
+        """
+        if ends:
+            clients.show_end()
+        if not self.is_ahead:
+            return clients
+        with contextlib.suppress(KafkaException, ReplicatorError):
+            clients.stop_reading([state for state in states if state.is_read])
         self._retired = clients
+        return None
 
     def session_reads(self) -> None:
         """The next session is at work: another lane's turn, and the last clients are closed."""

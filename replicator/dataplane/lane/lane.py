@@ -4,7 +4,6 @@ All state that matters is on the target (the lane's checkpoints); the thread can
 instant. A lane that was fenced has another owner: it ends at once, and never takes over by itself.
 """
 
-import contextlib
 import random
 import threading
 from collections import deque
@@ -279,11 +278,7 @@ class Lane(threading.Thread):
             self.active_at = self._clock.monotonic()
             self._checks.run_due(self.active_at, clients, self._partitions_now())
         session.unit.commit()
-        if self._change.is_ahead:
-            with contextlib.suppress(KafkaException, ReplicatorError):
-                clients.stop_reading([state for state in self._states() if state.is_read])
-            self._change.retire(clients)
-            self._clients = None
+        self._clients = self._change.left(clients, self._states(), ends=self._stopping)
 
     def _waits_no_longer(self) -> bool:
         """Asked while the lane's id is not free."""

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.progress.shown_positions import ShownPositions
 from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaError, KafkaException
-
-PROGRESS_SECONDS = 5.0
 
 
 class ProgressGroup:
@@ -19,31 +18,24 @@ class ProgressGroup:
         on_answer: Callable[[KafkaError | None], None],
         refused: Callable[[], bool],
     ) -> None:
-        """``refused``: whether the last answer was that our user may not commit to the group."""
+        """``refused``: whether the last answer was that the group takes no positions of ours."""
         self._consumer = consumer
         self._on_answer = on_answer
         self._refused = refused
-        self._shown_at = now
-        self._sent: dict[tuple[str, int], int] = {}
+        self._positions = ShownPositions(now)
 
     def show(self, states: Callable[[], Iterable[PartitionState]], now: float) -> None:
         """Commits what moved since the last time, if that is long enough ago (monotonic seconds)."""
-        if now - self._shown_at < PROGRESS_SECONDS:
+        if not self._positions.due(now):
             return
-        self._shown_at = now
         if self._refused():
-            self._sent.clear()  # none of it was taken
-        moved = [
-            ClientPartition(state.topic, state.partition, state.committed)
-            for state in states()
-            if state.committed >= 0
-            and not state.problem
-            and self._sent.get(state.key) != state.committed
-        ]
+            self._positions.forget()  # none of it was taken
+        moved = self._positions.moved(states())
         if not moved:
             return
-        self._sent.update({(item.topic, item.partition): item.offset for item in moved})
+        self._positions.shown(moved)
+        offsets = [ClientPartition(*place, offset) for place, offset in moved.items()]
         try:
-            self._consumer.commit(offsets=moved, asynchronous=True)
+            self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
             self._on_answer(error.args[0])

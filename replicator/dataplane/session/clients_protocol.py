@@ -137,6 +137,10 @@ class SessionClients(Protocol):
         """Up to where committed records can be read at the source."""
         ...
 
+    def show_end(self) -> None:
+        """The lane has committed and ends; for what tells others of it. At most a second."""
+        ...
+
     def close(self) -> None:
         """Closes without waiting for anything."""
         ...

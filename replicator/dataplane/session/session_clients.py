@@ -224,6 +224,9 @@ class LaneClients:
             # Seldom needed again: each client that stays open costs threads that wake up all the time.
             self._source_admin.close()
 
+    def show_end(self) -> None:
+        """Nothing: a commit on its way holds up the client's end for as long as the coordinator is away."""
+
     def close(self) -> None:
         """Closes without waiting for anything: what is not committed is not done."""
         try:

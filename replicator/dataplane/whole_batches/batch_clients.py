@@ -36,6 +36,7 @@ from replicator.dataplane.whole_batches.batch_session import (
     BatchSession,
 )
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
+from replicator.dataplane.whole_batches.progress_beside import ProgressBeside
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.formats.producer_registry import (
@@ -43,13 +44,19 @@ from replicator.formats.producer_registry import (
     RegistryMemory,
     decode_memory,
 )
-from replicator.identifiers import TopicPartition, checkpoints_topic, lane_transactional_id
+from replicator.identifiers import (
+    TopicPartition,
+    checkpoints_topic,
+    lane_transactional_id,
+    progress_group,
+)
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
 from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.capacity.line_settings import line_settings
 from replicator.policy.capacity.memory_shares import LaneMemory, batches_memory
+from replicator.wire.groups.group_positions import GroupPositions
 from replicator.wire.probes.broker_count import broker_count
 from replicator.wire.probes.line import round_trip_seconds
 
@@ -131,6 +138,14 @@ class BatchClients:
             spec.source, spec.topology, blocked=spec.settings.blocked, client_id=client_id,
             on_grown=self._remember,
         )  # fmt: skip
+        group = progress_group(spec.topology, spec.target.alias)
+        self._progress = ProgressBeside(
+            GroupPositions(
+                spec.source, group, client_id=client_id, doing=f"show progress in group {group}"
+            ),
+            now=context.clock.monotonic(),
+            on_answer=context.problems.refuse_progress,
+        )
         table: PartitionTable = {}
         events = SourceEvents(
             table,
@@ -166,6 +181,7 @@ class BatchClients:
             else None,
             count=None if bounded_copy is None else bounded_copy.count_batch,
             line=line,
+            progress=self._progress,
             outstanding_bytes=outstanding_bytes,
         )
 
@@ -298,8 +314,13 @@ class BatchClients:
         finally:
             self._source_admin.close()
 
+    def show_end(self) -> None:
+        """The lane has committed and ends: its last positions are shown, if that takes less than a second."""
+        self._progress.show_end(self.session.states)
+
     def close(self) -> None:
         """Closes without waiting for anything: what is not committed is not done."""
+        self._progress.close()
         self._loop.close()
         self._writer.release_all()
         self._transactions.close()

@@ -28,6 +28,7 @@ from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.dataplane.whole_batches.batch_pacing import BatchPacing
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
+from replicator.dataplane.whole_batches.progress_beside import ProgressBeside
 from replicator.errors import ReplicatorError, TransientBrokerError
 from replicator.kafka.clients.client import ClientPartition
 from replicator.policy.capacity.line_settings import LineSettings
@@ -63,6 +64,7 @@ class BatchSession:
         context: LaneContext,
         settings: LaneSettings,
         line: LineSettings,
+        progress: ProgressBeside,
         outstanding_bytes: int = OUTSTANDING_BYTES,
         guard: ReturnGuard | None = None,
         count: Callable[[PartitionState, FoundBatch, int], None] | None = None,
@@ -81,6 +83,7 @@ class BatchSession:
         self._clock = context.clock
         self._throttle = context.throttle
         self._line = line
+        self._progress = progress
         self._outstanding_bytes = outstanding_bytes
         self._transactional = settings.transactional
         self._guard = guard
@@ -296,7 +299,8 @@ class BatchSession:
         self._reader.stop([state.key])
 
     def _look(self, now: float) -> None:
-        """What nobody answers, what stands still, and what has to be examined."""
+        """What nobody answers, what stands still, and what has to be examined or shown."""
+        self._progress.show(self.states, now)
         self._reader.look(now)
         self._writer.look(now)
         self.unit.check()

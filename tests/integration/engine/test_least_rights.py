@@ -159,10 +159,7 @@ def test_each_documented_right_is_needed_and_a_missing_one_is_named(flow, number
     flow = flow(f"without-{number:02d}")
     flow.grant(left_without(RIGHTS, [missing]))
     groups = missing.name == "*" or not any(right.name == "*" for right in RIGHTS if covers(right, missing))  # fmt: skip
-    fields = {} if groups else {"sync": {"groups": {"enabled": False}}}
-    if missing.name.startswith("replicator."):
-        fields["engine"] = "records"  # whole batches show no progress on the source
-    flow.start(**fields)
+    flow.start(**({} if groups else {"sync": {"groups": {"enabled": False}}}))
     theirs = missing.under(flow.worker.name, flow.prefix)
     named = "group" if theirs.name == "*" else theirs.name
     flow.worker.until(
