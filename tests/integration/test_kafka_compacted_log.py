@@ -318,6 +318,7 @@ def test_a_tail_and_an_admin_live_through_a_restart(clusters):
 
     wait_until(heard, timeout_seconds=30, describe="the entry written after the restart")
     assert admin.committed_offsets(["group"])["group"]["log", 0].offset == 1
+    admin.close()
     tail.close()
     writer.close()
 
