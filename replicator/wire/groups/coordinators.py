@@ -14,6 +14,7 @@ from replicator.wire.connection.errors import code_error
 from replicator.wire.connection.leader import any_broker
 from replicator.wire.connection.protocol import FindCoordinatorRequest
 
+_DENIED = frozenset({29, 30})
 _FIND_VERSION, _MANY_AT_ONCE = 4, 4
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 1.0
 
@@ -122,12 +123,15 @@ class GroupCoordinators:
 def group_refusal(
     code: int, group: str, doing: str, *, right: str = "", detail: str = ""
 ) -> ReplicatorError:
-    """Our error for what a coordinator said about a group; ``doing`` as in "describe"."""
+    """Our error for what a coordinator said about a group; ``doing`` as in "describe", ``right`` is what that takes."""
+    right = right or f"{doing.upper()} on group '{group}'"
+    if code in _DENIED:
+        detail = f"the cluster refuses it to our user, who needs {right}"
     return code_error(
         code,
         subject=f"group:{group}",
         doing=f"{doing} group {group}",
-        right=right or f"{doing.upper()} on group '{group}'",
+        right=right,
         detail=detail,
     )
 
