@@ -353,7 +353,7 @@ def test_connections_are_closed_though_an_answer_is_on_its_way(coordinator, grou
     showing = beside.progress._showing
     wait_until(lambda: coordinator.commits, timeout_seconds=20, describe="the request")
     beside.progress.close()
-    assert group._connection is not None, "it is the thread's until its answer has come"
+    assert group._coordinators._connections, "it is the thread's until its answer has come"
     coordinator.free.set()
     showing.wait(20)
-    assert group._connection is None
+    assert not group._coordinators._connections

@@ -13,19 +13,23 @@ from replicator.errors import BrokerRefusedError, ReplicatorError, TransientBrok
 from replicator.identifiers import TopicPartition
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.protocol import (
-    OffsetCommitRequest,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
 from replicator.wire.groups.coordinators import GroupCoordinators, group_refusal
 from replicator.wire.groups.group_description import CommittedOffset
+from replicator.wire.groups.offset_commit import (
+    COMMIT_VERSION,
+    HAS_MEMBERS,
+    MOVING,
+    offset_commit,
+)
 
 Positions = Mapping[TopicPartition, CommittedOffset]
 Refusals = Mapping[TopicPartition, ReplicatorError | None]
 """Why a position was not set; None where it was."""
 
 _FETCH_VERSION, _MANY_AT_ONCE = 8, 8
-_COMMIT_VERSION = 8
 _GROUPS_AT_ONCE = 100
 _COMMITS_AT_ONCE = 20
 _MOST_KEPT = 1_000
@@ -34,8 +38,6 @@ _GROUP_ID_NOT_FOUND, _UNSTABLE = 69, 88
 _UNSTABLE_SECONDS = 1.0
 """How long a group is waited for that commits in a transaction which is still open."""
 
-_MOVING = frozenset({14, 15, 16})  # loading, not available, not the coordinator
-_IN_USE = frozenset({22, 25, 27, 113})  # a member's generation, id or epoch is asked for
 _CORRELATION = bytes(4)
 
 
@@ -105,8 +107,8 @@ class GroupOffsets:
             found: dict[str, Refusals | ReplicatorError] = {}
             for chunk in _chunks(groups, _COMMITS_AT_ONCE):
                 answers = connection.call_many(
-                    [_commit(group, positions[group]) for group in chunk],
-                    newest=_COMMIT_VERSION,
+                    [offset_commit(group, positions[group]) for group in chunk],
+                    newest=COMMIT_VERSION,
                     deadline=deadline,
                 )
                 found.update(
@@ -173,30 +175,6 @@ def _positions(group: str, told: Any) -> Positions | ReplicatorError:  # noqa: A
     return found
 
 
-def _commit(group: str, positions: Mapping[TopicPartition, tuple[int, str]]) -> OffsetCommitRequest:
-    """A position of somebody who is no member: brokers take it while nobody is in the group."""
-    topics: dict[str, list[Any]] = {}
-    for (topic, number), (offset, metadata) in sorted(positions.items()):
-        partition = OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
-            partition_index=number,
-            committed_offset=offset,
-            committed_leader_epoch=-1,
-            committed_metadata=metadata,
-        )
-        topics.setdefault(topic, []).append(partition)
-    return OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        member_id="",
-        group_instance_id=None,
-        retention_time_ms=-1,
-        topics=[
-            OffsetCommitRequest.OffsetCommitRequestTopic(name=name, partitions=partitions)
-            for name, partitions in topics.items()
-        ],
-    )
-
-
 def _refusals(group: str, told: Any) -> Refusals | ReplicatorError:  # noqa: ANN401 - as above
     found: dict[TopicPartition, ReplicatorError | None] = {}
     for topic in told.topics:
@@ -206,9 +184,9 @@ def _refusals(group: str, told: Any) -> Refusals | ReplicatorError:  # noqa: ANN
                 error = group_refusal(
                     code, group, "set positions of",
                     right=f"{_right(group)} and READ on topic '{topic.name}'",
-                    detail="the group is in use" if code in _IN_USE else "",
+                    detail="the group is in use" if code in HAS_MEMBERS else "",
                 )  # fmt: skip
-            if error is not None and code in _MOVING:
+            if error is not None and code in MOVING:
                 return error
             found[topic.name, each.partition_index] = error
     return found
