@@ -200,12 +200,15 @@ def test_a_missing_right_is_named(clusters):
         lambda: LogWriter(at, "log", client_id="t", transactional_id="t", timeout_seconds=5).open(),
         lambda: fetch_record(at, "log", 0, 0, timeout_seconds=5),
         lambda: ClusterAdmin(at, client_id="t").topic_configs(["log"]),
-        lambda: ClusterAdmin(at, client_id="t").commit_offsets("g", {("log", 0): (0, "")}),
     ):
         with pytest.raises(NotAuthorizedError) as raised:
             attempt()
         assert "ACL" in raised.value.remedy
-    assert ClusterAdmin(at, client_id="t").topic_partitions() == {}
+    with ClusterAdmin(at, client_id="t") as admin:
+        refused = admin.commit_offsets({"g": {("log", 0): (0, "")}})["g"]
+        assert isinstance(refused, NotAuthorizedError)
+        assert "ACL" in refused.remedy
+        assert admin.topic_partitions() == {}
 
 
 def _another_authority() -> str:

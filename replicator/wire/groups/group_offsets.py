@@ -170,7 +170,7 @@ def _positions(group: str, told: Any) -> Positions | ReplicatorError:  # noqa: A
             if each.committed_offset >= 0:
                 epoch = each.committed_leader_epoch
                 found[topic.name, each.partition_index] = CommittedOffset(
-                    each.committed_offset, each.metadata or "", epoch if epoch >= 0 else None
+                    each.committed_offset, _words(each.metadata), epoch if epoch >= 0 else None
                 )
     return found
 
@@ -190,6 +190,11 @@ def _refusals(group: str, told: Any) -> Refusals | ReplicatorError:  # noqa: ANN
                 return error
             found[topic.name, each.partition_index] = error
     return found
+
+
+def _words(metadata: str | None) -> str:
+    """Without the NUL that confluent-kafka stores behind it, and takes away when it reads."""
+    return (metadata or "").removesuffix("\0")
 
 
 def _right(group: str) -> str:

@@ -15,7 +15,7 @@ def test_groups_that_come_and_go_are_seen(east, unique):
         assert unique not in names.read()
 
         east.create_topic(unique)
-        admin.commit_offsets(unique, {(unique, 0): (0, "")})
+        admin.commit_offsets({unique: {(unique, 0): (0, "")}})
         wait_until(lambda: unique in names.read(), timeout_seconds=30, describe="a group that came")
         assert names.read() == admin.list_groups()
 
