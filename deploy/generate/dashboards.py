@@ -208,7 +208,7 @@ _GROUPS = (
                   "Positions that are exact to the record.", width=8, height=6),
             Panel("Refused groups", "stat", "short",
                   (Query('max by (topology, link, flow) ({problems|code="GROUP_REFUSED"})'),),
-                  "Flows of which the target refuses a group's positions, usually because it has "
+                  "Flows of which a cluster refuses a group's positions, usually because it has "
                   "members there.", width=8, height=6, amber=1),
             Panel("Drift", "stat", "short",
                   (Query("sum by (topology, link, flow, kind) ({topology_drift})", "{{flow}} {{kind}}"),),

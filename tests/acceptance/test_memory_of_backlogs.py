@@ -43,15 +43,16 @@ def write_backlog(cluster, topic):
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("engine", ["records", "batches"])
 def test_a_worker_keeps_to_its_memory_in_a_backlog_that_compresses_a_hundredfold(
-    clusters, scene, request
+    clusters, scene, request, engine
 ):
     (east,) = clusters("east", brokers=3)
     (west,) = clusters("west")
     east.create_topic(scene.topic, partitions=PARTITIONS, config={"compression.type": "zstd"})
     written = write_backlog(east, scene.topic)
     scene.clusters(east, west)
-    scene.link("active-passive", active="east", passive="west", flows=[FLOW])
+    scene.link("active-passive", active="east", passive="west", flows=[FLOW], engine=engine)
     worker = scene.worker("--memory", f"{LIMIT // MIB}MiB")
     ends = scene.source_ends(FLOW)
     assert sum(ends.values()) == written

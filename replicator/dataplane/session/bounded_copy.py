@@ -23,6 +23,7 @@ from replicator.dataplane.progress.partition_state import PartitionState, Partit
 from replicator.dataplane.session.clients_protocol import LaneSession
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.checkpoint import Checkpoint
+from replicator.identifiers import lane_transactional_id
 
 TOTALS = "seed"
 """Field of a checkpoint that holds the totals of an unfinished range."""
@@ -154,6 +155,15 @@ class BoundedCopy:
                 session.unit.add(*self._final_record(totals, state))
         session.unit.commit()
         self.totals = totals  # not before: a commit of unknown outcome is looked up, not believed
+
+
+def writer_id(spec: LaneSpec, bounded_copy: BoundedCopy | None) -> str | None:
+    """The transactional id of what writes for a lane; a bounded copy has its own. None without transactions."""
+    if not spec.settings.transactional:
+        return None
+    if bounded_copy is not None:
+        return bounded_copy.writer
+    return lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
 
 
 class RangeTotalsEngine:

@@ -80,21 +80,21 @@ def open_lane_producer(
     *,
     deliveries: DeliveryErrors,
     coordinator: CoordinatorWatch,
-    transactional_id: str,
+    transactional_id: str | None,
     record_by_record: bool,
     memory: LaneMemory,
 ) -> Producer:
     """``deliveries`` is told of failures where the flow has no transactions, ``coordinator`` where it has.
 
-    ``transactional_id`` counts only where it has. Nothing is sent to a broker yet.
+    ``transactional_id`` is None where it has none. Nothing is sent to a broker yet.
     """
-    transactional = spec.settings.transactional
+    transactional = transactional_id is not None
     return open_producer(
         {
             **producer_config(
                 spec.target,
                 client_id=lane_client_id(spec),
-                transactional_id=transactional_id if transactional else None,
+                transactional_id=transactional_id,
                 linger_seconds=COMMITTED_LINGER if transactional else DIRECT_LINGER,
                 queue_bytes=ONE_BY_ONE_BYTES if record_by_record else memory.unsent_bytes,
                 requests_in_flight=5,

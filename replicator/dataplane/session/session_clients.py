@@ -8,6 +8,7 @@ from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
+from replicator.dataplane.takeover.own_transaction import AbortIn, OwnTransaction
 from replicator.dataplane.takeover.seek import read_from
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import (
@@ -62,11 +63,14 @@ class LaneClients:
         opened_with: OpenedWith,
         memory: LaneMemory | None = None,
         returned: ReturnedRecords | None = None,
-        counts: bool = False,
+        writer_id: str | None = None,
     ) -> None:
-        """``counts``: copies that whole batches left on the target may be told by counting."""
+        """``writer_id`` is the transactional id of the producer, where it has one.
+
+        Copies that whole batches left on the target may then be told by counting.
+        """
         self._returned = returned
-        self._counts = counts
+        self._own = None if writer_id is None else OwnTransaction(writer_id, self._abort_in)
         self.memory = memory
         self.spec = spec
         self.opened_with = opened_with
@@ -134,7 +138,11 @@ class LaneClients:
         """
         tail, self._checkpoints = self._checkpoints, None
         records = read_lane_records(
-            self.spec, client_id=lane_client_id(self.spec), tail=tail, on_wait=on_wait
+            self.spec,
+            client_id=lane_client_id(self.spec),
+            tail=tail,
+            on_wait=on_wait,
+            own=self._own,
         )
         transactional = self.spec.settings.transactional
         if open_index is not None and transactional and not self.record_by_record:
@@ -209,10 +217,11 @@ class LaneClients:
     ) -> dict[PartitionState, StartDecision]:
         """Asks both clusters about each partition; where the source has no answer it is left out, and reported."""
         index = self.session.unit.reports.index
+        abort_in = None if self._own is None else self._abort_in
         targets = look_at_targets(
-            spec, states, stored, client_id=lane_client_id(spec),
-            count=OlderWholeBatches(spec, states, stored, index)
-            if index is not None and self._counts
+            spec, states, stored, client_id=lane_client_id(spec), abort_in=abort_in,
+            count=OlderWholeBatches(spec, states, stored, index, abort_in)
+            if index is not None and abort_in is not None
             else None,
         )  # fmt: skip
         try:
@@ -241,6 +250,18 @@ class LaneClients:
         if self._checkpoints is not None:
             self._checkpoints.close()
 
+    def _abort_in(self, place: TopicPartition) -> None:
+        """Ends what the lane has open in a partition of the target without its coordinator's knowledge.
+
+        This client adds a partition to a transaction only for a record, so one is written, and aborted with it.
+        """
+        unit, (topic, partition) = self.session.unit, place
+        unit.commit()
+        unit.begin()
+        self.producer.produce(topic, key=b"aborted", partition=partition)
+        self.producer.flush(ABORT_SECONDS)
+        unit.abort()
+
 
 class OlderWholeBatches:
     """Counts the copies that whole batches left on a target before; opened only for a target in doubt."""
@@ -251,8 +272,10 @@ class OlderWholeBatches:
         states: Iterable[PartitionState],
         stored: Mapping[TopicPartition, Checkpoint],
         index: IndexNotes,
+        abort_in: AbortIn,
     ) -> None:
         self._given = (spec, tuple(states), stored, index)
+        self._abort_in = abort_in
         self._opened: CountedCopies | None = None
 
     @property
@@ -273,7 +296,9 @@ class OlderWholeBatches:
             # Here, because the protocol's codec takes half a second to import.
             from replicator.dataplane.takeover.counted_copies import CountedCopies
 
-            self._opened = CountedCopies(*self._given, client_id=lane_client_id(self._given[0]))
+            self._opened = CountedCopies(
+                *self._given, client_id=lane_client_id(self._given[0]), abort_in=self._abort_in
+            )
         return self._opened
 
 

@@ -20,7 +20,7 @@ from replicator.dataplane.progress.commit import (
 from replicator.dataplane.progress.first_writes import FirstWrites, transaction_failed
 from replicator.dataplane.progress.partition_state import PartitionTable
 from replicator.dataplane.progress.run_reports import RunReports
-from replicator.dataplane.session.bounded_copy import BoundedCopy
+from replicator.dataplane.session.bounded_copy import BoundedCopy, writer_id
 from replicator.dataplane.session.consumer_and_producer import (
     FETCH_BYTES,
     FETCHES_BYTES,
@@ -33,7 +33,7 @@ from replicator.dataplane.session.session_clients import LaneClients, lane_clien
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
-from replicator.identifiers import checkpoints_topic, lane_transactional_id
+from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import Consumer, Producer
 from replicator.kafka.clients.opened_with import OpenedWith
@@ -109,13 +109,13 @@ def open_clients(
         partition_fetch_bytes=line.partition_bytes,
         memory=memory,
     )
-    own_id = lane_transactional_id(spec.topology, spec.source.alias, spec.target.alias, spec.lane)
+    own_id = writer_id(spec, bounded_copy)
     producer = open_lane_producer(
         spec,
         context,
         deliveries=parts.deliveries,
         coordinator=parts.coordinator,
-        transactional_id=bounded_copy.writer if bounded_copy else own_id,
+        transactional_id=own_id,
         record_by_record=record_by_record,
         memory=memory,
     )
@@ -144,7 +144,7 @@ def open_clients(
         opened_with=opened_with,
         memory=memory,
         returned=returned,
-        counts=spec.settings.transactional,
+        writer_id=own_id,
     )
 
 

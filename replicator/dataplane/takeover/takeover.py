@@ -9,6 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.takeover.own_transaction import (
+    AbortIn,
+    OwnTransaction,
+    without_hidden_copies,
+)
 from replicator.dataplane.takeover.start_position import (
     SourceLog,
     StartDecision,
@@ -48,6 +53,7 @@ def read_lane_records(
     client_id: str,
     tail: LogTail | None = None,
     on_wait: OnWait = lambda _: None,
+    own: OwnTransaction | None = None,
 ) -> dict[bytes, bytes]:
     """The last value of every key in the lane's partition: checkpoints, and its index.
 
@@ -55,10 +61,18 @@ def read_lane_records(
 
     Backfill tasks write there too: what the last owner stored may stand behind a transaction of one
     of them that is open now, and must not be missed. ``on_wait`` is told every few seconds why that takes longer.
+    One of the lane's own is ended, where ``own`` says how.
     """
+
+    def waits(error: ReplicatorError) -> None:
+        on_wait(error)
+        if own is not None:
+            place = (checkpoints_topic(spec.topology, spec.source.alias), spec.lane)
+            own.end_where_it_hides(spec.target, place, client_id=client_id)
+
     with tail or lane_tail(spec, client_id=client_id) as opened:
         found = opened.load(
-            timeout_seconds=30.0, past_open_transactions=True, known_to_exist=True, on_wait=on_wait
+            timeout_seconds=30.0, past_open_transactions=True, known_to_exist=True, on_wait=waits
         )
         return found[spec.lane]
 
@@ -99,10 +113,12 @@ def look_at_targets(
     *,
     client_id: str,
     count: CountCopies | None = None,
+    abort_in: AbortIn | None = None,
 ) -> TargetLooks:
     """Asks the target about all partitions at once, and reads the last copies of those that may lack some.
 
-    ``count`` finds the last copies by counting, where they carry no marks.
+    ``count`` finds the last copies by counting, where they carry no marks. ``abort_in`` ends copies with marks that
+    the lane left undecided there.
 
     Raises:
         ReplicatorError: the target cannot be reached, or a suspect log not be read to its end.
@@ -120,9 +136,14 @@ def look_at_targets(
 
     def marked(some: Collection[TopicPartition]) -> dict[TopicPartition, LastCopy]:
         wanted = {targets[key]: suspects[targets[key]] for key in some}
-        copies = find_last_copies(
-            spec.target, wanted, origins, source_alias=spec.source.alias, client_id=client_id
-        )
+        held = {targets[key]: checkpoints[key] for key in some}
+
+        def look() -> dict[TopicPartition, LastCopy]:
+            return find_last_copies(
+                spec.target, wanted, origins, source_alias=spec.source.alias, client_id=client_id
+            )
+
+        copies = look() if abort_in is None else without_hidden_copies(look, held, abort_in)
         return {key: copies[targets[key]] for key in some if targets[key] in copies}
 
     if not _marked(spec):

@@ -13,7 +13,7 @@ from replicator.batches.registry.returning import ReturnGuard
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
-from replicator.dataplane.session.bounded_copy import BoundedCopy
+from replicator.dataplane.session.bounded_copy import BoundedCopy, writer_id
 from replicator.dataplane.session.session_clients import (
     CONNECTED_SECONDS,
     holds_too_much,
@@ -21,6 +21,7 @@ from replicator.dataplane.session.session_clients import (
 )
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.takeover.counted_copies import CountedCopies
+from replicator.dataplane.takeover.own_transaction import OwnTransaction
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import (
     decide_starts,
@@ -44,12 +45,7 @@ from replicator.formats.producer_registry import (
     RegistryMemory,
     decode_memory,
 )
-from replicator.identifiers import (
-    TopicPartition,
-    checkpoints_topic,
-    lane_transactional_id,
-    progress_group,
-)
+from replicator.identifiers import TopicPartition, checkpoints_topic, progress_group
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
@@ -86,14 +82,12 @@ class BatchClients:
         self._context = context
         self._transactional = spec.settings.transactional
         client_id = lane_client_id(spec)
-        own_id = lane_transactional_id(
-            spec.topology, spec.source.alias, spec.target.alias, spec.lane
-        )
-        writer_id = own_id if bounded_copy is None else bounded_copy.writer
+        own_id = writer_id(spec, bounded_copy)
+        self._own = None if own_id is None else OwnTransaction(own_id, self._abort_in)
         self._transactions = Transactions(
             spec.target,
             client_id=client_id,
-            transactional_id=writer_id if self._transactional else None,
+            transactional_id=own_id,
             timeout_seconds=TRANSACTION_SECONDS,
         )
         self._source_admin = ClusterAdmin(spec.source, client_id=client_id)
@@ -131,7 +125,7 @@ class BatchClients:
             spec.target,
             self._loop,
             client_id=client_id,
-            transactional_id=writer_id if self._transactional else None,
+            transactional_id=own_id,
             join=lambda partitions: self._transactions.join(partitions, _JOIN_SECONDS),
         )
         self._registry = registry_of_source(
@@ -245,7 +239,11 @@ class BatchClients:
         """What the last owner stored; to be read only after it was fenced."""
         tail, self._checkpoints = self._checkpoints, None
         records = read_lane_records(
-            self.spec, client_id=lane_client_id(self.spec), tail=tail, on_wait=on_wait
+            self.spec,
+            client_id=lane_client_id(self.spec),
+            tail=tail,
+            on_wait=on_wait,
+            own=self._own,
         )
         if open_index is not None:
             self.session.unit.index = open_index(records)

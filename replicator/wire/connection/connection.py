@@ -59,6 +59,7 @@ class BrokerConnection:
     ) -> None:
         """With ``security`` it logs in with that, whatever is in use."""
         self._subject = f"cluster:{cluster.alias}"
+        self.address = address
         self.where = f"{address[0]}:{address[1]}"
         self._client_id = client_id
         self._protocol = KafkaProtocol(client_id=client_id)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, wait_fixed
 
@@ -17,6 +17,10 @@ Answer = TypeVar("Answer")
 
 _METADATA_VERSION = 9
 _PAUSE_SECONDS = 0.1
+_UNKNOWN_TOPIC = 3
+_ASKED_ELSEWHERE = 3
+
+_Address = tuple[str, int]
 
 
 def any_broker(cluster: ClusterPlan, *, client_id: str, deadline: float) -> BrokerConnection:
@@ -69,7 +73,9 @@ def leader_connection(
 
     def connect() -> BrokerConnection:
         with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
-            address = _find(connection, cluster, topic, partition, deadline)
+            address = _find(
+                connection, cluster, (topic, partition), client_id=client_id, deadline=deadline
+            )
         return BrokerConnection(cluster, address, client_id=client_id, deadline=deadline)
 
     return _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(connect)
@@ -100,13 +106,49 @@ def _retrying(*kinds: type[ReplicatorError], deadline: float) -> Retrying:
 
 
 def _find(
-    connection: BrokerConnection, cluster: ClusterPlan, topic: str, partition: int, deadline: float
-) -> tuple[str, int]:
-    subject, doing = f"cluster:{cluster.alias}", f"find the leader of {topic}/{partition}"
+    connection: BrokerConnection,
+    cluster: ClusterPlan,
+    place: tuple[str, int],
+    *,
+    client_id: str,
+    deadline: float,
+) -> _Address:
+    """Where the leader of a topic and partition listens.
+
+    A broker that has just started does not know every topic yet, and says that they do not exist. So others are
+    asked before that is believed: to a reader of a registry it means that nothing was ever registered.
+    """
+    answer = _described(connection, place[0], deadline)
+    if answer.topics[0].error_code == _UNKNOWN_TOPIC:
+        others = [
+            address
+            for broker in answer.brokers
+            if (address := (broker.host, broker.port)) != connection.address
+        ]
+        for address in others[:_ASKED_ELSEWHERE]:
+            try:
+                with BrokerConnection(
+                    cluster, address, client_id=client_id, deadline=deadline
+                ) as other:
+                    told = _described(other, place[0], deadline)
+            except ReplicatorError:
+                continue  # what the others said stands
+            if told.topics[0].error_code != _UNKNOWN_TOPIC:
+                answer = told
+                break
+    return _leader_in(answer, cluster, place)
+
+
+def _described(connection: BrokerConnection, topic: str, deadline: float) -> Any:  # noqa: ANN401
     wanted = MetadataRequest(
         topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
     )
-    answer = connection.call(wanted, newest=_METADATA_VERSION, deadline=deadline)
+    return connection.call(wanted, newest=_METADATA_VERSION, deadline=deadline)
+
+
+def _leader_in(answer: Any, cluster: ClusterPlan, place: tuple[str, int]) -> _Address:  # noqa: ANN401
+    topic, partition = place
+    subject, doing = f"cluster:{cluster.alias}", f"find the leader of {topic}/{partition}"
     found = answer.topics[0]
     if found.error_code:
         raise code_error(found.error_code, subject=subject, doing=doing)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -12,7 +13,7 @@ from transaction_versions import use_transaction_version
 
 from replicator.dataplane.lane import periodic_checks
 from replicator.dataplane.takeover.takeover import read_lane_records
-from replicator.identifiers import HOPS_HEADER
+from replicator.identifiers import HOPS_HEADER, checkpoints_topic, lane_transactional_id
 from replicator.offsets.index import index
 from replicator.policy.values import StartFrom
 
@@ -272,21 +273,20 @@ def test_a_lost_copy_of_records_that_several_leaders_wrote_is_made_anew(
         lab.close()
 
 
-def cut_before_marker(cluster, topic: str, *, number: int) -> None:
-    """Cuts the log of partition 0 where the marker of its ``number``-th transaction begins.
+def cut_before_marker(cluster, topic: str, *, number: int, partition: int = 0) -> None:
+    """Cuts the log of a partition where the marker of its ``number``-th transaction begins; of the last with 0.
 
     As a new leader has it that had not yet fetched the marker when it was elected uncleanly.
     """
     cluster.kill(0)
-    folder = cluster.brokers[0].data / f"{topic}-0"
+    folder = cluster.brokers[0].data / f"{topic}-{partition}"
     segment = folder / f"{0:020}.log"
-    data, start = segment.read_bytes(), 0
-    while True:
-        number -= bool(data[start + 22] & 0x20)  # a control batch
-        if not number:
-            break
+    data, start, markers = segment.read_bytes(), 0, []
+    while start < len(data) and any(data[start : start + 12]):
+        if data[start + 22] & 0x20:  # a control batch
+            markers.append(start)
         start += 12 + int.from_bytes(data[start + 8 : start + 12], "big")
-    segment.write_bytes(data[:start])
+    segment.write_bytes(data[: markers[number - 1]])
     for state in folder.glob("*.snapshot"):
         state.unlink()  # what producers were known to have done
     cluster.restart(0)
@@ -327,6 +327,59 @@ def test_whole_batches_whose_marker_was_lost_are_copied_again_once(  # noqa: PLR
         again = lab.copied(topic, **BATCHES)
         assert losses(again) == []
         assert lab.values(topic) == numbers(range(330))
+    finally:
+        lab.close()
+
+
+def aborted_by_last_owner(lab, topic: str, copied: range) -> None:
+    """Copies and a checkpoint in an aborted transaction of the lane's id; returns once its markers are written."""
+    own_id = lane_transactional_id(lab.name, "east", "west", 0)
+    checkpoints = checkpoints_topic(lab.name, "east")
+    stored = lab.checkpoints()[topic, 0]
+    beyond = replace(stored, offset=copied.stop)
+    ends = {name: lab.end(name, cluster=lab.target) for name in (topic, checkpoints)}
+    producer = Producer({**lab.target.client_settings(), "transactional.id": own_id})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in copied:
+        hop = f"east/{topic}/0/{number}".encode()
+        producer.produce(topic, b"%d" % number, partition=0, headers=[(HOPS_HEADER, hop)])
+    producer.produce(checkpoints, beyond.value(), beyond.key(), partition=0)
+    producer.flush(30)
+    producer.abort_transaction(30)
+    for name, written in ((topic, len(copied)), (checkpoints, 1)):
+        end = ends[name] + written + 1
+        lab.until(lambda name=name, end=end: lab.end(name, cluster=lab.target) == end, "the marker")
+
+
+@pytest.mark.slow
+@ENGINES
+@pytest.mark.parametrize("version", [2, 1])
+@pytest.mark.parametrize("lost_in", ["checkpoints", "copies", "both"])
+def test_a_transaction_that_its_coordinator_does_not_know_is_never_committed(  # noqa: PLR0917 - fixtures
+    east, clusters, unique, engine, version, lost_in
+):
+    (west,) = clusters("west")
+    use_transaction_version(west, version)
+    lab = LaneLab(east, west, name=unique)
+    topic = lab.topic()
+    lab.numbered(topic, range(50))
+    lab.copied(topic, **engine)
+    lab.numbered(topic, range(50, 100))
+    aborted_by_last_owner(lab, topic, range(50, 70))
+    if lost_in != "copies":
+        cut_before_marker(west, checkpoints_topic(unique, "east"), number=0)
+    if lost_in != "checkpoints":
+        cut_before_marker(west, topic, number=0)
+    lane = lab.lane(topic, **engine)
+    try:
+        lab.caught_up(lane)
+        assert lab.values(topic) == numbers(range(100))
+        lane.stop()
+        lab.numbered(topic, range(100, 110))
+        again = lab.copied(topic, **engine)
+        assert lab.values(topic) == numbers(range(110))
+        assert losses(lane) == losses(again) == []
     finally:
         lab.close()
 
