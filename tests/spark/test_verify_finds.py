@@ -6,11 +6,16 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from copied_pair import NOW_MS, plain, write
+from producing import produce
 
 from replicator.batches.registry.producer_registry import register
 from replicator.cli.main import run_command
+from replicator.control.records.pair_records import OppositeTopologies
 from replicator.formats.producer_registry import RegisteredProducer
+from replicator.identifiers import control_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.spark.verify.run import VerifyRequest, verify_flow
+from replicator.wire.requests.raw_log import RawLog
 
 KINDS = ("lost", "duplicated", "reordered", "changed", "foreign")
 
@@ -231,6 +236,29 @@ def test_copies_that_whole_batches_left_are_matched_though_the_file_has_records_
     result = verify(spark, pair)
     assert (result["topics"][0]["matched"], result["total"]["compared"]) == ("content", 99)
     assert found(result) == {"lost": 1}
+
+
+def test_what_another_topology_brought_to_the_source_in_whole_batches_is_not_lost(spark, pair):
+    pair, other = pair(), "the-other-way"
+    pair.apply()
+    east, west = pair.plan.pairs[0].source, pair.plan.pairs[0].target
+    records = plain(60)
+    write(pair.east, pair.topic, records[:40])
+    produce(pair.east, pair.topic, [key for key, *_ in records[40:]], partition=0,
+            settings={"enable.idempotence": True})  # fmt: skip
+    with RawLog(east, pair.topic, client_id="test") as log:
+        header, _ = log.batches(40)[0]
+    pair.east.create_topic(control_topic(other), config={"cleanup.policy": "compact"})
+    register(east, other, RegisteredProducer(header.producer_id, "west", "east", "l"))
+    write(pair.west, pair.topic, pair.copies_of(records[:40]))
+    pair.checkpoint(copied_to=60)
+    assert found(verify(spark, pair)) == {"lost": 20}
+    opposite = OppositeTopologies(source="east", topologies=(other,), at_ms=NOW_MS)
+    with LogWriter(west, control_topic(pair.name), client_id="test") as writer:
+        writer.write([opposite.encode()])
+    result = verify(spark, pair)
+    assert result["clean"], result
+    assert result["total"]["excused"] == {"loop": 20}
 
 
 def test_compacted_logs_are_compared_by_the_last_value_of_each_key(spark, pair):

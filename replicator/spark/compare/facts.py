@@ -103,7 +103,7 @@ def collect_facts(
         }
         kept_from = _kept_from(source, expired, source_bounds)
     read = _Read(plan, pair, before, after, source_bounds, target_bounds, kept_from, expired,
-        from_ms is not None, gaps, quarantined, _came_to_source(plan, pair),
+        from_ms is not None, gaps, quarantined, _came_to_source(plan, pair, control),
         _whole_batches(plan, pair))  # fmt: skip
     found = [
         _facts(read, record, partition)
@@ -241,20 +241,26 @@ def _flow(pair: PairPlan, record: TopicRecord) -> FlowPlan:
     )
 
 
-def _came_to_source(plan: Plan, pair: PairPlan) -> Mapping[int, RegisteredProducer]:
-    """Who writes whole batches to the source."""
-    if not any(plan.may_come_back(flow) for flow in pair.flows):
-        return {}
-    return _registered(plan, pair.source)
+def _came_to_source(
+    plan: Plan, pair: PairPlan, control: ControlState
+) -> Mapping[int, RegisteredProducer]:
+    """Who writes whole batches to the source: lanes of this topology, and of others that copy the other way."""
+    names = list(control.opposite_topologies(pair.source.alias))
+    if any(plan.may_come_back(flow) for flow in pair.flows):
+        names.append(plan.topology)
+    found: dict[int, RegisteredProducer] = {}
+    for name in names:
+        found |= _registered(name, pair.source)
+    return found
 
 
 def _whole_batches(plan: Plan, pair: PairPlan) -> frozenset[str]:
-    registered = _registered(plan, pair.target).values()
+    registered = _registered(plan.topology, pair.target).values()
     return frozenset(each.link for each in registered if each.source == pair.source.alias)
 
 
-def _registered(plan: Plan, cluster: ClusterPlan) -> Mapping[int, RegisteredProducer]:
-    registry = ProducerRegistry(cluster, plan.topology, client_id=CLIENT_ID)
+def _registered(topology: str, cluster: ClusterPlan) -> Mapping[int, RegisteredProducer]:
+    registry = ProducerRegistry(cluster, topology, client_id=CLIENT_ID)
     try:
         registry.read()
         return dict(registry.registered)
