@@ -10,7 +10,7 @@ from replicator.control.store.state import ControlState
 from replicator.dataplane.process.lane_process import run_lane_process
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.identifiers import control_topic
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.offsets.index.index import LaneIndex
 from replicator.redaction import redact_tracebacks
 

@@ -31,6 +31,7 @@ from replicator.testing import (
 from replicator.testing.checker.anomalies import Guarantee
 from replicator.testing.checker.history import Event
 from replicator.testing.checker.routes import Naming, identity
+from replicator.testing.faults.protocol_proxy import ProtocolProxy
 from replicator.testing.kit.waiting import NotInTimeError
 
 CATCH_UP_SECONDS = 90.0
@@ -51,6 +52,7 @@ class Scene:
         self.naming: Naming = identity
         self._directory = directory
         self._engine = {"engine": engine} if engine else {}
+        self._proxies: dict[str, ProtocolProxy] = {}
         self._clusters: dict[str, LocalCluster] = {}
         self._links: list[dict[str, Any]] = []
         self._recorder = Recorder()
@@ -95,10 +97,16 @@ class Scene:
     def topology(self) -> Path:
         """The topology file (YAML reads JSON)."""
         entries = {name: cluster.topology_entry() for name, cluster in self._clusters.items()}
+        for name, proxy in self._proxies.items():
+            entries[name]["bootstrapServers"] = proxy.bootstrap_servers
         return write_topology(
             self._directory / "topology.yaml", self.name, entries, self._links,
             defaults={"discoveryInterval": "1s"},
         )  # fmt: skip
+
+    def behind(self, cluster: LocalCluster, proxy: ProtocolProxy) -> None:
+        """What reads the topology file reaches the cluster through a proxy; what the test does goes past it."""
+        self._proxies[cluster.name] = proxy
 
     def drop_links(self) -> None:
         """Takes all links out of the file that is written next; later ones get other names."""

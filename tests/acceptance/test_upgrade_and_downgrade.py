@@ -13,7 +13,7 @@ from whole_topic import engine_of_newest, read_topic
 from replicator.control.store.read import read_control
 from replicator.formats.checkpoint import decode_checkpoint
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic, control_topic
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import wait_until
 from replicator.topology.file.load import require_plan

@@ -17,7 +17,8 @@ from replicator.errors import (
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import open_producer
 from replicator.kafka.clients.settings import producer_config
-from replicator.kafka.logs.compacted_log import LogTail, read_compacted
+from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import wait_until

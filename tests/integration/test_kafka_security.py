@@ -12,7 +12,7 @@ from replicator.errors import AuthenticationFailedError, NotAuthorizedError, Unr
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import KafkaException, open_producer
 from replicator.kafka.clients.settings import producer_config
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.logins.cluster_login import login_of
 from replicator.testing import LocalCluster, SecuritySetup, wait_until

@@ -6,7 +6,7 @@ import pytest
 
 from replicator.errors import FencedError, RecordRefusedError, ReplicatorError, UnknownOutcomeError
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.topology.plan import ClusterPlan

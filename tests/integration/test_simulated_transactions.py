@@ -7,7 +7,7 @@ from simulated_control import CHECKPOINTS, World
 from replicator.control.store.controller_writer import Placed
 from replicator.errors import FencedError
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.topology.plan import ClusterPlan

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from replicator.errors import ReplicatorError
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.leader import any_broker, require_live_brokers
 from replicator.wire.connection.protocol import MetadataRequest
 
 _NEWEST = 12
@@ -103,7 +103,7 @@ class Leaders:
 def ask_leaders(
     cluster: ClusterPlan, topics: Iterable[str], *, client_id: str, deadline: float
 ) -> LeadersSeen:
-    """Asks the first broker that answers; partitions without a leader are left out.
+    """Asks the first broker that answers and knows of live ones; partitions without a leader are left out.
 
     Raises:
         ReplicatorError: no broker answers, or none lets us in.
@@ -112,8 +112,12 @@ def ask_leaders(
         topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
         allow_auto_topic_creation=False,
     )
-    with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
-        answer = connection.call(request, newest=_NEWEST, deadline=deadline)
+    for first in range(len(cluster.bootstrap_servers)):
+        with any_broker(cluster, client_id=client_id, deadline=deadline, first=first) as connection:
+            answer = connection.call(request, newest=_NEWEST, deadline=deadline)
+        if answer.brokers:
+            break
+    require_live_brokers(answer.brokers, cluster)
     found = LeadersSeen({}, {}, {})
     leaders, ids = {}, {}
     for topic in answer.topics:

@@ -8,7 +8,7 @@ from replicator.control.status.translator import CLIENT_ID, open_translator
 from replicator.control.store.state import ControlState
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject, control_topic
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.offsets.groups.group_report import PartitionOutcome, last_synced_ms
 from replicator.offsets.groups.group_sync import GroupSync
 from replicator.offsets.translation.translator import Translator

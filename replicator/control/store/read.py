@@ -3,7 +3,7 @@
 from replicator.control.store.state import EMPTY, ControlState
 from replicator.errors import InputError, NotFoundError
 from replicator.identifiers import control_topic
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 READ_SECONDS = 15.0

@@ -55,7 +55,8 @@ class PeriodicChecks:
         self._check_targets_at = self._clock.monotonic() + CHECK_TARGETS_SECONDS
 
     def run_due(self, now: float, clients: SessionClients, partitions: LanePartitions) -> None:
-        """Does what is due at ``now`` (monotonic seconds)."""
+        """Does what is due at ``now`` (monotonic seconds); what it raises ends the session."""
+        clients.require_brokers(self._counters.outcome.read)
         self._publish(now, clients, partitions)
         if now >= self._check_targets_at:
             self._check_targets_at = now + self._look_at_targets(partitions)

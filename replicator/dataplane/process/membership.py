@@ -22,6 +22,7 @@ from replicator.kafka.clients.client import (
     open_consumer,
 )
 from replicator.kafka.clients.errors import map_kafka_error
+from replicator.kafka.clients.lost_brokers import LostBrokers
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import client_config, consumer_config
 from replicator.topology.plan import ClusterPlan
@@ -93,6 +94,7 @@ class Membership(threading.Thread):
         self._leaving = False
         self._kept: Lanes = frozenset()
         self._opened_with = OpenedWith(cluster)
+        self._lost_brokers = LostBrokers(topic)
         config = {
             **consumer_config(cluster, client_id=client_id, group_id=group),
             "partition.assignment.strategy": "cooperative-sticky",
@@ -123,7 +125,8 @@ class Membership(threading.Thread):
                 break
             self._serve()
             failed = time.monotonic() - self._failed_at < FAILED_SECONDS
-            if failed and self._opened_with.outdated():
+            outdated = failed and self._opened_with.outdated()
+            if outdated or self._lost_brokers.found(self._consumer):
                 self._join_anew()
         self._consumer.close()
         self._serve()
@@ -217,6 +220,7 @@ class Membership(threading.Thread):
         self._config = {**self._config, **login}
         self._consumer = open_consumer(self._config)
         self._failed_at = float("-inf")
+        self._lost_brokers.heard()
         self._subscribe()
 
     def _ask(self, lanes: Lanes) -> Lanes | ReplicatorError:

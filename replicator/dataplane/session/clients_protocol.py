@@ -122,6 +122,10 @@ class SessionClients(Protocol):
         """Whether the cluster on that ``side`` answers now."""
         ...
 
+    def require_brokers(self, read: int, /) -> None:
+        """After each step, with the number of records read; raises where a client has lost all brokers."""
+        ...
+
     def decide(
         self,
         spec: LaneSpec,

@@ -16,7 +16,7 @@ from replicator.errors import NotFoundError, ReplicatorError, UnseenCopiesError
 from replicator.formats.producer_registry import RegistryMemory, decode_memory, decode_producer
 from replicator.identifiers import control_topic, topologies_from
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 
 if TYPE_CHECKING:
     from replicator.batches.registry.copied_ranges import CopiedRanges

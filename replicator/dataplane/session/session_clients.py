@@ -64,11 +64,14 @@ class LaneClients:
         memory: LaneMemory | None = None,
         returned: ReturnedRecords | None = None,
         writer_id: str | None = None,
+        require_brokers: Callable[[int], None] = lambda _: None,
     ) -> None:
         """``writer_id`` is the transactional id of the producer, where it has one.
 
-        Copies that whole batches left on the target may then be told by counting.
+        Copies that whole batches left on the target may then be told by counting. ``require_brokers`` is told
+        after each step how many records were read, and raises where a client has lost all brokers.
         """
+        self.require_brokers = require_brokers
         self._returned = returned
         self._own = None if writer_id is None else OwnTransaction(writer_id, self._abort_in)
         self.memory = memory

@@ -27,6 +27,7 @@ from replicator.dataplane.session.consumer_and_producer import (
     open_lane_consumer,
     open_lane_producer,
 )
+from replicator.dataplane.session.lost_clients import LostClients
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.session.session_clients import LaneClients, lane_client_id
@@ -123,9 +124,10 @@ def open_clients(
         ReturnedRecords(spec, client_id=lane_client_id(spec)) if spec.settings.returns else None
     )
     interval = line.commit_interval_seconds
+    lost = LostClients(spec, consumer, producer, client_id=lane_client_id(spec))
     session = wire_session(
         replace(spec, settings=replace(spec.settings, commit_interval_seconds=interval)),
-        context, parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
+        replace(context, give_up=lost.asked_in_waits(context.give_up)), parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
         returned=returned,
     )  # fmt: skip
     try:
@@ -145,6 +147,7 @@ def open_clients(
         memory=memory,
         returned=returned,
         writer_id=own_id,
+        require_brokers=lost.stepped,
     )
 
 

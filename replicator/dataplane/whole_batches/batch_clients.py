@@ -276,6 +276,9 @@ class BatchClients:
             return self._reader.reached
         return self._writer.brokers.failure is None and self._writer.problem is None
 
+    def require_brokers(self, _read: int) -> None:
+        """Nothing: our protocol client asks its bootstrap servers each time."""
+
     def decide(
         self,
         spec: LaneSpec,

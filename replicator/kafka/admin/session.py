@@ -29,6 +29,7 @@ from replicator.kafka.clients.errors import (
     map_kafka_error,
     may_pass,
 )
+from replicator.kafka.clients.lost_brokers import has_broker
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import admin_config
 from replicator.topology.plan import ClusterPlan
@@ -40,6 +41,8 @@ CHUNK = 500
 """Most topics or partitions in one request: larger ones make a broker hold up its other clients."""
 
 _STEP_SECONDS = 0.25
+_ANY_TOPIC = "__consumer_offsets"
+_LOOK_AGAIN_SECONDS = 5.0
 _PATIENCE_SECONDS = 1.0
 """A refused login or certificate is believed after this long; other brokers may still answer."""
 
@@ -64,6 +67,7 @@ class AdminSession:
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
         self._used_at = 0.0
+        self._looked_at = float("-inf")
         self._opened_with = OpenedWith()
 
     @property
@@ -213,7 +217,8 @@ class AdminSession:
         return answers
 
     def _heard(self, error: KafkaError, doing: str, subject: str) -> ReplicatorError:
-        self.client.poll(0)  # delivers what the library has to say beside the calls
+        if (client := self._client) is not None:
+            client.poll(0)  # delivers what the library has to say beside the calls
         return map_kafka_error(error, subject=subject, doing=doing, cause=self._trouble.cause())
 
     def _late(self) -> KafkaError:
@@ -227,7 +232,17 @@ class AdminSession:
     def _told(self, error: ReplicatorError) -> ReplicatorError:
         if isinstance(error, AuthenticationFailedError):
             self.close()  # the next call reads the secrets again
+        elif isinstance(error, UnreachableError) and self._lost_brokers():
+            self.close()
         return error
+
+    def _lost_brokers(self) -> bool:
+        """Whether the client has no broker to ask, and may never find one again; blocks for a second then."""
+        client, now = self._client, time.monotonic()
+        if client is None or now - self._looked_at < _LOOK_AGAIN_SECONDS:
+            return False
+        self._looked_at = now
+        return not has_broker(client, _ANY_TOPIC)
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -21,6 +21,8 @@ GROUP_HAS_MEMBERS: frozenset[int] = frozenset(
     }
 )
 """Answers to a commit of one who is no member of a group that has some."""
+NO_BROKER: int = KafkaError._TRANSPORT
+"""In answer to a question that any broker may answer: there was none to ask, or its connection broke."""
 PARTITION_EOF: int = KafkaError._PARTITION_EOF
 PURGE_INFLIGHT: int = KafkaError._PURGE_INFLIGHT
 PURGE_QUEUE: int = KafkaError._PURGE_QUEUE

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from replicator.formats.checkpoint import Checkpoint, merge_checkpoints
 from replicator.identifiers import ClusterAlias, TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.topology.plan import ClusterPlan, PairPlan
 
 READ_SECONDS = 15.0

@@ -1,4 +1,4 @@
-"""Reading compacted topics: once to the end, or on and on.
+"""Reading compacted topics: to the end, and on and on.
 
 The end of a partition is what the broker calls its last stable offset, and is recognised by the
 library's end-of-partition event, not by counting: the last offsets may be transaction markers,
@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.kafka.clients.client import open_consumer
 from replicator.kafka.clients.errors import ConnectionTrouble, map_kafka_error
+from replicator.kafka.clients.lost_brokers import LostBrokers
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import consumer_config
 from replicator.kafka.logs.topic_lookup import (
@@ -41,37 +42,6 @@ end is told after one such wait."""
 AWAKE_WAIT_SECONDS, AWAKE_SECONDS = 0.05, 30.0
 """A tail that was loaded goes on with the same consumer for a while: most happens then, and another one
 would take a moment to connect. Only after that it waits as patiently as it was asked to."""
-
-
-def read_compacted(
-    cluster: ClusterPlan,
-    topic: str,
-    partitions: Iterable[int] = (0,),
-    *,
-    client_id: str,
-    timeout_seconds: float = 10.0,
-    past_open_transactions: bool = False,
-    known_to_exist: bool = False,
-) -> dict[int, dict[bytes, bytes]]:
-    """The last value of every key, for each partition, up to its end at the time of the call.
-
-    ``known_to_exist``: somebody has just made the topic, or seen it. Then a broker that says that it does not exist
-    has not heard of it yet, and is asked again for HEARD_SECONDS.
-
-    ``past_open_transactions`` waits for transactions that are open there: what was committed behind the first
-    record of an open one is hidden from readers until it ends.
-
-    Raises:
-        NotFoundError: there is no such topic.
-        UnreachableError: the end was not reached in time.
-        ReplicatorError: the topic cannot be read, see its class.
-    """
-    with LogTail(cluster, topic, partitions, client_id=client_id) as tail:
-        return tail.load(
-            timeout_seconds=timeout_seconds,
-            past_open_transactions=past_open_transactions,
-            known_to_exist=known_to_exist,
-        )
 
 
 class LogTail:
@@ -105,6 +75,7 @@ class LogTail:
         self._places = dict.fromkeys(self._partitions, 0)
         self._opened: tuple[float, Consumer] | None = None
         self._opened_with: OpenedWith | None = None
+        self._lost_brokers = LostBrokers(topic)
         self._awake_until = 0.0
         self._started = False
         self._ended: set[int] = set()
@@ -160,6 +131,8 @@ class LogTail:
             if now >= tell_at:
                 tell_at = now + TOLD_SECONDS
                 on_wait(self._late(round(now - began)))
+                self._open(self._awake_wait)  # anew where its client has lost its brokers
+                self._start(left, on_wait, heard_at=heard_at)
             try:
                 taken = self._take(min(left, _STEP_SECONDS))
             except NotFoundError:
@@ -231,11 +204,12 @@ class LogTail:
         return self._opened[1]
 
     def _open(self, wait_seconds: float) -> None:
-        """Has a consumer that waits so long and logs in with what there is now."""
+        """Has a consumer that waits so long, logs in with what there is now and has brokers to ask."""
         if (
             self._opened is not None
             and self._opened[0] == wait_seconds
             and not (self._opened_with is not None and self._opened_with.outdated())
+            and not self._lost_brokers.found(self._opened[1])
         ):
             return
         self.close()
@@ -249,6 +223,7 @@ class LogTail:
         )
         config["auto.offset.reset"] = "earliest"
         self._opened = (wait_seconds, open_consumer(config, subject=self._subject))
+        self._lost_brokers.heard()
 
     def _start(
         self,
@@ -292,6 +267,7 @@ class LogTail:
         return records
 
     def _moved(self, message: Message, position: int) -> None:
+        self._lost_brokers.heard()
         self._places[message.partition() or 0] = self.position = position
 
     def _reached_end(self, number: int, stable: int) -> None:

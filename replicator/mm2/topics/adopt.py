@@ -15,7 +15,7 @@ import orjson
 from replicator.errors import RefusedError, ReplicatorError, StoredFormatError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.topology.plan import ClusterPlan
 
 READ_SECONDS = 60.0

@@ -18,6 +18,7 @@ from replicator.kafka.clients.client import (
     open_consumer,
 )
 from replicator.kafka.clients.errors import ConnectionTrouble, as_kafka_error, map_kafka_error
+from replicator.kafka.clients.lost_brokers import has_broker
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import consumer_config
 from replicator.offsets.index.runs import Pair, Window, joined
@@ -183,6 +184,8 @@ class PartitionProbe:
 
     def _late(self, topic: str, partition: int, seconds: float) -> ReplicatorError:
         cause = self._trouble.cause()
+        if self._open is not None and not has_broker(self._open, topic):
+            self.close()  # it may never find one again
         if cause is not None:
             return self._failure(cause, topic)
         return UnreachableError(

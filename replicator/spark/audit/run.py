@@ -9,7 +9,8 @@ from replicator.clock import Clock, instant, json_time
 from replicator.identifiers import JsonObject, TopicPartition, audit_topic, audit_transactional_id
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.wire_json import decode_key, decode_value
-from replicator.kafka.logs.compacted_log import Entry, read_compacted
+from replicator.kafka.logs.compacted_log import Entry
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.spark.audit.again import cases_again, replaced

@@ -23,7 +23,7 @@ from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.errors import RefusedError, ReplicatorError, UnreachableError
 from replicator.identifiers import control_topic, seed_transactional_id
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.offsets.index.index import LaneIndex
 from replicator.policy.values import Throttle
 from replicator.spark.base.failures import task_errors

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from replicator.identifiers import TopicPartition, restores_topic
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.spark.base.amounts import Amount
 from replicator.spark.restore.selection import (
     PROGRESS_PARTITIONS,

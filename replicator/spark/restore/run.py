@@ -14,7 +14,7 @@ from replicator.errors import RefusedError, UnreachableError
 from replicator.identifiers import JsonObject, TopicPartition, restores_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.admin.topics import NewTopicSpec
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.spark.archive_files.integrity import (

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from replicator.errors import RecordRefusedError
 from replicator.identifiers import restore_transactional_id, restores_topic
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.policy.copies.provenance import find_hops, with_hop
 from replicator.spark.restore.selection import (

@@ -15,7 +15,7 @@ from replicator.errors import InputError, RecordRefusedError
 from replicator.identifiers import sink_transactional_id, sinks_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.wire_json import decode_value, encode_key, encode_value
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.transactions import TransactionWriter
 from replicator.spark.sink.options import SinkOptions
 

@@ -16,6 +16,7 @@ from replicator.testing.cluster.assembly import Assembly, Blueprint, assemble
 from replicator.testing.cluster.brokers.backends import choose_backend
 from replicator.testing.cluster.brokers.broker import Backend, Broker, random_id
 from replicator.testing.cluster.brokers.broker_settings import Jvm
+from replicator.testing.cluster.kept_admin import KeptAdmin
 from replicator.testing.cluster.security import ClusterSecurity, SecuritySetup
 from replicator.testing.faults.fault_proxy import FaultProxy, ProxyGroup
 from replicator.testing.kit.place import HERE, Place
@@ -69,7 +70,7 @@ class LocalCluster:
             place=place,
         )
         self._assembly: Assembly | None = None
-        self._admin: AdminClient | None = None
+        self._admin = KeptAdmin()
 
     def __enter__(self) -> Self:
         if self._assembly is None:
@@ -115,7 +116,7 @@ class LocalCluster:
 
     def stop(self) -> None:
         """Ends every broker at once and deletes the data; a second call does nothing."""
-        self._admin = None
+        self._admin.close()
         if self._assembly is not None:
             self._assembly.discard()
             self._assembly = None
@@ -219,9 +220,8 @@ class LocalCluster:
 
     def admin(self) -> AdminClient:
         """A client of the INTERNAL listener; one per cluster, quiet about brokers that are down."""
-        if self._admin is None:
-            self._admin = AdminClient({**self.admin_settings(), "log_level": 2})
-        return self._admin
+        up = any(broker.running for broker in self.brokers)
+        return self._admin.client(self.admin_settings(), up=up)
 
     def topology_entry(self, user: str | None = None) -> dict[str, object]:
         """The entry of ``spec.clusters.<alias>`` in a topology file."""

@@ -16,6 +16,7 @@ from replicator.testing.faults.protocol_frames import (
     with_addresses,
     with_error,
     with_versions,
+    without_brokers,
 )
 from replicator.testing.faults.protocol_rules import (
     Answer,
@@ -28,6 +29,7 @@ from replicator.testing.faults.protocol_rules import (
     Hold,
     LimitRate,
     Match,
+    NameNoBrokers,
     Request,
     Rule,
 )
@@ -269,6 +271,8 @@ class ProtocolConnection:
                     await asyncio.sleep(len(response) / rate)
                 case HideApis() as hidden:
                     response = with_versions(slot.frame, response, hidden)
+                case NameNoBrokers():
+                    response = without_brokers(slot.frame, response)
                 case Answer(error, forwarded=True):
                     response = with_error(slot.frame, response, error, rule.match.topic)
                 case DropResponse(reset):

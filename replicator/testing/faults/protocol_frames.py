@@ -17,6 +17,7 @@ _WITH_ADDRESSES = frozenset(
     {Api.METADATA, Api.FIND_COORDINATOR, Api.DESCRIBE_CLUSTER, Api.PRODUCE, Api.FETCH}
 )
 _TOPIC_RESOURCE = 2
+_LEADER_NOT_AVAILABLE = 5
 _ERROR_FIELDS = ("error_code", "partition_error_code")
 _SAME_LISTS: Mapping[str, tuple[str, ...]] = {
     "responses": ("topics", "topic_data"),
@@ -114,6 +115,17 @@ def with_versions(frame: Frame, response: bytes, hidden: HideApis) -> bytes:
         if each.min_version <= each.max_version:
             kept.append(each)
     body.api_keys = kept
+    return _encoded(body)
+
+
+def without_brokers(frame: Frame, response: bytes) -> bytes:
+    """The answer of Metadata as a broker gives it that knows topics, and no live broker."""
+    body = _decoded(frame, response)
+    body.brokers = []
+    body.controller_id = -1
+    for topic in body.topics:
+        for partition in topic.partitions:
+            partition.error_code, partition.leader_id = _LEADER_NOT_AVAILABLE, -1
     return _encoded(body)
 
 

@@ -138,13 +138,31 @@ class HideApis:
 
 
 @dataclass(frozen=True, slots=True)
+class NameNoBrokers:
+    """For requests of Metadata: the answer names topics, but no broker.
+
+    So a broker answers that is up and has not heard of any live one yet, not even of itself.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class LimitRate:
     """Requests and their responses pass at so many bytes a second."""
 
     bytes_per_second: float
 
 
-Verb = Hold | Duplicate | DropRequest | DropResponse | Delay | Answer | HideApis | LimitRate
+Verb = (
+    Hold
+    | Duplicate
+    | DropRequest
+    | DropResponse
+    | Delay
+    | Answer
+    | HideApis
+    | NameNoBrokers
+    | LimitRate
+)
 
 
 @dataclass(frozen=True, slots=True)

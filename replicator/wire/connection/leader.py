@@ -1,7 +1,8 @@
 """Finding the leader of a partition and connecting to it, by our own means."""
 
+import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -23,8 +24,12 @@ _ASKED_ELSEWHERE = 3
 _Address = tuple[str, int]
 
 
-def any_broker(cluster: ClusterPlan, *, client_id: str, deadline: float) -> BrokerConnection:
+def any_broker(
+    cluster: ClusterPlan, *, client_id: str, deadline: float, first: int = 0
+) -> BrokerConnection:
     """A connection to the first bootstrap server that answers; the caller closes it.
+
+    ``first``: which of them to try first; any number, they are taken in turn.
 
     Raises:
         ReplicatorError: the last one's reason, when none does.
@@ -35,6 +40,8 @@ def any_broker(cluster: ClusterPlan, *, client_id: str, deadline: float) -> Brok
         remedy="Check that the brokers run and that bootstrapServers can be reached from here.",
     )
     servers = cluster.bootstrap_servers
+    turn = first % len(servers)
+    servers = (*servers[turn:], *servers[:turn])
     for number, server in enumerate(servers):
         # A server that swallows everything must leave time for the others.
         share = (deadline - time.monotonic()) / (len(servers) - number)
@@ -70,9 +77,12 @@ def leader_connection(
     cluster: ClusterPlan, topic: str, partition: int, *, client_id: str, deadline: float
 ) -> BrokerConnection:
     """As ``leader_of``; the caller closes it."""
+    attempts = itertools.count()
 
     def connect() -> BrokerConnection:
-        with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
+        with any_broker(
+            cluster, client_id=client_id, deadline=deadline, first=next(attempts)
+        ) as connection:
             address = _find(
                 connection, cluster, (topic, partition), client_id=client_id, deadline=deadline
             )
@@ -88,6 +98,21 @@ def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
         ReplicatorError: any other error at once, and this one at the deadline.
     """
     return _retrying(TransientBrokerError, deadline=deadline)(attempt)
+
+
+def require_live_brokers(brokers: Sequence[object], cluster: ClusterPlan) -> None:
+    """Refuses what a broker says that knows of no live broker, not even of itself: it knows of nothing yet.
+
+    Raises:
+        TransientBrokerError: an answer names no ``brokers``.
+    """
+    if not brokers:
+        raise TransientBrokerError(
+            f"a broker of {cluster.alias} answers that no broker lives",
+            subject=f"cluster:{cluster.alias}",
+            remedy="It has just started, or its controller has fenced it; the others are asked by turns. If that "
+            "stays, look at the log of the controller.",
+        )
 
 
 def split_address(server: str) -> tuple[str, int]:
@@ -118,7 +143,7 @@ def _find(
     A broker that has just started does not know every topic yet, and says that they do not exist. So others are
     asked before that is believed: to a reader of a registry it means that nothing was ever registered.
     """
-    answer = _described(connection, place[0], deadline)
+    answer = _described(connection, cluster, place[0], deadline)
     if answer.topics[0].error_code == _UNKNOWN_TOPIC:
         others = [
             address
@@ -130,7 +155,7 @@ def _find(
                 with BrokerConnection(
                     cluster, address, client_id=client_id, deadline=deadline
                 ) as other:
-                    told = _described(other, place[0], deadline)
+                    told = _described(other, cluster, place[0], deadline)
             except ReplicatorError:
                 continue  # what the others said stands
             if told.topics[0].error_code != _UNKNOWN_TOPIC:
@@ -139,11 +164,15 @@ def _find(
     return _leader_in(answer, cluster, place)
 
 
-def _described(connection: BrokerConnection, topic: str, deadline: float) -> Any:  # noqa: ANN401
+def _described(  # the library has no types
+    connection: BrokerConnection, cluster: ClusterPlan, topic: str, deadline: float
+) -> Any:  # noqa: ANN401
     wanted = MetadataRequest(
         topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
     )
-    return connection.call(wanted, newest=_METADATA_VERSION, deadline=deadline)
+    answer = connection.call(wanted, newest=_METADATA_VERSION, deadline=deadline)
+    require_live_brokers(answer.brokers, cluster)
+    return answer
 
 
 def _leader_in(answer: Any, cluster: ClusterPlan, place: tuple[str, int]) -> _Address:  # noqa: ANN401

@@ -13,7 +13,7 @@ from lane_lab import LaneLab, numbers
 
 from replicator.dataplane.lane import periodic_checks
 from replicator.identifiers import checkpoints_topic, quarantine_topic
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import LocalCluster, start_all
 

@@ -9,7 +9,7 @@ from producing import produce
 from whole_topic import read_topic
 from worker_lab import WorkerLab
 
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.mm2.topics.formats import Checkpoint, decode_checkpoint, decode_offset_sync
 from replicator.testing import LocalCluster, commit_positions
 from replicator.topology.plan import ClusterPlan

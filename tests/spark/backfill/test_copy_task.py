@@ -15,7 +15,7 @@ from replicator.dataplane.ranges.range_patience import Patience
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import checkpoints_topic, control_topic
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.policy.values import Throttle
 from replicator.spark.copy.task import copy_order

@@ -14,7 +14,7 @@ from replicator.control.tasks.sync.task_translator import task_translator
 from replicator.control.tasks.task import TaskContext
 from replicator.errors import ReplicatorError, StoredFormatError
 from replicator.identifiers import mm2_transactional_id
-from replicator.kafka.logs.compacted_log import read_compacted
+from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.mm2.topics.due import checkpoints_due, syncs_due
 from replicator.mm2.topics.formats import Checkpoint, OffsetSync, decode_offset_sync

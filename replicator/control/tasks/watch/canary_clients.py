@@ -15,6 +15,7 @@ from replicator.kafka.clients.client import (
 )
 from replicator.kafka.clients.codes import PARTITION_EOF
 from replicator.kafka.clients.errors import ConnectionTrouble, map_kafka_error
+from replicator.kafka.clients.lost_brokers import LostBrokers
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import consumer_config, producer_config
 from replicator.topology.plan import ClusterPlan
@@ -48,6 +49,8 @@ class CanaryClients:
         self._producer: Producer | None = None
         self._consumer: Consumer | None = None
         self._opened_with = OpenedWith()
+        self._lost_source = LostBrokers("__consumer_offsets")
+        self._lost_target = LostBrokers("__consumer_offsets")
         self._next: dict[str, int] = {}
         self._failed: dict[str, KafkaError] = {}
 
@@ -65,7 +68,7 @@ class CanaryClients:
 
     def send(self, topic: str, value: bytes) -> None:
         """Sends one record; ``flush`` waits for it."""
-        if self._opened_with.outdated():
+        if self._opened_with.outdated() or self._lost_brokers():
             self._open_anew()
         self._writer().produce(topic, value, None, 0, on_delivery=self._delivered)
 
@@ -105,8 +108,14 @@ class CanaryClients:
             self._consumer.close()
         self._consumer = self._producer = None
 
+    def _lost_brokers(self) -> bool:
+        producer, consumer = self._producer, self._consumer
+        return (producer is not None and self._lost_source.found(producer)) or (
+            consumer is not None and self._lost_target.found(consumer)
+        )
+
     def _open_anew(self) -> None:
-        """The clusters take another login: what was opened with the last one is closed."""
+        """Closes what was opened with another login, or has no broker left."""
         self.close()
         if self._next:
             self._reader().assign([ClientPartition(name, 0, at) for name, at in self._next.items()])
@@ -114,6 +123,7 @@ class CanaryClients:
     def _taken(self, message: Message) -> tuple[str, bytes] | None:
         topic, error = message.topic() or "", message.error()
         if error is None:
+            self._lost_target.heard()
             self._next[topic] = (message.offset() or 0) + 1
             return topic, message.value() or b""
         if error.code() != PARTITION_EOF and topic:
@@ -121,7 +131,9 @@ class CanaryClients:
         return None
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
+        if error is None:
+            self._lost_source.heard()
+        else:
             self._failed[message.topic() or ""] = error
 
     def _note_login(self) -> None:
@@ -138,6 +150,7 @@ class CanaryClients:
             # As for every small writer: no idempotence saves a question before the first record.
             config["enable.idempotence"] = False
             self._producer = open_producer(config, subject=f"cluster:{self._source.alias}")
+            self._lost_source.heard()
         return self._producer
 
     def _reader(self) -> Consumer:
@@ -151,4 +164,5 @@ class CanaryClients:
                 on_error=self._trouble,
             )
             self._consumer = open_consumer(config, subject=f"cluster:{self._target.alias}")
+            self._lost_target.heard()
         return self._consumer

@@ -1,0 +1,79 @@
+"""Finds out that a client of the lane has lost all brokers of a cluster that answers others.
+
+Such a client says nothing and reads or writes nothing, for good. That its cluster is away looks the same to it, so
+another client is asked: an outage is waited out with the clients there are.
+"""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from replicator.dataplane.transport.spec import LaneSpec
+from replicator.errors import ReplicatorError, UnreachableError
+from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.clients.client import Consumer, Producer
+from replicator.kafka.clients.lost_brokers import LostBrokers
+from replicator.topology.plan import ClusterPlan
+
+_ASKED_ABOUT = "__consumer_offsets"
+_OTHERS_SECONDS = 3.0
+
+
+class LostClients:
+    """Of one session; for the lane's thread. What it raises ends the session."""
+
+    def __init__(
+        self, spec: LaneSpec, consumer: Consumer, producer: Producer, *, client_id: str
+    ) -> None:
+        self._spec = spec
+        self._client_id = client_id
+        self._consumer = consumer
+        self._producer = producer
+        self._source, self._target = LostBrokers(_ASKED_ABOUT), LostBrokers(_ASKED_ABOUT)
+        self._read = 0
+
+    def stepped(self, read: int) -> None:
+        """After every step: ``read`` is how many records were read so far.
+
+        A step that ended has not waited long for the target.
+
+        Raises:
+            UnreachableError: nothing was read for long, and nothing can be.
+        """
+        self._target.heard()
+        if read != self._read:
+            self._read = read
+            self._source.heard()
+        elif self._source.found(self._consumer) and self._answers(self._spec.source):
+            self._lost(self._spec.source)
+
+    def asked_in_waits(self, give_up: Callable[[], bool]) -> Callable[[], bool]:
+        """What a step asks again and again while it waits for the target, with our question behind it.
+
+        It raises UnreachableError where the step would wait for good.
+        """
+
+        def asked() -> bool:
+            if give_up():
+                return True
+            if self._target.found(self._producer) and self._answers(self._spec.target):
+                self._lost(self._spec.target)
+            return False
+
+        return asked
+
+    def _answers(self, cluster: ClusterPlan) -> bool:
+        try:
+            with ClusterAdmin(
+                cluster, client_id=self._client_id, timeout_seconds=_OTHERS_SECONDS
+            ) as admin:
+                return bool(admin.describe_cluster().brokers)
+        except ReplicatorError:
+            return False
+
+    def _lost(self, cluster: ClusterPlan) -> NoReturn:
+        raise UnreachableError(
+            f"the lane's client has lost all brokers of {cluster.alias}, which answers other clients",
+            subject=f"cluster:{cluster.alias}",
+            remedy="The lane goes on with another client by itself. A broker said that no broker lives: look for one "
+            "that was fenced, or started, at this time.",
+        )
