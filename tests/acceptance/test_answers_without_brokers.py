@@ -22,25 +22,24 @@ REFRESH_SECONDS = 65.0
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("engine", "guarantee", "sides"),
+    ("sides", "flow"),
     [
-        ("batches", "exactly-once", "both"),
-        ("records", "exactly-once", "both"),
-        ("records", "exactly-once", "source"),
-        ("records", "at-least-once", "target"),
+        ("both", {"engine": "batches", "delivery": "exactly-once"}),
+        ("both", {"engine": "records", "delivery": "exactly-once"}),
+        ("source", {"engine": "records", "delivery": "exactly-once"}),
+        ("target", {"engine": "records", "delivery": "at-least-once"}),
     ],
+    ids=["batches", "records", "records-source", "at-least-once-target"],
 )
-def test_workers_go_on_after_brokers_that_knew_of_no_broker(
-    east, west, scene, engine, guarantee, sides
-):
+def test_workers_go_on_after_brokers_that_knew_of_no_broker(east, west, scene, sides, flow):
     with (
         ProtocolProxy(east.bootstrap_servers) as at_east,
         ProtocolProxy(west.bootstrap_servers) as at_west,
     ):
         scene.behind(east, at_east)
         scene.behind(west, at_west)
-        scene.active_passive(east, west, engine=engine, delivery=guarantee)
-        scene.guarantee = guarantee
+        scene.active_passive(east, west, **flow)
+        scene.guarantee = flow["delivery"]
         broken = {"source": [at_east], "target": [at_west]}.get(sides, [at_east, at_west])
         scene.writer(east, rate=100)
         worker = scene.worker()

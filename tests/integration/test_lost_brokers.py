@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from replicator.batches.network.leaders import ask_leaders
+from replicator.dataplane.session.lost_clients import LostClients
 from replicator.errors import (
     NotFoundError,
     ReplicatorError,
@@ -73,7 +74,7 @@ def lose_some(proxy, clients, topic):
     pytest.fail("no client lost its brokers: where the library is mended, this can go")
 
 
-def test_a_client_that_lost_all_brokers_is_found_and_others_are_not(
+def test_a_client_that_lost_all_brokers_is_found_and_ends_its_lanes_session(
     proxy, east, unique, monkeypatch
 ):
     monkeypatch.setattr(lost_brokers, "QUIET_SECONDS", 0.0)
@@ -90,6 +91,19 @@ def test_a_client_that_lost_all_brokers_is_found_and_others_are_not(
             watch = LostBrokers(unique)
             found = [watch.found(client) for _ in range(2)]
             assert found == [False, client in lost], "it takes two questions"
+        at = ClusterPlan("east", tuple(proxy.bootstrap_servers))
+        lane = LostClients(at, at, lost[0], lost[0], client_id="test")
+        proxy.play([Rule(Match(Api.METADATA, times=None), DropRequest(reset=True))])
+        for _ in range(2):
+            lane.stepped(0)  # the cluster is away: the session waits with the client that it has
+        proxy.play([])
+        lane.stepped(0)
+        with pytest.raises(UnreachableError, match="lost all brokers of east"):
+            lane.stepped(0)
+        waits = lane.asked_in_waits(lambda: False)
+        assert waits() is False
+        with pytest.raises(UnreachableError, match="lost all brokers of east"):
+            waits()
     finally:
         for client in clients:
             client.close()

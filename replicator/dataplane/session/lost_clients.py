@@ -7,7 +7,6 @@ another client is asked: an outage is waited out with the clients there are.
 from collections.abc import Callable
 from typing import NoReturn
 
-from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import Consumer, Producer
@@ -22,13 +21,21 @@ class LostClients:
     """Of one session; for the lane's thread. What it raises ends the session."""
 
     def __init__(
-        self, spec: LaneSpec, consumer: Consumer, producer: Producer, *, client_id: str
+        self,
+        source: ClusterPlan,
+        target: ClusterPlan,
+        consumer: Consumer,
+        producer: Producer,
+        *,
+        client_id: str,
     ) -> None:
-        self._spec = spec
+        self._source = source
+        self._target = target
         self._client_id = client_id
         self._consumer = consumer
         self._producer = producer
-        self._source, self._target = LostBrokers(_ASKED_ABOUT), LostBrokers(_ASKED_ABOUT)
+        self._lost_source = LostBrokers(_ASKED_ABOUT)
+        self._lost_target = LostBrokers(_ASKED_ABOUT)
         self._read = 0
 
     def stepped(self, read: int) -> None:
@@ -39,12 +46,12 @@ class LostClients:
         Raises:
             UnreachableError: nothing was read for long, and nothing can be.
         """
-        self._target.heard()
+        self._lost_target.heard()
         if read != self._read:
             self._read = read
-            self._source.heard()
-        elif self._source.found(self._consumer) and self._answers(self._spec.source):
-            self._lost(self._spec.source)
+            self._lost_source.heard()
+        elif self._lost_source.found(self._consumer) and self._answers(self._source):
+            self._end(self._source)
 
     def asked_in_waits(self, give_up: Callable[[], bool]) -> Callable[[], bool]:
         """What a step asks again and again while it waits for the target, with our question behind it.
@@ -55,8 +62,8 @@ class LostClients:
         def asked() -> bool:
             if give_up():
                 return True
-            if self._target.found(self._producer) and self._answers(self._spec.target):
-                self._lost(self._spec.target)
+            if self._lost_target.found(self._producer) and self._answers(self._target):
+                self._end(self._target)
             return False
 
         return asked
@@ -70,7 +77,7 @@ class LostClients:
         except ReplicatorError:
             return False
 
-    def _lost(self, cluster: ClusterPlan) -> NoReturn:
+    def _end(self, cluster: ClusterPlan) -> NoReturn:
         raise UnreachableError(
             f"the lane's client has lost all brokers of {cluster.alias}, which answers other clients",
             subject=f"cluster:{cluster.alias}",

@@ -124,7 +124,7 @@ def open_clients(
         ReturnedRecords(spec, client_id=lane_client_id(spec)) if spec.settings.returns else None
     )
     interval = line.commit_interval_seconds
-    lost = LostClients(spec, consumer, producer, client_id=lane_client_id(spec))
+    lost = LostClients(spec.source, spec.target, consumer, producer, client_id=lane_client_id(spec))
     session = wire_session(
         replace(spec, settings=replace(spec.settings, commit_interval_seconds=interval)),
         replace(context, give_up=lost.asked_in_waits(context.give_up)), parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
