@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from replicator.batches.network.leaders import ask_leaders
+from replicator.batches.registry.other_topologies import OtherTopologies
 from replicator.dataplane.session.lost_clients import LostClients
 from replicator.errors import (
     NotFoundError,
@@ -33,6 +34,10 @@ from replicator.testing.faults.protocol_rules import (
 )
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.leader import leader_connection
+from replicator.wire.groups.group_changes import GroupChanges
+from replicator.wire.requests.log_dirs import partition_bytes
+from replicator.wire.requests.log_ends import LogEnds
+from replicator.wire.requests.open_transactions import open_transactions
 
 WITHOUT_BROKERS = Rule(Match(Api.METADATA, times=None), NameNoBrokers())
 COMPACTED = {"cleanup.policy": "compact"}
@@ -162,3 +167,30 @@ def test_who_knows_of_no_broker_is_not_believed_that_a_topic_does_not_exist(prox
     proxy.play([])
     with pytest.raises(NotFoundError):
         leader_connection(at, unique, 0, client_id="test", deadline=time.monotonic() + 10.0)
+
+
+def closed(asking, ask):
+    try:
+        return ask(asking)
+    finally:
+        asking.close()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda at, topic: closed(LogEnds(at, client_id="test"), lambda it: it.read([(topic, 0)])),
+        lambda at, topic: open_transactions(at, [(topic, 0)], client_id="test"),
+        lambda at, _: closed(GroupChanges(at, client_id="test"), lambda it: it.any()),
+        lambda at, topic: partition_bytes(at, [topic]),
+        lambda at, _: OtherTopologies(at, "mine", blocked=(), client_id="test").source_of(1),
+    ],
+    ids=["ends", "open transactions", "groups", "sizes", "other topologies"],
+)
+def test_an_answer_without_brokers_is_no_answer_that_there_is_nothing(proxy, east, unique, ask):
+    east.create_topic(unique)
+    at = ClusterPlan("east", tuple(proxy.bootstrap_servers))
+    ask(at, unique)
+    proxy.play([WITHOUT_BROKERS])
+    with pytest.raises(TransientBrokerError, match="answers that no broker lives"):
+        ask(at, unique)

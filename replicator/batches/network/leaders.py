@@ -103,7 +103,7 @@ class Leaders:
 def ask_leaders(
     cluster: ClusterPlan, topics: Iterable[str], *, client_id: str, deadline: float
 ) -> LeadersSeen:
-    """Asks the first broker that answers and knows of live ones; partitions without a leader are left out.
+    """Asks brokers until one knows of live ones; partitions without a leader are left out.
 
     Raises:
         ReplicatorError: no broker answers, or none lets us in.
@@ -112,8 +112,8 @@ def ask_leaders(
         topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
         allow_auto_topic_creation=False,
     )
-    for first in range(len(cluster.bootstrap_servers)):
-        with any_broker(cluster, client_id=client_id, deadline=deadline, first=first) as connection:
+    for _ in cluster.bootstrap_servers:
+        with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
             answer = connection.call(request, newest=_NEWEST, deadline=deadline)
         if answer.brokers:
             break

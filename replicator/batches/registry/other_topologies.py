@@ -11,7 +11,7 @@ from replicator.batches.registry.producer_registry import ProducerRegistry
 from replicator.formats.producer_registry import RegistryMemory
 from replicator.identifiers import topologies_from
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.leader import any_broker, require_live_brokers
 from replicator.wire.connection.protocol import MetadataRequest
 
 FOUND_SECONDS = 2.0
@@ -66,6 +66,7 @@ class OtherTopologies:
         with any_broker(self._cluster, client_id=self._client_id, deadline=deadline) as broker:
             request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
             answer = broker.call(request, newest=_METADATA_VERSION, deadline=deadline)
+        require_live_brokers(answer.brokers, self._cluster)
         names = topologies_from(self._blocked, (each.name or "" for each in answer.topics))
         self._names = sorted(names - {self._topology})
         self._found_at = time.monotonic()

@@ -21,15 +21,15 @@ _PAUSE_SECONDS = 0.1
 _UNKNOWN_TOPIC = 3
 _ASKED_ELSEWHERE = 3
 
+_TURNS = itertools.count()
+
 _Address = tuple[str, int]
 
 
-def any_broker(
-    cluster: ClusterPlan, *, client_id: str, deadline: float, first: int = 0
-) -> BrokerConnection:
-    """A connection to the first bootstrap server that answers; the caller closes it.
+def any_broker(cluster: ClusterPlan, *, client_id: str, deadline: float) -> BrokerConnection:
+    """A connection to a bootstrap server that answers; the caller closes it.
 
-    ``first``: which of them to try first; any number, they are taken in turn.
+    Every call begins with another one: a broker that is cut off from the others answers too, and knows nothing.
 
     Raises:
         ReplicatorError: the last one's reason, when none does.
@@ -40,7 +40,7 @@ def any_broker(
         remedy="Check that the brokers run and that bootstrapServers can be reached from here.",
     )
     servers = cluster.bootstrap_servers
-    turn = first % len(servers)
+    turn = next(_TURNS) % len(servers)
     servers = (*servers[turn:], *servers[:turn])
     for number, server in enumerate(servers):
         # A server that swallows everything must leave time for the others.
@@ -77,12 +77,9 @@ def leader_connection(
     cluster: ClusterPlan, topic: str, partition: int, *, client_id: str, deadline: float
 ) -> BrokerConnection:
     """As ``leader_of``; the caller closes it."""
-    attempts = itertools.count()
 
     def connect() -> BrokerConnection:
-        with any_broker(
-            cluster, client_id=client_id, deadline=deadline, first=next(attempts)
-        ) as connection:
+        with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
             address = _find(
                 connection, cluster, (topic, partition), client_id=client_id, deadline=deadline
             )

@@ -9,7 +9,7 @@ import time
 from replicator.errors import ReplicatorError
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
-from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.leader import any_broker, require_live_brokers
 from replicator.wire.connection.protocol import ListGroupsRequest, MetadataRequest
 
 _NEWEST = 3
@@ -63,6 +63,7 @@ class GroupChanges:
         with any_broker(self._cluster, client_id=self._client_id, deadline=deadline) as connection:
             request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
             answer = connection.call(request, newest=_METADATA_VERSION, deadline=deadline)
+        require_live_brokers(answer.brokers, self._cluster)
         for broker in sorted(answer.brokers, key=lambda one: one.node_id):
             connection = BrokerConnection(
                 self._cluster,

@@ -8,7 +8,7 @@ from replicator.identifiers import TopicPartition
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
-from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.leader import any_broker, require_live_brokers
 from replicator.wire.connection.protocol import DescribeLogDirsRequest, MetadataRequest
 
 _CLIENT_ID = "replicator-sizes"
@@ -29,6 +29,7 @@ def partition_bytes(
     with any_broker(cluster, client_id=_CLIENT_ID, deadline=deadline) as connection:
         wanted = MetadataRequest(topics=[], allow_auto_topic_creation=False)
         answer = connection.call(wanted, newest=_METADATA_VERSION, deadline=deadline)
+    require_live_brokers(answer.brokers, cluster)
     found: dict[tuple[str, int], int] = {}
     failure: ReplicatorError | None = None
     for broker in answer.brokers:

@@ -12,7 +12,7 @@ from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
-from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.leader import any_broker, require_live_brokers
 from replicator.wire.connection.protocol import (
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -118,7 +118,7 @@ class LogEnds:
         if not wanted:
             return
         with any_broker(self._cluster, client_id=self._client_id, deadline=deadline) as connection:
-            places = _led(connection, wanted, deadline)
+            places = _led(connection, self._cluster, wanted, deadline)
         for address, topics in places.items():
             connection = BrokerConnection(
                 self._cluster, address, client_id=self._client_id, deadline=deadline
@@ -127,7 +127,10 @@ class LogEnds:
 
 
 def _led(
-    connection: BrokerConnection, wanted: frozenset[TopicPartition], deadline: float
+    connection: BrokerConnection,
+    cluster: ClusterPlan,
+    wanted: frozenset[TopicPartition],
+    deadline: float,
 ) -> dict[_Address, dict[str, list[int]]]:
     """The partitions by the address of the broker that leads them."""
     names = sorted({topic for topic, _ in wanted})
@@ -136,6 +139,7 @@ def _led(
         allow_auto_topic_creation=False,
     )
     answer = connection.call(request, newest=_METADATA_VERSION, deadline=deadline)
+    require_live_brokers(answer.brokers, cluster)
     brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
     places: dict[_Address, dict[str, list[int]]] = {}
     for topic in answer.topics:

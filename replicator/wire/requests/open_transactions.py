@@ -14,7 +14,7 @@ from replicator.identifiers import TopicPartition
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
-from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.leader import any_broker, require_live_brokers
 from replicator.wire.connection.protocol import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -150,6 +150,7 @@ def _leaders(
         allow_auto_topic_creation=False,
     )
     answer = connection.call(request, newest=_METADATA_VERSION, deadline=deadline)
+    require_live_brokers(answer.brokers, cluster)
     brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
     places: dict[_Address, dict[str, list[int]]] = {}
     for topic in answer.topics:
