@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from acceptance_worker import WorkerProcess
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -86,6 +87,13 @@ class Scene:
         self.clusters(source, target, topic_on=[source])
         flow = f"{source.name}->{target.name}"
         self.link("active-passive", active=source.name, passive=target.name, flows=[flow], **fields)
+
+    def needs_headers(self) -> None:
+        """Leaves a test out where every flow is to copy whole batches: ``validate`` refuses that for its shape."""
+        if self._engine.get("engine") == "batches":
+            pytest.skip(
+                "records could come back over a third cluster, which no whole batch can tell"
+            )
 
     def mesh(self, *clusters: LocalCluster) -> None:
         """One topic of one name on every cluster, copied from each to each other one."""

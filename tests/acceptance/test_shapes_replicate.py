@@ -46,6 +46,7 @@ def test_a_hub_gathers_the_records_of_its_spokes_under_their_prefixes(east, west
 
 
 def test_a_mesh_of_three_holds_every_record_once_on_each_side(east, west, central, scene):
+    scene.needs_headers()
     three = (east, west, central)
     scene.mesh(*three)
     scene.worker()
@@ -58,6 +59,7 @@ def test_a_mesh_of_three_holds_every_record_once_on_each_side(east, west, centra
 def test_a_ring_of_three_passes_every_record_round_and_stops_before_its_origin(
     east, west, central, scene
 ):
+    scene.needs_headers()
     ring = (east, west, central)
     scene.clusters(*ring, topic_on=ring)
     for source, target in ((east, west), (west, central), (central, east)):

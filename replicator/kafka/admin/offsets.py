@@ -14,6 +14,9 @@ from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.session import AdminSession
 from replicator.kafka.clients.settings import Isolation
 
+_NONE_LATER = -1
+"""The answer for a time behind the last record."""
+
 OffsetPoint = Literal["earliest", "latest"] | int
 
 
@@ -80,7 +83,12 @@ def _ask(
             doing=lambda part: f"read offsets of {part.topic}/{part.partition}",
             asks_again=True,
         )
-        return {(part.topic, part.partition): answer for part, answer in answers.items()}
+        return {
+            (part.topic, part.partition): known(
+                answer, f"{part.topic}/{part.partition}", at, subject=session.subject
+            )
+            for part, answer in answers.items()
+        }
 
     found = ask(sorted(set(partitions)))
     moved = sorted(key for key, answer in found.items() if isinstance(answer, TransientBrokerError))
@@ -89,6 +97,20 @@ def _ask(
         session.direct(lambda client, timeout: client.list_topics(timeout=timeout), "find leaders")
         found.update(ask(moved))
     return found
+
+
+def known(answer: Any, place: str, at: OffsetPoint, *, subject: str) -> Any:  # noqa: ANN401  whatever the library's future holds
+    """The answer, or an error for one that names no offset: beside a broker that dies the library says -1001."""
+    if isinstance(answer, ReplicatorError):
+        return answer
+    nothing_later = isinstance(at, int) and answer.offset == _NONE_LATER
+    if answer.offset >= 0 or nothing_later:
+        return answer
+    return TransientBrokerError(
+        f"no broker says where {place} has its offsets",
+        subject=subject,
+        remedy="Its leader went away with the question; it is asked again by itself.",
+    )
 
 
 def _spec(at: OffsetPoint) -> OffsetSpec:
