@@ -37,7 +37,7 @@ from replicator.dataplane.whole_batches.batch_session import (
     BatchSession,
 )
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
-from replicator.dataplane.whole_batches.progress_beside import ProgressBeside
+from replicator.dataplane.whole_batches.progress_beside import progress_beside
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.formats.producer_registry import (
@@ -45,14 +45,13 @@ from replicator.formats.producer_registry import (
     RegistryMemory,
     decode_memory,
 )
-from replicator.identifiers import TopicPartition, checkpoints_topic, progress_group
+from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
 from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.capacity.line_settings import line_settings
 from replicator.policy.capacity.memory_shares import LaneMemory, batches_memory
-from replicator.wire.groups.group_positions import GroupPositions
 from replicator.wire.probes.broker_count import broker_count
 from replicator.wire.probes.line import round_trip_seconds
 
@@ -132,14 +131,7 @@ class BatchClients:
             spec.source, spec.topology, blocked=spec.settings.blocked, client_id=client_id,
             on_grown=self._remember,
         )  # fmt: skip
-        group = progress_group(spec.topology, spec.target.alias)
-        self._progress = ProgressBeside(
-            GroupPositions(
-                spec.source, group, client_id=client_id, doing=f"show progress in group {group}"
-            ),
-            now=context.clock.monotonic(),
-            on_answer=context.problems.refuse_progress,
-        )
+        self._progress = progress_beside(spec, context)
         table: PartitionTable = {}
         events = SourceEvents(
             table,

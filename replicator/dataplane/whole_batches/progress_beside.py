@@ -9,10 +9,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
+from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.shown_positions import ShownPositions
+from replicator.dataplane.session.session_clients import lane_client_id
+from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import InputError, NotAuthorizedError, NotFoundError, ReplicatorError
-from replicator.identifiers import TopicPartition
+from replicator.identifiers import TopicPartition, progress_group
 from replicator.wire.groups.group_positions import GroupPositions
 
 ANSWER_SECONDS = 4.0
@@ -94,6 +97,21 @@ class ProgressBeside:
         lasting = next(filter(_lasts, showing.failures), None)
         if lasting is not None or not self._failing:
             self._on_answer(lasting)
+
+
+def progress_beside(spec: LaneSpec, context: LaneContext) -> ProgressBeside:
+    """Of a lane, in the group of its link's target; nothing is asked yet."""
+    group = progress_group(spec.topology, spec.target.alias)
+    return ProgressBeside(
+        GroupPositions(
+            spec.source,
+            group,
+            client_id=lane_client_id(spec),
+            doing=f"show progress in group {group}",
+        ),
+        now=context.clock.monotonic(),
+        on_answer=context.problems.refuse_progress,
+    )
 
 
 class _Showing:

@@ -257,7 +257,9 @@ def test_hundreds_of_groups_that_all_moved_are_carried_over_within_an_interval(
             assert {found[name].state for name in names} == {"synced"}
     with ClusterAdmin(plan.cluster("west"), client_id="test") as west:
         stands = west.committed_offsets(names)
-    assert all(len(stands[name]) == partitions for name in names)
-    assert {at.offset for name in names for at in stands[name].values()} == {
-        found[names[0]].partitions[0].right_offset
-    }
+    for number in range(partitions):
+        # Lanes commit where they like, so a marker may stand before the record in one partition only.
+        own = {source: at for at, source in copies(pair.log_of(pair.west, partition=number)[0])}
+        at = {stands[name][pair.topic, number].offset for name in names}
+        assert len(at) == 1
+        assert own[59] < at.pop() <= own[60]
