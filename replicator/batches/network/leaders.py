@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from replicator.errors import ReplicatorError
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.leader import any_broker, require_live_brokers
+from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.live_brokers import require_live_brokers
 from replicator.wire.connection.protocol import MetadataRequest
 
 _NEWEST = 12

@@ -11,7 +11,8 @@ from replicator.batches.registry.producer_registry import ProducerRegistry
 from replicator.formats.producer_registry import RegistryMemory
 from replicator.identifiers import topologies_from
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.leader import any_broker, require_live_brokers
+from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.live_brokers import require_live_brokers
 from replicator.wire.connection.protocol import MetadataRequest
 
 FOUND_SECONDS = 2.0

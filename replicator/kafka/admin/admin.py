@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Self
 
 from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import acls, cluster, groups, offsets, topics
-from replicator.kafka.admin.cluster import ClusterDescription
+from replicator.kafka.admin import acls, brokers, groups, offsets, topics
 from replicator.kafka.admin.offsets import LogEnd, OffsetPoint
 from replicator.kafka.admin.session import AdminSession
 from replicator.kafka.admin.topics import Failures, NewTopicSpec, TopicDescription
 from replicator.kafka.clients.settings import Isolation
+from replicator.logins.cluster_login import ClusterLogin, login_of
 from replicator.policy.copies.acl_rules import AclBinding
 from replicator.policy.copies.topic_config import ConfigValue
 from replicator.topology.plan import ClusterPlan
@@ -19,6 +19,7 @@ from replicator.wire.groups.group_description import CommittedOffset, GroupDescr
 
 if TYPE_CHECKING:
     from replicator.wire.groups.groups import Groups
+    from replicator.wire.requests.cluster_description import ClusterDescription
     from replicator.wire.requests.topic_settings import TopicSettings
 
 
@@ -40,6 +41,7 @@ class ClusterAdmin:
         self._reading_settings = threading.Lock()
         self._groups: Groups | None = None
         self._asking_groups = threading.Lock()
+        self._login: ClusterLogin | None = None
 
     def close(self) -> None:
         """Gives the connections back."""
@@ -65,13 +67,23 @@ class ClusterAdmin:
         """The id that stays the same for the cluster's whole life."""
         return self.describe_cluster().cluster_id
 
-    def describe_cluster(self) -> ClusterDescription:
+    def describe_cluster(self) -> "ClusterDescription":
         """Id, brokers, controller and our rights."""
-        return cluster.describe_cluster(self._session)
+        from replicator.wire.requests.cluster_description import (
+            describe_cluster,  # slow to import, seldom needed
+        )
+
+        # One question to an identity provider for all that is asked, however short each connection is.
+        self._login = login_of(self.cluster)
+        return describe_cluster(
+            self.cluster,
+            client_id=self._session.client_id,
+            timeout_seconds=self._session.timeout_seconds,
+        )
 
     def broker_settings(self, broker: int) -> dict[str, str | None]:
         """All settings of a broker; None where it keeps the value to itself."""
-        return cluster.broker_settings(self._session, broker)
+        return brokers.broker_settings(self._session, broker)
 
     def topic_partitions(self) -> dict[str, int]:
         """All topics with the number of their partitions; one cheap request."""

@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
 
 from replicator.errors import NotAuthorizedError, ReplicatorError, UnreachableError
 from replicator.kafka.admin.session import AdminSession, found
+from replicator.wire.connection.live_brokers import require_live_brokers
 
 Failures = dict[str, ReplicatorError | None]
 """For each topic that a change was tried on: None when it is done, else why not."""
@@ -51,10 +52,15 @@ def topic_partitions(session: AdminSession) -> dict[str, int]:
     """All topics our user may see, with the number of their partitions; one cheap request.
 
     A topic whose metadata is not settled (it is being created or deleted) is left out.
+
+    Raises:
+        TransientBrokerError: the broker that answers knows of no live broker, so it may not know every topic.
+        ReplicatorError: mapped.
     """
     metadata = session.direct(
         lambda client, timeout: client.list_topics(timeout=timeout), "list the topics"
     )
+    require_live_brokers(metadata.brokers, session.cluster)
     return {
         name: len(topic.partitions)
         for name, topic in metadata.topics.items()

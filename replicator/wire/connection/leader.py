@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from replicator.errors import ReplicatorError, TransientBrokerError, Unreachable
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
+from replicator.wire.connection.live_brokers import require_live_brokers
 from replicator.wire.connection.protocol import MetadataRequest
 
 Answer = TypeVar("Answer")
@@ -85,7 +86,7 @@ def leader_connection(
             )
         return BrokerConnection(cluster, address, client_id=client_id, deadline=deadline)
 
-    return _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(connect)
+    return until_answered(connect, deadline=deadline)
 
 
 def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
@@ -97,19 +98,9 @@ def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
     return _retrying(TransientBrokerError, deadline=deadline)(attempt)
 
 
-def require_live_brokers(brokers: Sequence[object], cluster: ClusterPlan) -> None:
-    """Refuses what a broker says that knows of no live broker, not even of itself: it knows of nothing yet.
-
-    Raises:
-        TransientBrokerError: an answer names no ``brokers``.
-    """
-    if not brokers:
-        raise TransientBrokerError(
-            f"a broker of {cluster.alias} answers that no broker lives",
-            subject=f"cluster:{cluster.alias}",
-            remedy="It has just started, or its controller has fenced it; the others are asked by turns. If that "
-            "stays, look at the log of the controller.",
-        )
+def until_answered(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
+    """As ``until_led``, and where nobody answers; for questions, which change nothing."""
+    return _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(attempt)
 
 
 def split_address(server: str) -> tuple[str, int]:

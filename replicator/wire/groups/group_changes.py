@@ -9,7 +9,8 @@ import time
 from replicator.errors import ReplicatorError
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
-from replicator.wire.connection.leader import any_broker, require_live_brokers
+from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.live_brokers import require_live_brokers
 from replicator.wire.connection.protocol import ListGroupsRequest, MetadataRequest
 
 _NEWEST = 3

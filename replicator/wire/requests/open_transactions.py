@@ -14,7 +14,8 @@ from replicator.identifiers import TopicPartition
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
-from replicator.wire.connection.leader import any_broker, require_live_brokers
+from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.live_brokers import require_live_brokers
 from replicator.wire.connection.protocol import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,

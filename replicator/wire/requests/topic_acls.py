@@ -11,16 +11,13 @@ from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.errors import code_error
 from replicator.wire.connection.leader import any_broker
 from replicator.wire.connection.protocol import DescribeAclsRequest
+from replicator.wire.requests.acl_operations import OPERATIONS
 
 _VERSION = 3
 _ANY = 1
 _TOPIC = 2
 _PATTERNS: dict[int, Pattern] = {3: "LITERAL", 4: "PREFIXED"}
 _PERMISSIONS: dict[int, Permission] = {2: "DENY", 3: "ALLOW"}
-_OPERATIONS = {
-    2: "ALL", 3: "READ", 4: "WRITE", 5: "CREATE", 6: "DELETE", 7: "ALTER", 8: "DESCRIBE",
-    9: "CLUSTER_ACTION", 10: "DESCRIBE_CONFIGS", 11: "ALTER_CONFIGS", 12: "IDEMPOTENT_WRITE",
-}  # fmt: skip
 
 
 def topic_acls(cluster: ClusterPlan, *, timeout_seconds: float = 10.0) -> frozenset[AclBinding]:
@@ -49,7 +46,7 @@ def topic_acls(cluster: ClusterPlan, *, timeout_seconds: float = 10.0) -> frozen
             name=resource.resource_name,
             principal=one.principal,
             host=one.host,
-            operation=_OPERATIONS.get(one.operation, "UNKNOWN"),
+            operation=OPERATIONS.get(one.operation, "UNKNOWN"),
             permission=_PERMISSIONS[one.permission_type],
         )
         for resource in answer.resources
