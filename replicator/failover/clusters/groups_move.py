@@ -11,6 +11,9 @@ from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.offsets.groups.group_report import GroupOutcome, SyncReport
 from replicator.offsets.groups.group_sync import GroupSync, groups_of
 
+_LOOKS = 3
+"""How often at most what was committed is looked at again in one round."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupsSeen:
@@ -20,10 +23,22 @@ class GroupsSeen:
     unread: Mapping[str, int]
     """Groups with members on the old cluster: how many records each has not committed yet."""
 
+    unsettled: frozenset[str] = frozenset()
+    """Groups whose position on the new cluster was still being set by somebody else."""
+
     @property
     def ready(self) -> bool:
-        """Whether nobody on the old cluster will commit anything more that matters."""
-        return not self.unread
+        """Whether nobody on the old cluster will commit anything more that matters, and all is carried over."""
+        return not (self.unread or self.unsettled)
+
+    @property
+    def waits_for(self) -> str:
+        """What is missing to that, for people; empty where nothing is."""
+        if self.unread:
+            return "groups on the old cluster have not read to the end"
+        if not self.unsettled:
+            return ""
+        return f"positions on the new cluster are still being set: {', '.join(sorted(self.unsettled)[:3])}"
 
     @property
     def live_on_new(self) -> tuple[str, ...]:
@@ -72,6 +87,9 @@ class GroupMove:
     def round(self, *, commit: bool) -> GroupsSeen:
         """Translates every group's position, and commits it on the new cluster with ``commit``.
 
+        The workers' own sync goes on meanwhile, and may set a position that it worked out before: what was
+        committed is looked at again, and set again where it has to be.
+
         Raises:
             ReplicatorError: a cluster does not answer.
         """
@@ -81,13 +99,19 @@ class GroupMove:
             name for name, group in old.describe_groups(names).items() if group.active
         } if names else set()  # fmt: skip
         report = asyncio.run(self._sync.run_once(commit=commit))
+        unsettled = report.unsettled() if commit else frozenset[str]()
+        for _ in range(_LOOKS):
+            if not unsettled:
+                break
+            again = asyncio.run(self._sync.run_once(groups=unsettled))
+            report, unsettled = report.with_newer(again), again.unsettled()
         unread = {
             one.group: lag
             for one in report.groups
             if one.group in working
             and (lag := sum(part.source_lag or 0 for part in one.partitions))
         }
-        return GroupsSeen(report, unread)
+        return GroupsSeen(report, unread, unsettled)
 
 
 def positions_on_new(clusters: LinkClusters) -> dict[str, object]:

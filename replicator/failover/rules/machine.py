@@ -105,6 +105,7 @@ class TransitionFacts:
         open_transactions: which of them hold records back; empty where none does.
         fence_holds: whether nobody wrote on the old cluster since the fence; True before there is one.
         groups_ready: whether no group on the old cluster will commit anything more that matters.
+        groups_wait: what is missing to that, for people.
         waited_seconds: since the step began.
         patience_seconds: how long the step may wait.
     """
@@ -114,6 +115,7 @@ class TransitionFacts:
     open_transactions: str = ""
     fence_holds: bool | None = None
     groups_ready: bool | None = None
+    groups_wait: str = ""
     waited_seconds: float = 0.0
     patience_seconds: float = 60.0
 
@@ -175,7 +177,7 @@ def _under_fence(step: Step, facts: TransitionFacts) -> Action:
             )
         return Action("wait", f"{facts.lag_records} records to copy{behind}")
     if step is Step.VERIFY and not facts.groups_ready and not facts.late:
-        return Action("wait", "groups on the old cluster have not read to the end")
+        return Action("wait", facts.groups_wait or "groups have not been looked at")
     return Action("run", "nothing is left to copy and the fence holds", step)
 
 

@@ -77,9 +77,10 @@ class SwitchoverSteps:
             late = waited_seconds >= patience  # named once, where it is the reason
             behind = name_transactions(clusters.old, backlog.open_from) if late and lag else ""
             ready: bool | None = None
+            missing = ""
             if step is Step.VERIFY and lag == 0:
                 self._seen = self._group_move().round(commit=True)
-                ready = self._seen.ready
+                ready, missing = self._seen.ready, self._seen.waits_for
         except ReplicatorError as error:
             self._run.notify(step, error.message)
             return unknown
@@ -89,6 +90,7 @@ class SwitchoverSteps:
             open_transactions=behind,
             fence_holds=True,
             groups_ready=ready,
+            groups_wait=missing,
             waited_seconds=waited_seconds,
             patience_seconds=patience,
         )
@@ -177,6 +179,8 @@ class SwitchoverSteps:
         if seen.unread:
             names = ", ".join(sorted(seen.unread)[:3])
             text += f"; still reading on the old cluster, so they will re-read what they commit from now on: {names}"
+        if seen.unsettled:
+            text += f"; {seen.waits_for}"
         return Done(
             text,
             {

@@ -11,7 +11,9 @@ from typing import Literal
 
 from replicator.offsets.translation.translation import Translation
 
-Action = Literal["commit", "keep", "refuse"]
+Action = Literal["commit", "keep", "refuse", "again"]
+"""``again``: another process set the position between the look and the commit, so it has to be looked at again."""
+
 Rewind = Literal["never", "follow"]
 
 

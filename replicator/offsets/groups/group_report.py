@@ -1,7 +1,7 @@
 """What a sync of group positions did and found: for metrics, for ``groups``, and on record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from replicator.identifiers import JsonObject
@@ -93,6 +93,17 @@ class SyncReport:
                 counts[partition.grade] += 1
         return counts
 
+    def unsettled(self) -> frozenset[str]:
+        """Groups that this round moved, or found moving: another round shows whether they stand where they should.
+
+        A commit has no condition, so a round of another process that looked before may overwrite it.
+        """
+        return frozenset(
+            group.group
+            for group in self.groups
+            if any(part.outcome.action in {"commit", "again"} for part in group.partitions)
+        )
+
     def refusals(self) -> tuple[tuple[str, str], ...]:
         """Groups with a refused position or a failure, each with the first reason."""
         found: list[tuple[str, str]] = []
@@ -103,6 +114,12 @@ class SyncReport:
             if reasons:
                 found.append((group.group, reasons[0]))
         return tuple(found)
+
+    def with_newer(self, newer: "SyncReport") -> "SyncReport":
+        """This round, with what a later one found of some of its groups."""
+        found = {(one.group, one.link): one for one in newer.groups}
+        groups = tuple(found.get((one.group, one.link), one) for one in self.groups)
+        return replace(self, at_ms=newer.at_ms, groups=groups)
 
     def encode(self) -> tuple[bytes, bytes | None]:
         """The record of the control topic: when it ran, and which groups it could not look at."""

@@ -267,7 +267,9 @@ class GroupSync:
                 continue
             refused = answers.get(place)
             if place in moved:
-                outcome = GroupOutcomeDraft("keep", one.outcome.offset, reason="it moved meanwhile")
+                outcome = GroupOutcomeDraft(
+                    "again", one.outcome.offset, reason="it moved meanwhile"
+                )
                 work.found[number] = replace(one, outcome=outcome)
             elif refused is not None:
                 outcome = GroupOutcomeDraft("refuse", one.outcome.offset, reason=refused.message)
