@@ -21,12 +21,18 @@ class ConnectionProblems:
         self._aliases = {"source": source, "target": target}
         self._texts = {"source": "", "target": ""}
         self._progress = ""
+        self._progress_failed = False
         self._moved = (0, 0)
 
     @property
     def progress(self) -> str:
         """Why progress is not shown in the lane's group; the same form."""
         return self._progress
+
+    @property
+    def progress_failed(self) -> bool:
+        """Whether the group has not taken all positions the last time, for whatever reason."""
+        return self._progress_failed
 
     @property
     def source(self) -> str:
@@ -63,8 +69,9 @@ class ConnectionProblems:
     def note_progress(self, error: KafkaError | None) -> None:
         """Takes what the source says of the lane's group; None clears it.
 
-        Only a refusal is kept: whatever else fails is tried again within seconds.
+        Only the text of a refusal is kept: all of what failed is tried again within seconds.
         """
+        self._progress_failed = error is not None
         subject = f"cluster:{self._aliases['source']}"
         doing = f"show progress in group {self._group}"
         if error is None:

@@ -16,20 +16,20 @@ class ProgressGroup:
         *,
         now: float,
         on_answer: Callable[[KafkaError | None], None],
-        refused: Callable[[], bool],
+        not_taken: Callable[[], bool],
     ) -> None:
-        """``refused``: whether the last answer was that the group takes no positions of ours."""
+        """``not_taken``: whether the last answer was that the group has not taken our positions."""
         self._consumer = consumer
         self._on_answer = on_answer
-        self._refused = refused
+        self._not_taken = not_taken
         self._positions = ShownPositions(now)
 
     def show(self, states: Callable[[], Iterable[PartitionState]], now: float) -> None:
         """Commits what moved since the last time, if that is long enough ago (monotonic seconds)."""
         if not self._positions.due(now):
             return
-        if self._refused():
-            self._positions.forget()  # none of it was taken
+        if self._not_taken():
+            self._positions.forget()  # a partition that rests would not be shown again for minutes
         moved = self._positions.moved(states())
         if not moved:
             return

@@ -69,7 +69,9 @@ def open_lane_consumer(
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
         "error_cb": lambda error: context.problems.note("source", error),
-        "on_commit": lambda error, _: context.problems.note_progress(error),
+        "on_commit": lambda error, places: context.problems.note_progress(
+            error or next((place.error for place in places if place.error), None)
+        ),
     }
     return open_consumer(watch_topic_ids(settings, on_topic_id))
 

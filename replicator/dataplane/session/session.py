@@ -109,7 +109,7 @@ class Session:
         self._full_at = -1.0
         self._progress = ProgressGroup(
             consumer, now=now, on_answer=context.problems.note_progress,
-            refused=lambda: bool(context.problems.progress),
+            not_taken=lambda: context.problems.progress_failed,
         )  # fmt: skip
 
     def states(self) -> list[PartitionState]:
