@@ -1,7 +1,7 @@
 """Group positions at a role change: the last exact sync while the old cluster still answers."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from replicator.clock import Clock
@@ -23,8 +23,13 @@ class GroupsSeen:
     unread: Mapping[str, int]
     """Groups with members on the old cluster: how many records each has not committed yet."""
 
-    unsettled: frozenset[str] = frozenset()
-    """Groups whose position on the new cluster was still being set by somebody else."""
+    committed: bool
+    """Whether positions were set, not only looked at."""
+
+    @property
+    def unsettled(self) -> frozenset[str]:
+        """Groups to look at again, see ``SyncReport``; those that still read will move again anyway."""
+        return self.report.unsettled() - self.unread.keys() if self.committed else frozenset()
 
     @property
     def ready(self) -> bool:
@@ -99,19 +104,22 @@ class GroupMove:
             name for name, group in old.describe_groups(names).items() if group.active
         } if names else set()  # fmt: skip
         report = asyncio.run(self._sync.run_once(commit=commit))
-        unsettled = report.unsettled() if commit else frozenset[str]()
+        seen = GroupsSeen(report, _unread(report, working), commit)
         for _ in range(_LOOKS):
-            if not unsettled:
+            if not seen.unsettled:
                 break
-            again = asyncio.run(self._sync.run_once(groups=unsettled))
-            report, unsettled = report.with_newer(again), again.unsettled()
-        unread = {
-            one.group: lag
-            for one in report.groups
-            if one.group in working
-            and (lag := sum(part.source_lag or 0 for part in one.partitions))
-        }
-        return GroupsSeen(report, unread, unsettled)
+            newer = asyncio.run(self._sync.run_once(groups=seen.unsettled))
+            report = seen.report.with_newer(newer)
+            seen = GroupsSeen(report, _unread(report, working), commit)
+        return seen
+
+
+def _unread(report: SyncReport, working: Collection[str]) -> dict[str, int]:
+    return {
+        one.group: lag
+        for one in report.groups
+        if one.group in working and (lag := sum(part.source_lag or 0 for part in one.partitions))
+    }
 
 
 def positions_on_new(clusters: LinkClusters) -> dict[str, object]:
