@@ -34,6 +34,7 @@ from replicator.topology.plan import ClusterPlan
 CASES = [
     (KafkaError._ALL_BROKERS_DOWN, UnreachableError),
     (KafkaError._TRANSPORT, UnreachableError),
+    (KafkaError._DESTROY_BROKER, UnreachableError),
     (KafkaError._TIMED_OUT, UnreachableError),
     (KafkaError._RESOLVE, UnreachableError),
     (KafkaError._AUTHENTICATION, AuthenticationFailedError),

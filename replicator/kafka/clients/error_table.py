@@ -59,7 +59,8 @@ _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
     ),
     (
         Meaning(UnreachableError, "a broker does not answer", _BROKER),
-        (K._TRANSPORT, K._NODE_UPDATE, K.NETWORK_EXCEPTION),
+        # With _DESTROY_BROKER the library gives up a question to a broker that it has forgotten meanwhile.
+        (K._TRANSPORT, K._NODE_UPDATE, K._DESTROY_BROKER, K.NETWORK_EXCEPTION),
     ),
     (
         Meaning(UnreachableError, "no answer in time", _LATE),

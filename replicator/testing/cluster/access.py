@@ -17,7 +17,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from replicator.errors import BrokerRefusedError
+from replicator.errors import BrokerRefusedError, UnreachableError
+from replicator.kafka.clients.errors import map_kafka_error
 from replicator.testing.kit.waiting import wait_until
 
 Operation = Literal[
@@ -120,8 +121,21 @@ def delete_acls(admin: AdminClient, *, user: str) -> int:
 
 
 def _acls(admin: AdminClient, user: str) -> list[AclBinding]:
-    asked = admin.describe_acls(_every_acl_of(user), request_timeout=_TIMEOUT_SECONDS)
-    return list(asked.result(_TIMEOUT_SECONDS))
+    """Those of the user; asked again where the question was lost with its connection."""
+
+    def told() -> list[list[AclBinding]]:
+        asked = admin.describe_acls(_every_acl_of(user), request_timeout=_TIMEOUT_SECONDS)
+        try:
+            return [list(asked.result(_TIMEOUT_SECONDS))]
+        except KafkaException as error:
+            if not isinstance(
+                map_kafka_error(error.args[0], subject=user, doing="read ACLs"), UnreachableError
+            ):
+                raise
+            return []
+
+    (acls,) = wait_until(told, timeout_seconds=_TIMEOUT_SECONDS, describe=f"the ACLs of {user}")
+    return acls
 
 
 def _every_acl_of(user: str) -> AclBindingFilter:
