@@ -191,12 +191,21 @@ def soak(job: Job, running: Running, traffic: Traffic, *, seconds: float) -> lis
 
 def _growth(samples: Sequence[tuple[float, int]], seconds: float) -> list[str]:
     warm = [size for at, size in samples if at >= _WARM_SHARE * seconds]
+    if not warm:
+        return ["it ended before memory could be judged"]
     third = max(1, len(warm) // 3)
     first, last = median(warm[:third]), median(warm[-third:])
     print(f"  memory: median {first / 1e6:.0f} MB first, {last / 1e6:.0f} MB last", flush=True)
     if last > MOST_GROWTH * first:
         return [f"memory grew from {first / 1e6:.0f} to {last / 1e6:.0f} MB"]
     return []
+
+
+def _led(cluster: LocalCluster, topic: str) -> bool:
+    """Whether all partitions are there and have a leader: a question about others fails."""
+    found = cluster.admin().list_topics(timeout=10).topics.get(topic)
+    leaders = [] if found is None else [each.leader for each in found.partitions.values()]
+    return len(leaders) == PARTITIONS and min(leaders) >= 0
 
 
 def main() -> int:
@@ -220,7 +229,7 @@ def main() -> int:
         try:
             there = job.target_topics[0]
             wait_until(
-                lambda: there in target.admin().list_topics(timeout=10).topics,
+                lambda: _led(target, there),
                 timeout_seconds=60,
                 describe=running.log_tail,
             )

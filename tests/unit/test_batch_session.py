@@ -47,7 +47,7 @@ def test_a_stuck_partition_is_not_read_until_it_is_tried_again(lab, clients):
     clients.read_from([state])
     clients.session.events.suspend(state, NotMovingError("stands still"))
     clients.session.step()
-    assert clients._reader.reading(state.key) is None
+    assert clients._reader.readings.get(state.key) is None
     assert state.needs_check
     assert [each[0] for each in lab.failures] == [state]
 

@@ -7,7 +7,10 @@ import struct
 from collections import Counter
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from replicator.batches.copy.readings import FAILING_SECONDS, Readings
 from replicator.batches.copy.source_reader import (
     FETCH_PACE_SECONDS,
     SINGLE_RECORDS_BYTES,
@@ -18,7 +21,7 @@ from replicator.batches.network.brokers import broker_of, connection_to
 from replicator.batches.network.buffers import BufferPool
 from replicator.batches.network.channel import Channel
 from replicator.batches.network.io_loop import IoLoop
-from replicator.batches.network.leaders import LeadersSeen
+from replicator.batches.network.leaders import Leaders, LeadersSeen
 from replicator.clock import SystemClock
 from replicator.policy.capacity.line_settings import LEAST_FETCH_BYTES, fetch_bytes_at
 from replicator.topology.plan import ClusterPlan
@@ -42,7 +45,8 @@ def reader(connections, *, partitions):
 
 def shared_out(made):
     return {
-        node: sorted(each.key[1] for each in found) for node, found in made._by_node(0.0).items()
+        node: sorted(each.key[1] for each in found)
+        for node, found in made.readings.by_node(0.0).items()
     }
 
 
@@ -67,7 +71,7 @@ def test_a_partition_that_is_read_again_keeps_its_connection():
 def test_a_replica_near_by_is_read_over_as_many_connections_and_given_up_with_its_own():
     made = reader(2, partitions=2)
     for partition in (0, 1):
-        made.prefer(made.reading(("t", partition)), 9, 0.0)
+        made.readings.prefer(made.readings.get(("t", partition)), 9, 0.0)
     assert shared_out(made) == {9: [0], connection_to(9, 1): [1]}
     made.on_lost(connection_to(9, 1))
     assert shared_out(made) == {9: [0], connection_to(7, 1): [1]}
@@ -92,9 +96,11 @@ class Far:
             data = self.socket.recv(1 << 16)
         return data
 
-    def answer(self, request, *, filler=0):
+    def answer(self, request, *, filler=0, topics=b"\x01"):
         correlation = request[8:12]
-        body = correlation + b"\x00" + struct.pack(">ihi", 0, 0, 77) + b"\x01\x00" + bytes(filler)
+        body = (
+            correlation + b"\x00" + struct.pack(">ihi", 0, 0, 77) + topics + b"\x00" + bytes(filler)
+        )
         self.socket.sendall(struct.pack(">i", len(body)) + body)
         key, events = self.reader.brokers._selector.select(5)[0]
         self.reader.brokers.serve(key.data[1], events, 0.0)
@@ -140,10 +146,10 @@ def test_a_fetch_is_never_too_small_for_a_few_batches():
 
 def test_a_partition_that_is_tried_again_ends_the_wait():
     made = reader(1, partitions=1)
-    assert made.seconds_to_retry(5.0) == float("inf")
-    made.retry_later(made.reading(("t", 0)), 5.0)
-    assert 0 < made.seconds_to_retry(5.0) <= 0.1
-    assert made.seconds_to_retry(6.0) == float("inf")
+    assert made.readings.seconds_to_retry(5.0) == float("inf")
+    made.readings.retry_later(made.readings.get(("t", 0)), 5.0)
+    assert 0 < made.readings.seconds_to_retry(5.0) <= 0.1
+    assert made.readings.seconds_to_retry(6.0) == float("inf")
 
 
 def answered(far, *, asked_at=0.0, filler=0):
@@ -194,3 +200,74 @@ def test_a_new_connection_is_asked_at_once(far):
     answered(far, asked_at=5.0)
     far.reader.on_lost(7)
     assert far.reader.seconds_to_ask(5.0001) == float("inf")
+
+
+def test_a_connection_that_rests_is_asked_the_same_again_and_one_that_moved_is_not(far):
+    answered(far, asked_at=5.0)
+    first = far.reader._questions[7]
+    answered(far, asked_at=6.0)
+    assert far.reader._questions[7] is first
+    far.reader.pump(7.0, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    assert struct.pack(">ii", 77, 2) + b"\x01\x01" in far.asked(), "nothing is wanted or forgotten"
+
+
+def test_what_moved_on_is_asked_for_from_there(far):
+    far.reader.pump(5.0, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    part = struct.pack(">ihqqq", 0, 0, 40, 40, 0) + b"\x01" + struct.pack(">i", -1) + b"\x02r\x00"
+    far.answer(far.asked(), topics=b"\x02\x02t\x02" + part + b"\x00")
+    (arrived,) = far.reader.take_arrived(5.0)
+    arrived.reading.offset, arrived.reading.last_epoch = 40, 1
+    arrived.buffer.release()
+    far.reader.pump(6.0, fetch_bytes=1 << 20, partition_bytes=1 << 20)
+    assert struct.pack(">iiqi", 0, 1, 40, 1) in far.asked()
+
+
+def learned(leaders, key):
+    """A newer leader epoch, as a response tells it."""
+    leaders.learn(*key, (7, leaders.seen.leaders.get(key, (0, 0))[1] + 1))
+
+
+def without(leaders, key):
+    """An answer about leaders in which a partition has none."""
+    left = {each: leader for each, leader in leaders.seen.leaders.items() if each != key}
+    leaders.seen = LeadersSeen(left, leaders.seen.addresses)
+
+
+STEPS = {
+    "put": lambda readings, leaders, key, now: readings.put(key, 7, 1),
+    "remove": lambda readings, leaders, key, now: readings.remove([key]),
+    "pause": lambda readings, leaders, key, now: readings.pause([key], paused=True),
+    "resume": lambda readings, leaders, key, now: readings.pause([key], paused=False),
+    "lost": lambda readings, leaders, key, now: readings.lost(connection_to(9, key[1] % 2)),
+    "learn": lambda readings, leaders, key, now: learned(leaders, key),
+    "without": lambda readings, leaders, key, now: without(leaders, key),
+    "prefer": lambda readings, leaders, key, now: readings.prefer(readings.get(key), 9, now),
+    "retry": lambda readings, leaders, key, now: readings.retry_later(readings.get(key), now),
+    "answered": lambda readings, leaders, key, now: readings.answered([readings.get(key)]),
+}
+OF_READINGS = ("prefer", "retry", "answered")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(STEPS)), st.integers(0, 3), st.sampled_from([0, 0.2, 6.0, 400.0])
+        ),
+        max_size=30,
+    )
+)
+@example([("prefer", 0, 0), ("lost", 0, 0)])
+def test_where_partitions_are_read_from_is_known_as_if_it_were_worked_out_each_time(steps):
+    leaders = Leaders(ClusterPlan("east", ("127.0.0.1:1",)), client_id="test")
+    leaders.seen = LeadersSeen({("t", n): (7, 1) for n in range(4)}, {7: ("h", 1)})
+    readings, now = Readings(leaders, connections=2), 0.0
+    for number in range(4):
+        readings.put(("t", number), 0, -1)
+    for step, number, seconds in steps:
+        now += seconds
+        if step not in OF_READINGS or readings.get(("t", number)) is not None:
+            STEPS[step](readings, leaders, ("t", number), now)
+        assert readings.by_node(now) == readings._worked_out(now)
+        assert set(readings.failing(now)) == {
+            each for each in readings if now - readings.get(each).failed_since > FAILING_SECONDS
+        }

@@ -1,6 +1,8 @@
 """Records of links with very many partitions fit into what brokers take, and are read back whole."""
 
+import gc
 import random
+import weakref
 
 import orjson
 import pytest
@@ -92,3 +94,15 @@ def test_a_compressed_value_that_is_not_ours_is_refused():
     key, _ = step().encode()
     with pytest.raises(StoredFormatError, match="compressed control record"):
         decode_record(key, b'{"v":1,"z":"bm90IG91cnM="}')
+
+
+def test_what_a_contact_replaced_is_not_kept_anywhere():
+    """Contacts come every two seconds; a day of them is in no process."""
+    state, seen = EMPTY, []
+    for at_ms in range(50):
+        contact = ContactRecord(source="east", link="dr", at_ms=at_ms, topics=())
+        state = state.fold([contact.encode()])
+        (held,) = state.records().values()
+        seen.append(weakref.ref(held))
+    gc.collect()
+    assert [each().at_ms for each in seen if each() is not None] == [49]

@@ -26,20 +26,22 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = 0
         self._epoch = _FULL
-        self._known: dict[tuple[TopicKey, int], Wanted] = {}
-        self._asking: dict[tuple[TopicKey, int], Wanted] = {}
+        self._known: Partitions = {}
+        self._asking: Partitions = {}
 
     def ask(self, wanted: Partitions) -> FetchDelta:
-        """The request that makes the broker want what we want."""
+        """The request that makes the broker want what we want; ``wanted`` stays as it is from now on."""
         delta = FetchDelta((self._id, self._epoch))
         known: Partitions = {} if self._epoch == _FULL else self._known
+        self._asking = wanted
+        if known is wanted:
+            return delta
         for key, each in wanted.items():
             if known.get(key) != each:
                 delta.wanted.setdefault(key[0], {})[key[1]] = each
         for topic, partition in known:
             if (topic, partition) not in wanted:
                 delta.forgotten.setdefault(topic, []).append(partition)
-        self._asking = dict(wanted)
         return delta
 
     def answered(self, error: int, session_id: int) -> bool:

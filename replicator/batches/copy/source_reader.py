@@ -1,8 +1,8 @@
 """Reading partitions of one cluster: a fetch session per broker, the next fetch out as soon as one is in."""
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from replicator.batches.codec.fetch_codec import (
     API_KEY,
@@ -15,7 +15,7 @@ from replicator.batches.codec.fetch_codec import (
     encode_fetch,
 )
 from replicator.batches.codec.fetch_session import FetchSession
-from replicator.batches.network.brokers import connection_to
+from replicator.batches.copy.readings import Key, Reading, Readings
 from replicator.batches.network.buffers import Buffer
 from replicator.batches.network.channel import Frame
 from replicator.batches.network.io_loop import IoLoop
@@ -39,41 +39,11 @@ SMALL_ANSWER_BYTES = 64 * 1024
 SINGLE_RECORDS_BYTES = 1024
 """An answer with a record or two."""
 
-_RETRY_SECONDS = 0.1
-_REPLICA_SECONDS = 300.0
-FAILING_SECONDS = 5.0
-"""How long a partition may have no leader, or none that answers for it, before that is told."""
-Key = tuple[str, int]
-
 MOVED = frozenset({5, 6, 9, 13, 56, 74, 75, 78, -1})
 """Errors of a partition that pass with another broker, or with time."""
 
 GONE = frozenset({1, 3, 100, 103})
 """Errors that ask for a look at the source's log: out of range, unknown topic, another topic's id."""
-
-
-class Reading:
-    """One partition that is read, over its leader's connection of this ``number``.
-
-    ``offset`` is the next one, ``last_epoch`` that of the record before.
-    """
-
-    __slots__ = (
-        "failed_since", "high_watermark", "key", "last_epoch", "number", "offset", "paused", "replica", "replica_until",
-        "retry_at",
-    )  # fmt: skip
-
-    def __init__(self, key: Key, offset: int, last_epoch: int, number: int = 0) -> None:
-        self.key = key
-        self.number = number
-        self.offset = offset
-        self.last_epoch = last_epoch
-        self.high_watermark = -1
-        self.failed_since = float("inf")
-        self.paused = False
-        self.retry_at = 0.0
-        self.replica = -1
-        self.replica_until = 0.0
 
 
 @dataclass(slots=True)
@@ -90,10 +60,33 @@ class _Fetch:
     """A request whose answer has not come."""
 
     correlation: int
-    version: int
     asked_at: float
     most_bytes: int
-    asked: dict[tuple[TopicKey, int], tuple[Reading, int]]
+    question: "_Question"
+
+
+@dataclass(slots=True)
+class _Question:
+    """What one connection is asked for, whatever the size of the answer.
+
+    Attributes:
+        readings: what it was made of; valid while that is the same object, and nothing of it has come since.
+        asked: with the offset at that moment.
+    """
+
+    readings: Sequence[Reading]
+    version: int
+    partition_bytes: int
+    asked: dict[tuple[TopicKey, int], tuple[Reading, int]] = field(default_factory=dict)
+    wanted: dict[tuple[TopicKey, int], Wanted] = field(default_factory=dict)
+
+    def still(self, readings: Sequence[Reading], version: int, partition_bytes: int) -> bool:
+        """Whether it is the question about these."""
+        return (
+            self.readings is readings
+            and self.version == version
+            and self.partition_bytes == partition_bytes
+        )
 
 
 class SourceReader:
@@ -121,14 +114,12 @@ class SourceReader:
         )
         self._client_id = client_id
         self._rack = rack
-        self._connections = connections
         self._first_bytes = first_bytes
         self._paced_from_bytes = paced_from_bytes
         self._bytes: dict[int, int] = {}
-        self._retry_at = 0.0
         self._ask_at: dict[int, float] = {}
-        self._read = 0
-        self._readings: dict[Key, Reading] = {}
+        self.readings = Readings(self.brokers.leaders, connections=connections)
+        self._questions: dict[int, _Question] = {}
         self._sessions: dict[int, FetchSession] = {}
         self._fetches: dict[int, _Fetch] = {}
         self._frames: deque[tuple[_Fetch, int, Frame]] = deque()
@@ -136,26 +127,8 @@ class SourceReader:
 
     def read_from(self, key: Key, offset: int, last_epoch: int) -> None:
         """Reads a partition from an offset on, whatever was read of it before."""
-        before = self._readings.get(key)
-        number = self._read % self._connections if before is None else before.number
-        self._read += before is None
-        self._readings[key] = Reading(key, offset, last_epoch, number)
+        self.readings.put(key, offset, last_epoch)
         self.brokers.leaders.follow([key[0]])
-
-    def stop(self, keys: Iterable[Key]) -> None:
-        """Reads partitions no longer; what has arrived of them is left out too."""
-        for key in keys:
-            self._readings.pop(key, None)
-
-    def pause(self, keys: Iterable[Key], *, paused: bool) -> None:
-        """Holds partitions back, or lets them go on."""
-        for key in keys:
-            if key in self._readings:
-                self._readings[key].paused = paused
-
-    def reading(self, key: Key) -> Reading | None:
-        """A partition that is read now."""
-        return self._readings.get(key)
 
     @property
     def waiting(self) -> bool:
@@ -166,40 +139,17 @@ class SourceReader:
     def reached(self) -> bool:
         """Whether a broker answers for every partition that is read."""
         seen = self.brokers.leaders.seen
-        return self.brokers.failure is None and all(key in seen.leaders for key in self._readings)
-
-    def retry_later(self, reading: Reading, now: float) -> None:
-        """Asks for a partition again in a moment, of the broker that leads it then."""
-        reading.retry_at = self._retry_at = now + _RETRY_SECONDS
-        reading.failed_since = min(reading.failed_since, now)
-        reading.replica = -1
-        self.brokers.leaders.refresh()
-
-    def seconds_to_retry(self, now: float) -> float:
-        """Until a partition that could not be read is asked for again; infinite where none is."""
-        return self._retry_at - now if self._retry_at > now else float("inf")
+        return self.brokers.failure is None and all(key in seen.leaders for key in self.readings)
 
     def seconds_to_ask(self, now: float) -> float:
         """Until a connection may be asked that had a small answer just now; infinite where none waits for that."""
         return min((at - now for at in self._ask_at.values() if at > now), default=float("inf"))
 
-    def failing(self, now: float) -> list[Key]:
-        """Partitions that no leader has answered for in FAILING_SECONDS."""
-        return [
-            key
-            for key, reading in self._readings.items()
-            if now - reading.failed_since > FAILING_SECONDS
-        ]
-
-    def prefer(self, reading: Reading, node: int, now: float) -> None:
-        """Reads from a replica near by for a while."""
-        reading.replica, reading.replica_until = node, now + _REPLICA_SECONDS
-
     def pump(self, now: float, *, fetch_bytes: int, partition_bytes: int) -> None:
         """Sends every broker its next fetch, where it has none and something is to be read of it."""
         # Asked before its last answer is taken in, a broker would see that epoch of the session again and void it.
         busy = {*self._fetches, *(node for _, node, _ in self._frames)}
-        for node, wanted in self._by_node(now).items():
+        for node, wanted in self.readings.by_node(now).items():
             if node in busy or now < self._ask_at.get(node, 0.0):
                 continue
             channel = self.brokers.channel(node, now)
@@ -207,11 +157,9 @@ class SourceReader:
                 continue
             version = min(WITH_IDS, self.brokers.versions[node].get(API_KEY, (0, WITH_NAMES))[1])
             most = min(fetch_bytes, self._bytes.get(node, self._first_bytes))
-            asked, partitions = self._asked(wanted, version, min(most, partition_bytes))
-            if not asked:
-                continue
+            question = self._question(node, wanted, version, min(most, partition_bytes))
             session = self._sessions.setdefault(node, FetchSession())
-            delta = session.ask(partitions)
+            delta = session.ask(question.wanted)
             self._correlation = (self._correlation + 1) & 0x7FFFFFFF
             frame = encode_fetch(
                 version=version,
@@ -225,7 +173,7 @@ class SourceReader:
                 forgotten=delta.forgotten,
                 rack=self._rack,
             )
-            self._fetches[node] = _Fetch(self._correlation, version, now, most, asked)
+            self._fetches[node] = _Fetch(self._correlation, now, most, question)
             self.brokers.send(node, channel, [frame])
 
     def look(self, now: float) -> None:
@@ -243,13 +191,9 @@ class SourceReader:
 
     def on_lost(self, node: int) -> None:
         """The connection is gone, and with it the fetch session."""
-        self._fetches.pop(node, None)
-        self._sessions.pop(node, None)
-        self._bytes.pop(node, None)
-        self._ask_at.pop(node, None)
-        for reading in self._readings.values():
-            if connection_to(reading.replica, reading.number) == node:
-                reading.replica = -1
+        for known in (self._fetches, self._sessions, self._questions, self._bytes, self._ask_at):
+            known.pop(node, None)
+        self.readings.lost(node)
 
     def take_arrived(self, now: float) -> list[Arrived]:
         """What has come of partitions that still stand where they stood when it was asked for.
@@ -263,25 +207,28 @@ class SourceReader:
             self._measure(fetch, node, len(frame.body), now)
             paced = self._paced_from_bytes <= len(frame.body) < SMALL_ANSWER_BYTES
             self._ask_at[node] = fetch.asked_at + FETCH_PACE_SECONDS if paced else 0.0
-            answer = decode_fetch(frame.body, version=fetch.version)
+            asked = fetch.question.asked
+            answer = decode_fetch(frame.body, version=fetch.question.version)
             session = self._sessions.get(node)
             if session is not None:
                 session.answered(answer.error, answer.session_id)
             if answer.error:
-                for reading, _ in fetch.asked.values():
-                    self.retry_later(reading, now)
+                for reading, _ in asked.values():
+                    self.readings.retry_later(reading, now)
             else:
                 # A broker names every partition that it cannot read, whatever it named before.
                 refused = {(part.topic, part.partition) for part in answer.parts if part.error}
-                for name, (reading, _) in fetch.asked.items():
-                    if name not in refused:
-                        reading.failed_since = float("inf")
+                self.readings.answered(
+                    reading for name, (reading, _) in asked.items() if name not in refused
+                )
+            if answer.parts:
+                self._questions.pop(node, None)  # positions move on
             for part in answer.parts:
-                found = fetch.asked.get((part.topic, part.partition))
+                found = asked.get((part.topic, part.partition))
                 if found is None:
                     continue
                 reading, offset = found
-                if self._readings.get(reading.key) is reading and reading.offset == offset:
+                if self.readings.get(reading.key) is reading and reading.offset == offset:
                     frame.buffer.hold()
                     arrived.append(Arrived(reading, part, frame.buffer))
             frame.buffer.release()
@@ -291,36 +238,24 @@ class SourceReader:
         if 2 * size >= fetch.most_bytes:  # what is smaller says more of the topic than of the line
             self._bytes[node] = fetch_bytes_at(size, now - fetch.asked_at)
 
-    def _by_node(self, now: float) -> dict[int, list[Reading]]:
-        by_node: dict[int, list[Reading]] = {node: [] for node in self._sessions}
-        for reading in self._readings.values():
-            if reading.paused or now < reading.retry_at:
-                continue
-            leader = self.brokers.leaders.of(*reading.key)
-            if leader is None:
-                reading.failed_since = min(reading.failed_since, now)
-                continue
-            node = leader[0]
-            if reading.replica >= 0 and now < reading.replica_until:
-                node = reading.replica
-            by_node.setdefault(connection_to(node, reading.number), []).append(reading)
-        return by_node
-
-    def _asked(
-        self, readings: list[Reading], version: int, partition_bytes: int
-    ) -> tuple[dict[tuple[TopicKey, int], tuple[Reading, int]], dict[tuple[TopicKey, int], Wanted]]:
+    def _question(
+        self, node: int, readings: Sequence[Reading], version: int, partition_bytes: int
+    ) -> _Question:
+        """The last one again where nothing has come since: most connections of most lanes rest."""
+        last = self._questions.get(node)
+        if last is not None and last.still(readings, version, partition_bytes):
+            return last
         seen = self.brokers.leaders.seen
-        asked: dict[tuple[TopicKey, int], tuple[Reading, int]] = {}
-        partitions: dict[tuple[TopicKey, int], Wanted] = {}
+        made = _Question(readings, version, partition_bytes)
         for reading in readings:
             topic, partition = reading.key
-            name: TopicKey = topic if version < WITH_IDS else seen.topic_ids[topic]
-            epoch = seen.leaders[reading.key][1]
-            partitions[name, partition] = Wanted(
-                reading.offset, epoch, reading.last_epoch, partition_bytes
+            name = topic if version < WITH_IDS else seen.topic_ids[topic], partition
+            made.wanted[name] = Wanted(
+                reading.offset, seen.leaders[reading.key][1], reading.last_epoch, partition_bytes
             )
-            asked[name, partition] = (reading, reading.offset)
-        return asked, partitions
+            made.asked[name] = (reading, reading.offset)
+        self._questions[node] = made
+        return made
 
 
 def _silent(who: str, seconds: float) -> UnreachableError:

@@ -6,6 +6,7 @@ because acting on half of a decision is worse than stopping. A new kind begins w
 this one refused any other.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -56,13 +57,40 @@ Identity = tuple[str, tuple[Any, ...]]
 """Kind and key values: what a record is about, whether it holds or not."""
 
 
-@lru_cache(maxsize=10_000)  # read again and again, and hardly ever changed
-def decode_record(key: bytes, value: bytes | None) -> tuple[Identity, Record | None] | None:
+Decoded = tuple[Identity, Record | None] | None
+
+
+@dataclass(slots=True)
+class _Last:
+    """The value that was read last under a key, and what it says."""
+
+    held: tuple[bytes, Decoded] | None = None
+
+
+@lru_cache(maxsize=10_000)
+def _last(key: bytes) -> _Last:  # noqa: ARG001 # by key
+    return _Last()
+
+
+def decode_record(key: bytes, value: bytes | None) -> Decoded:
     """Reads one control record; the record is None for a tombstone, all is None for other kinds.
+
+    Most records are read again and again and hardly ever change: what was read last under a key is kept. What was
+    read before that is not, as some change every few seconds and are as large as all topics of a flow.
 
     Raises:
         StoredFormatError: for an unknown version of a known kind, or content that is not ours.
     """
+    last = _last(key)
+    held = last.held
+    if held is not None and held[0] == value:
+        return held[1]
+    decoded = _decoded(key, value)
+    last.held = None if value is None else (value, decoded)
+    return decoded
+
+
+def _decoded(key: bytes, value: bytes | None) -> Decoded:
     where = decode_key(key, kinds=KINDS)
     kind = KINDS.get(str(where.get("kind")))
     if kind is None:

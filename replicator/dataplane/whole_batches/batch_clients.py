@@ -256,7 +256,7 @@ class BatchClients:
 
     def stop_reading(self, states: Iterable[PartitionState]) -> None:
         """Reads these partitions no longer."""
-        self._reader.stop([state.key for state in states])
+        self._reader.readings.remove([state.key for state in states])
 
     def replaced(self, _error: Exception) -> bool:
         """Whether another owner took over: here every answer that says so is a FencedError already."""

@@ -5,7 +5,8 @@ up. With a record every millisecond such moments are rare where brokers are slow
 to their ends waits for them no longer than it would for the commit. One that is behind commits once per interval.
 """
 
-from replicator.batches.copy.source_reader import Key, SourceReader
+from replicator.batches.copy.readings import Key
+from replicator.batches.copy.source_reader import SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
 from replicator.dataplane.progress.pacing import (
     IDLE_POLL_SECONDS,
@@ -61,7 +62,7 @@ class BatchPacing:
         """For how many seconds nothing has to be done unless something comes."""
         return min(
             self._seconds_to_commit(now),
-            self._reader.seconds_to_retry(now),
+            self._reader.readings.seconds_to_retry(now),
             self._reader.seconds_to_ask(now),
             self._writer.seconds_held(now),
         )
@@ -108,5 +109,5 @@ class BatchPacing:
         return bool(self._behind) or self._writer.stuck_since() is not None
 
     def _is_read(self, key: Key) -> bool:
-        reading = self._reader.reading(key)
+        reading = self._reader.readings.get(key)
         return reading is not None and not reading.paused

@@ -10,13 +10,8 @@ from collections.abc import Callable, Collection
 from replicator.batches.codec.found_batches import DamagedBatchError, FoundBatch, found_batches
 from replicator.batches.codec.repack import packed_anew
 from replicator.batches.copy.outgoing import Outgoing
-from replicator.batches.copy.source_reader import (
-    FAILING_SECONDS,
-    GONE,
-    MOVED,
-    Arrived,
-    SourceReader,
-)
+from replicator.batches.copy.readings import FAILING_SECONDS
+from replicator.batches.copy.source_reader import GONE, MOVED, Arrived, SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import topic_id_text
@@ -108,11 +103,15 @@ class BatchSession:
 
     def pause(self, partitions: list[ClientPartition]) -> None:
         """Holds partitions back while the lane is over its budget."""
-        self._reader.pause([(each.topic, each.partition) for each in partitions], paused=True)
+        self._reader.readings.pause(
+            [(each.topic, each.partition) for each in partitions], paused=True
+        )
 
     def resume(self, partitions: list[ClientPartition]) -> None:
         """Lets them go on."""
-        self._reader.pause([(each.topic, each.partition) for each in partitions], paused=False)
+        self._reader.readings.pause(
+            [(each.topic, each.partition) for each in partitions], paused=False
+        )
 
     def step(self) -> None:
         """Reads what is there, sends it on, and commits when it is time.
@@ -173,7 +172,7 @@ class BatchSession:
             state.diverged = True
             self.events.require_check(state)
         elif part.preferred_replica >= 0:
-            self._reader.prefer(arrived.reading, part.preferred_replica, now)
+            self._reader.readings.prefer(arrived.reading, part.preferred_replica, now)
         else:
             try:
                 self._copy(state, arrived)
@@ -285,7 +284,7 @@ class BatchSession:
         if part.error in MOVED:
             told = part.leader is not None and leaders.learn(*state.key, part.leader)
             if not told:
-                self._reader.retry_later(arrived.reading, now)
+                self._reader.readings.retry_later(arrived.reading, now)
         elif part.error in GONE:
             self.events.require_check(state)
         else:
@@ -296,7 +295,7 @@ class BatchSession:
         """The partition is tried again later, by itself; the others go on."""
         self._context.on_failure(state, "source", error)
         state.needs_check = True
-        self._reader.stop([state.key])
+        self._reader.readings.remove([state.key])
 
     def _look(self, now: float) -> None:
         """What nobody answers, what stands still, and what has to be examined or shown."""
@@ -304,7 +303,7 @@ class BatchSession:
         self._reader.look(now)
         self._writer.look(now)
         self.unit.check()
-        for topic, partition in self._reader.failing(now):
+        for topic, partition in self._reader.readings.failing(now):
             state = self.table.get(topic, {}).get(partition)
             if state is not None and not state.needs_check:
                 self._set_aside(state, _no_leader(topic, partition))
@@ -321,10 +320,10 @@ class BatchSession:
                 self.events.on_topic_id(topic, topic_id_text(topic_id))
         to_suspend = self.events.take_to_suspend()
         if to_suspend:
-            self._reader.stop([state.key for state in to_suspend])
+            self._reader.readings.remove([state.key for state in to_suspend])
         to_check = self.events.take_to_check()
         if to_check:
-            self._reader.stop([state.key for state in to_check])
+            self._reader.readings.remove([state.key for state in to_check])
             self.unit.commit()
             self._context.examine(to_check)
 
