@@ -4,16 +4,19 @@ from dataclasses import replace
 
 import pytest
 import session_lab
+from far_broker import Far
 
 from replicator.batches.codec.found_batches import DamagedBatchError
 from replicator.batches.copy.marker_wait import FIRST_SECONDS
 from replicator.batches.copy.outgoing import Outgoing
+from replicator.batches.network.leaders import LeadersSeen
 from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.dataplane.whole_batches.batch_clients import BatchClients
 from replicator.dataplane.whole_batches.batch_pacing import PATIENCE_SECONDS
 from replicator.errors import NotMovingError
+from replicator.policy.values import Throttle
 from replicator.topology.plan import ClusterPlan
 
 NOBODY = ("127.0.0.1:1",)
@@ -113,3 +116,21 @@ def test_a_lane_wakes_up_for_what_was_kept_back_behind_a_transaction(lab, client
     clients._writer.hold(now)
     on_its_way(clients)
     assert 0 < clients.session._pacing.patience(now) <= FIRST_SECONDS
+
+
+def test_what_was_asked_for_is_received_while_the_lane_waits_for_its_rate(lab, clients):
+    """Not received for 12 s, it would count as an answer that never came, and be fetched again."""
+    reader, session = clients._reader, clients.session
+    reader.brokers.leaders.seen = LeadersSeen({("orders", 0): (7, 1)}, {7: ("h", 1)})
+    far = Far(reader)
+    reading(clients)
+    session.step()
+    asked = far.asked()
+    assert asked
+    session._throttle.set(Throttle(bytes_per_second=1), now=lab.clock.monotonic())
+    session._throttle.spent(1, 1_000, lab.clock.monotonic())
+    far.answer(asked, topics=far.part("orders", b"r", end=40), served=False)
+    session.step()
+    assert reader.waiting, "received"
+    assert lab.counters.outcome.read == 0, "and not taken in"
+    far.socket.close()

@@ -1,12 +1,10 @@
 """Partitions are shared out among a broker's connections, and stay where they are."""
 
-import contextlib
-import selectors
-import socket
 import struct
 from collections import Counter
 
 import pytest
+from far_broker import Far
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -18,8 +16,6 @@ from replicator.batches.copy.source_reader import (
     SourceReader,
 )
 from replicator.batches.network.brokers import broker_of, connection_to
-from replicator.batches.network.buffers import BufferPool
-from replicator.batches.network.channel import Channel
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import Leaders, LeadersSeen
 from replicator.clock import SystemClock
@@ -75,35 +71,6 @@ def test_a_replica_near_by_is_read_over_as_many_connections_and_given_up_with_it
     assert shared_out(made) == {9: [0], connection_to(9, 1): [1]}
     made.on_lost(connection_to(9, 1))
     assert shared_out(made) == {9: [0], connection_to(7, 1): [1]}
-
-
-class Far:
-    """The broker's end of the reader's connection: requests as bytes, and empty answers of a fetch session."""
-
-    def __init__(self, made):
-        self.reader = made
-        near, self.socket = socket.socketpair()
-        self.socket.setblocking(False)
-        brokers = made.brokers
-        brokers.versions[7] = {1: (0, 12)}
-        brokers._channels[7] = Channel(near, pool=BufferPool(), where="here")
-        brokers._selector.register(near, selectors.EVENT_READ, (brokers, 7))
-
-    def asked(self):
-        """The request that came, empty when none did; and its correlation id."""
-        data = b""
-        with contextlib.suppress(BlockingIOError):
-            data = self.socket.recv(1 << 16)
-        return data
-
-    def answer(self, request, *, filler=0, topics=b"\x01"):
-        correlation = request[8:12]
-        body = (
-            correlation + b"\x00" + struct.pack(">ihi", 0, 0, 77) + topics + b"\x00" + bytes(filler)
-        )
-        self.socket.sendall(struct.pack(">i", len(body)) + body)
-        key, events = self.reader.brokers._selector.select(5)[0]
-        self.reader.brokers.serve(key.data[1], events, 0.0)
 
 
 @pytest.fixture
@@ -213,8 +180,7 @@ def test_a_connection_that_rests_is_asked_the_same_again_and_one_that_moved_is_n
 
 def test_what_moved_on_is_asked_for_from_there(far):
     far.reader.pump(5.0, fetch_bytes=1 << 20, partition_bytes=1 << 20)
-    part = struct.pack(">ihqqq", 0, 0, 40, 40, 0) + b"\x01" + struct.pack(">i", -1) + b"\x02r\x00"
-    far.answer(far.asked(), topics=b"\x02\x02t\x02" + part + b"\x00")
+    far.answer(far.asked(), topics=far.part("t", b"r", end=40))
     (arrived,) = far.reader.take_arrived(5.0)
     arrived.reading.offset, arrived.reading.last_epoch = 40, 1
     arrived.buffer.release()
