@@ -139,6 +139,21 @@ def test_settings_change_one_by_one_and_can_be_reverted(admin, make, unique):
     assert configs[unique]["retention.ms"].value == "604800000"
 
 
+def test_topics_with_equal_settings_have_them_once_however_they_are_asked_for(admin, make, unique):
+    """Ten thousand topics have one set of settings or two; each would take 8 KB, and for each way to ask."""
+    names = [f"{unique}.{number}" for number in range(6)]
+    for name in names[:5]:
+        make(name, 1)
+    make(names[5], 1, ("retention.ms", "100000"))
+    together = admin.topic_configs(names)
+    alone = [admin.topic_configs(names[at : at + 2]) for at in range(5)]
+    held = [settings for found in (together, *alone) for settings in found.values()]
+    assert len(held) == 16
+    assert len({id(settings) for settings in held}) == 2
+    assert together[names[5]]["retention.ms"].value == "100000"
+    assert not together[names[5]]["retention.ms"].is_default
+
+
 def test_topics_grow_but_never_shrink(admin, make, unique):
     make(unique, 1)
 

@@ -44,7 +44,6 @@ class ClusterReader:
         self._followed: AbstractSet[str] = frozenset()
         self._stale: AbstractSet[str] = frozenset()
         self._settings_read: dict[str, _Settings] = {}
-        self._equal_settings: dict[tuple[tuple[str, ConfigValue], ...], _Settings] = {}
 
     @property
     def outdated(self) -> bool:
@@ -103,12 +102,12 @@ class ClusterReader:
         read = self._admin.topic_configs(asked) if asked else {}
         for name in asked:
             facts = fresh.get(name) or self.view.topics.get(name)
-            # The broker's answer was byte for byte the last one: then this is the same object.
+            # Equal settings are the same object.
             same = name not in fresh and self._settings_read.get(name) is read.get(name)
             if facts is not None and not (same and facts.configs is not None):
                 fresh[name] = TopicFacts(
                     facts.topic_id, facts.partitions, facts.replication_factor,
-                    self._shared(read.get(name)),
+                    read.get(name),
                 )  # fmt: skip
         self._settings_read.update(read)
         self.view = self.view.described(fresh)
@@ -118,7 +117,6 @@ class ClusterReader:
         }
         if anew:
             self._described_revision = revision
-            self._equal_settings.clear()
         return self.view
 
     def close(self) -> None:
@@ -133,12 +131,6 @@ class ClusterReader:
         held = self.view.topics.get(name)
         kept = held.configs if held is not None and held.topic_id == topic.topic_id else None
         return TopicFacts(topic.topic_id, topic.partitions, topic.replication_factor, kept)
-
-    def _shared(self, settings: _Settings | None) -> _Settings | None:
-        """Equal settings are one object: most topics of a cluster have the same ones."""
-        if settings is None:
-            return None
-        return self._equal_settings.setdefault(tuple(settings.items()), settings)
 
     def _changed(self) -> bool:
         """Whether a look shows a change; what cannot be looked at counts as changed."""

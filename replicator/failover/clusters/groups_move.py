@@ -103,14 +103,16 @@ class GroupMove:
         working = {
             name for name, group in old.describe_groups(names).items() if group.active
         } if names else set()  # fmt: skip
-        report = asyncio.run(self._sync.run_once(commit=commit))
-        seen = GroupsSeen(report, _unread(report, working), commit)
+
+        def taken_in(report: SyncReport) -> GroupsSeen:
+            return GroupsSeen(report, _unread(report, working), commit)
+
+        seen = taken_in(asyncio.run(self._sync.run_once(commit=commit)))
         for _ in range(_LOOKS):
             if not seen.unsettled:
                 break
             newer = asyncio.run(self._sync.run_once(groups=seen.unsettled))
-            report = seen.report.with_newer(newer)
-            seen = GroupsSeen(report, _unread(report, working), commit)
+            seen = taken_in(seen.report.with_newer(newer))
         return seen
 
 

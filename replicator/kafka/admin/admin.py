@@ -99,7 +99,7 @@ class ClusterAdmin:
         """The same, with what the cluster says of each name that it does not describe."""
         return topics.describe_each_topic(self._session, names)
 
-    def topic_configs(self, names: Iterable[str]) -> dict[str, dict[str, ConfigValue]]:
+    def topic_configs(self, names: Iterable[str]) -> dict[str, Mapping[str, ConfigValue]]:
         """All settings of topics; missing names are absent."""
         from replicator.wire.requests.topic_settings import (
             TopicSettings,  # slow to import, seldom needed

@@ -5,7 +5,9 @@ Here the response is decoded in 18 ms, and not at all while its bytes are those 
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Any
 
 from replicator.errors import ReplicatorError
 from replicator.policy.copies.topic_config import ConfigValue
@@ -23,9 +25,15 @@ _AT_ONCE = 200
 _MOST_KEPT = 50
 """Answers about so many chunks are remembered: 10,000 topics."""
 
+_MOST_DIFFERENT = 1_000
+"""Sets of settings that are remembered; nearly all topics of a cluster have one of very few."""
+
 _CORRELATION = bytes(4)
 
-Settings = dict[str, dict[str, ConfigValue]]
+OfTopic = Mapping[str, ConfigValue]
+Settings = dict[str, OfTopic]
+"""By topic; topics with equal settings share one object."""
+
 _Names = tuple[str, ...]
 
 
@@ -36,6 +44,7 @@ class TopicSettings:
         self._cluster = cluster
         self._client_id = client_id
         self._last: dict[_Names, tuple[bytes, Settings]] = {}
+        self._different: dict[tuple[Any, ...], OfTopic] = {}
         self._connection: BrokerConnection | None = None
 
     def read(self, names: Iterable[str], *, timeout_seconds: float = 10.0) -> Settings:
@@ -76,13 +85,14 @@ class TopicSettings:
             del self._last[next(iter(self._last))]  # the one that was asked longest ago
         for chunk in chunks:
             version, raw = _ask(connection, chunk, deadline)
+            digest = blake2b(raw, digest_size=16).digest()
             before = self._last.pop(chunk, None)
             answer = (
                 before[1]
-                if before is not None and before[0] == raw
+                if before is not None and before[0] == digest
                 else self._decoded(version, raw)
             )
-            self._last[chunk] = (raw, answer)
+            self._last[chunk] = (digest, answer)
             found.update(answer)
         return found
 
@@ -100,16 +110,27 @@ class TopicSettings:
                     detail=topic.error_message or "",
                     right=f"DESCRIBE_CONFIGS on topic '{topic.resource_name}'",
                 )
-            found[topic.resource_name] = {
-                entry.name: ConfigValue(
-                    value=entry.value,
-                    is_default=entry.config_source != _SET_ON_TOPIC,
-                    read_only=entry.read_only,
-                    sensitive=entry.is_sensitive,
-                )
-                for entry in topic.configs
-            }
+            found[topic.resource_name] = self._of_topic(topic.configs)
         return found
+
+    def _of_topic(self, entries: Iterable[Any]) -> OfTopic:
+        key = tuple(
+            [(e.name, e.value, e.config_source, e.read_only, e.is_sensitive) for e in entries]
+        )
+        known = self._different.get(key)
+        if known is None:
+            if len(self._different) >= _MOST_DIFFERENT:
+                self._different.clear()
+            known = self._different[key] = {
+                name: ConfigValue(
+                    value=value,
+                    is_default=source != _SET_ON_TOPIC,
+                    read_only=read_only,
+                    sensitive=sensitive,
+                )
+                for name, value, source, read_only, sensitive in key
+            }
+        return known
 
 
 def _ask(connection: BrokerConnection, names: _Names, deadline: float) -> tuple[int, bytes]:
