@@ -21,6 +21,10 @@ from replicator.wire.requests.raw_log import RawLog
 
 NO_PRODUCER = -1
 
+MOST_STRANGERS = 100_000
+"""So many ids that no flow writes under are remembered. Applications that start a producer for each call have as many
+in minutes; what was forgotten costs one look at the end of the registry when it comes again."""
+
 
 def register(cluster: ClusterPlan, topology: str, producer: RegisteredProducer) -> None:
     """Writes a registration and waits until all replicas in sync have it; may be repeated.
@@ -57,7 +61,7 @@ class ProducerRegistry:
         self._memory = RegistryMemory()
         self._on_grown = on_grown
         self._registered: dict[int, RegisteredProducer] = {}
-        self._strangers: set[int] = {NO_PRODUCER}
+        self._strangers: set[int] = set()
         self._topic_id = ""
         self._next = 0
 
@@ -81,7 +85,7 @@ class ProducerRegistry:
             RegistryLostError: it lacks what it held before.
             ReplicatorError: it cannot be read now; nothing is known about the id.
         """
-        if producer_id in self._strangers:
+        if producer_id == NO_PRODUCER or producer_id in self._strangers:
             return None
         found = self._registered.get(producer_id)
         if found is None and producer_id not in self._not_here:
@@ -91,9 +95,9 @@ class ProducerRegistry:
             return found.source
         # It was never registered here, so it belongs to no flow of this topology, and ids are never given twice.
         if self._elsewhere is None:
-            self._strangers.add(producer_id)
+            _remember(self._strangers, producer_id)
             return None
-        self._not_here.add(producer_id)
+        _remember(self._not_here, producer_id)
         return self._source_elsewhere(producer_id, self._elsewhere)
 
     def _source_elsewhere(self, producer_id: int, elsewhere: "Elsewhere") -> str | None:
@@ -105,7 +109,7 @@ class ProducerRegistry:
             self._found_elsewhere[producer_id] = source
         elif final:
             self._not_here.discard(producer_id)
-            self._strangers.add(producer_id)
+            _remember(self._strangers, producer_id)
         return source
 
     def read_if_grown(self) -> bool:
@@ -176,6 +180,12 @@ class ProducerRegistry:
             self._next = header.last_offset + 1
         if not batches:
             self._next += 1  # cannot be: the end is behind it; never stand still over it
+
+
+def _remember(ids: set[int], producer_id: int) -> None:
+    if len(ids) >= MOST_STRANGERS:
+        ids.clear()
+    ids.add(producer_id)
 
 
 class Elsewhere(Protocol):

@@ -9,6 +9,7 @@ from confluent_kafka import Producer
 from lane_lab import LaneLab
 
 from replicator.batches.copy.transactions import Transactions
+from replicator.batches.registry import producer_registry
 from replicator.batches.registry.producer_registry import ProducerRegistry, register
 from replicator.errors import FencedError
 from replicator.formats.producer_registry import RegisteredProducer
@@ -314,3 +315,14 @@ def test_a_producer_whose_epochs_run_out_goes_on_under_an_id_that_is_registered_
     registry.close()
     assert used <= registry.registered.keys()
     assert lane.stats.aborts == 0
+
+
+def test_applications_with_a_producer_for_each_call_fill_no_memory(lab, monkeypatch):
+    monkeypatch.setattr(producer_registry, "MOST_STRANGERS", 10)
+    registry = ProducerRegistry(lab.plan(lab.target, "west"), lab.name, client_id="lab")
+    known = set()
+    for stranger in range(1_000, 1_025):
+        assert registry.source_of(stranger) is None
+        known.add(len(registry._strangers))
+    registry.close()
+    assert max(known) == 10
