@@ -21,6 +21,7 @@ from replicator.offsets.groups.group_sync import GroupSync
 from replicator.offsets.translation.translation import Translation, exact
 from replicator.testing.kit.manual_clock import ManualClock
 from replicator.wire.groups.group_description import CommittedOffset, GroupDescription, Member
+from replicator.wire.groups.group_list import GroupsListed
 
 GROUP, TOPIC = "g", "t"
 PLACE = (TOPIC, 0)
@@ -171,8 +172,8 @@ class ModelTranslator:
     def admin(self, cluster: Any) -> ModelAdmin:
         return ModelAdmin(self._world, str(cluster.alias))
 
-    def groups(self, _cluster: Any) -> tuple[str, ...]:
-        return (GROUP,)
+    def groups(self, _cluster: Any) -> GroupsListed:
+        return GroupsListed((GROUP,))
 
     def refresh(self, _paths: Any) -> None:
         self._world.moment()

@@ -33,26 +33,32 @@ def survey_groups(
         followed: control topics that the process follows, by cluster.
     """
     found: list[JsonObject] = []
-    problems: list[JsonObject] = []
+    failures: list[tuple[PairPlan, ReplicatorError]] = []
     with open_translator(plan, followed=lambda: followed or {}) as translator:
         for pair in pairs:
             try:
-                found.extend(_survey(plan, pair, translator, groups, clock))
+                seen, unheard = _survey(plan, pair, translator, groups, clock)
+                found.extend(seen)
+                if unheard is not None:
+                    failures.append((pair, unheard))
             except ReplicatorError as error:
-                problems.append(
-                    {
-                        "code": error.code,
-                        "subject": error.subject or pair.id,
-                        "detail": error.message,
-                        "remedy": error.remedy,
-                    }
-                )
+                failures.append((pair, error))
+    problems = [
+        {
+            "code": error.code,
+            "subject": error.subject or pair.id,
+            "detail": error.message,
+            "remedy": error.remedy,
+        }
+        for pair, error in failures
+    ]
     return {"groups": found, "problems": problems}
 
 
 def _survey(
     plan: Plan, pair: PairPlan, translator: Translator, groups: Sequence[str], clock: Clock
-) -> list[JsonObject]:
+) -> tuple[list[JsonObject], ReplicatorError | None]:
+    """The groups of a pair, and why its source may have more."""
     sync = GroupSync(plan, pair, translator=translator, clock=clock)
     report = asyncio.run(sync.run_once(commit=False, groups=groups))
     try:
@@ -61,7 +67,7 @@ def _survey(
     except NotFoundError:
         records = {}
     synced_ms, failed = last_synced_ms(records, pair.source.alias)
-    return [
+    seen: list[JsonObject] = [
         {
             "group": group.group,
             "flow": pair.id,
@@ -80,6 +86,7 @@ def _survey(
         }
         for group in report.groups
     ]
+    return seen, report.unheard
 
 
 def _seconds(

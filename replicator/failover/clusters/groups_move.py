@@ -105,6 +105,8 @@ class GroupMove:
         } if names else set()  # fmt: skip
 
         def taken_in(report: SyncReport) -> GroupsSeen:
+            if report.unheard is not None:
+                raise report.unheard  # a group that is not seen would not be moved
             return GroupsSeen(report, _unread(report, working), commit)
 
         seen = taken_in(asyncio.run(self._sync.run_once(commit=commit)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from replicator.errors import ReplicatorError
 from replicator.identifiers import TopicPartition
-from replicator.kafka.admin import acls, brokers, groups, offsets, topics
+from replicator.kafka.admin import acls, brokers, offsets, topics
 from replicator.kafka.admin.offsets import LogEnd, OffsetPoint
 from replicator.kafka.admin.session import AdminSession
 from replicator.kafka.admin.topics import Failures, NewTopicSpec, TopicDescription
@@ -18,6 +18,7 @@ from replicator.topology.plan import ClusterPlan
 from replicator.wire.groups.group_description import CommittedOffset, GroupDescription
 
 if TYPE_CHECKING:
+    from replicator.wire.groups.group_list import GroupsListed
     from replicator.wire.groups.groups import Groups
     from replicator.wire.requests.cluster_description import ClusterDescription
     from replicator.wire.requests.topic_settings import TopicSettings
@@ -170,8 +171,29 @@ class ClusterAdmin:
         return found
 
     def list_groups(self) -> tuple[str, ...]:
-        """Names of all consumer groups."""
-        return groups.list_groups(self._session)
+        """Names of all consumer groups that our user may see.
+
+        Raises:
+            ReplicatorError: a broker does not name those that it coordinates, or some have no coordinator.
+        """
+        listed = self.groups_listed()
+        if listed.unheard is not None:
+            raise listed.unheard
+        return listed.names
+
+    def groups_listed(self) -> "GroupsListed":
+        """The same where some brokers are silent, with the reason why there may be more.
+
+        Raises:
+            ReplicatorError: the cluster cannot be reached, or refuses us.
+        """
+        from replicator.wire.groups.group_list import list_groups  # slow to import
+
+        return list_groups(
+            self.cluster,
+            client_id=self._session.client_id,
+            timeout_seconds=self._session.timeout_seconds,
+        )
 
     def describe_group(self, group: str) -> GroupDescription:
         """State and members; DEAD without members when it does not exist."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from replicator.errors import ReplicatorError
 from replicator.identifiers import JsonObject
 from replicator.kafka.clients.wire_json import decode_key, decode_value, encode_key, encode_value
 from replicator.offsets.groups.group_decision import GroupOutcomeDraft
@@ -78,12 +79,16 @@ class GroupOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """One round of one pair of clusters."""
+    """One round of one pair of clusters.
+
+    ``unheard`` is why the source may have groups that are not among these; None where these are all.
+    """
 
     source: str
     flow: str
     at_ms: int
     groups: tuple[GroupOutcome, ...]
+    unheard: ReplicatorError | None = None
 
     def translations(self) -> dict[Grade, int]:
         """How many positions were translated, by grade."""

@@ -96,10 +96,10 @@ class GroupSync:
         works = [
             _Work(group, flow)
             for flow in self._pair.flows
-            for group in groups_of(self._plan, flow, listed)
+            for group in groups_of(self._plan, flow, listed.names)
             if not only or group in only
         ]
-        if not works and not only:
+        if not works and not only and listed.unheard is None:
             await self._call(require_visible_groups, source, self._pair.source.alias)
         if works:
             partitions = await self._call(source.topic_partitions)
@@ -128,12 +128,14 @@ class GroupSync:
             for some in _chunks(moving, _MOVED_AT_ONCE):
                 await self._commit(some, target)
         outcomes = [self._outcome(work, done=commit) for work in works]
-        outcomes.extend(self._gone(works, only))
+        if listed.unheard is None:
+            outcomes.extend(self._gone(works, only))
         return SyncReport(
             source=self._pair.source.alias,
             flow=self._pair.id,
             at_ms=round(self._clock.now() * 1000),
             groups=tuple(outcomes),
+            unheard=listed.unheard,
         )
 
     def _ways_of(
@@ -292,14 +294,18 @@ class GroupSync:
             )
 
     def _gone(self, works: Iterable[_Work], only: frozenset[str]) -> list[GroupOutcome]:
-        """Groups that were synced before and are no more; their positions on the target stay."""
+        """Groups that were synced before and are no more; their positions on the target stay.
+
+        Each is told once and then forgotten: tools that make up a name for each run leave groups without end.
+        """
         present = {(work.group, work.flow.link) for work in works}
+        gone = sorted(one for one in self._seen - present if not only or one[0] in only)
+        if gone:
+            self._seen.difference_update(gone)
+            left = {group for group, _ in self._seen}
+            self._last = {key: last for key, last in self._last.items() if key[0] in left}
         reason = "the group was deleted on the source; its positions on the target stay"
-        return [
-            GroupOutcome(group, link, "deleted", reason=reason)
-            for group, link in sorted(self._seen - present)
-            if not only or group in only
-        ]
+        return [GroupOutcome(group, link, "deleted", reason=reason) for group, link in gone]
 
     def _back(self, path: TranslationPath) -> TranslationPath | None:
         if path not in self._backs:

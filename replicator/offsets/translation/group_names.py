@@ -9,6 +9,7 @@ from replicator.kafka.clients.groupless import NO_GROUP
 
 if TYPE_CHECKING:
     from replicator.wire.groups.group_changes import GroupChanges
+    from replicator.wire.groups.group_list import GroupsListed
 
 
 class GroupNames:
@@ -18,18 +19,19 @@ class GroupNames:
         self._admin = admin
         self._client_id = client_id
         self._changes: GroupChanges | None = None
-        self._known: tuple[str, ...] | None = None
+        self._known: GroupsListed | None = None
 
-    def read(self) -> tuple[str, ...]:
-        """All consumer groups our user may see, in order.
+    def read(self) -> "GroupsListed":
+        """All consumer groups our user may see, as far as brokers name theirs.
 
         Raises:
             ClusterError: the cluster does not answer, or refuses to be looked at.
         """
-        if self._known is None or self._changed():
+        known = self._known
+        if known is None or known.unheard is not None or self._changed():
             self._known = None  # what follows may fail
-            self._known = self._admin.list_groups()
-        return self._known
+            self._known = known = self._admin.groups_listed()
+        return known
 
     def close(self) -> None:
         """Gives its own connections back; the admin client is its owner's."""

@@ -7,7 +7,7 @@ targets have shown is kept from round to round.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from replicator.clock import Clock, SystemClock
 from replicator.errors import ReplicatorError
@@ -29,6 +29,9 @@ from replicator.offsets.translation.translation import (
     unavailable,
 )
 from replicator.topology.plan import ClusterPlan, Plan
+
+if TYPE_CHECKING:
+    from replicator.wire.groups.group_list import GroupsListed
 
 CLIENT_ID = "replicator-offsets"
 TIMEOUT_SECONDS = 10.0
@@ -137,8 +140,8 @@ class Translator:
             )
         return self._admins[cluster.alias]
 
-    def groups(self, cluster: ClusterPlan) -> tuple[str, ...]:
-        """The consumer groups of a cluster, in order.
+    def groups(self, cluster: ClusterPlan) -> "GroupsListed":
+        """The consumer groups of a cluster, as far as its brokers name theirs.
 
         Raises:
             ReplicatorError: the cluster does not answer, or refuses to be looked at.

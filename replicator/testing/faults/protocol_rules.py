@@ -21,6 +21,7 @@ class Api(IntEnum):
     JOIN_GROUP = 11
     HEARTBEAT = 12
     SYNC_GROUP = 14
+    LIST_GROUPS = 16
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20

@@ -16,6 +16,9 @@ from replicator.wire.connection.protocol import FindCoordinatorRequest
 
 _DENIED = frozenset({29, 30})
 _FIND_VERSION, _MANY_AT_ONCE = 4, 4
+_MOST_PLACES = 50_000
+"""Of so many groups it is remembered who coordinates them; tools that make up a name for each run leave many."""
+
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.1, 1.0
 
 _Address = tuple[str, int]
@@ -44,6 +47,8 @@ class GroupCoordinators:
             ReplicatorError: the cluster refuses us.
         """
         deadline = time.monotonic() + timeout_seconds
+        if len(self._places) > _MOST_PLACES:
+            self._places = {}
         found: dict[str, Answer | ReplicatorError] = {}
         missing = sorted(set(names))
         pause = _FIRST_PAUSE_SECONDS

@@ -32,7 +32,9 @@ Refusals = Mapping[TopicPartition, ReplicatorError | None]
 _FETCH_VERSION, _MANY_AT_ONCE = 8, 8
 _GROUPS_AT_ONCE = 100
 _COMMITS_AT_ONCE = 20
-_MOST_KEPT = 1_000
+_MOST_GROUPS = 20_000
+"""Answers about so many groups are remembered."""
+
 
 _GROUP_ID_NOT_FOUND, _UNSTABLE = 69, 88
 _UNSTABLE_SECONDS = 1.0
@@ -59,6 +61,7 @@ class GroupOffsets:
     def __init__(self, coordinators: GroupCoordinators) -> None:
         self._coordinators = coordinators
         self._last: dict[tuple[str, ...], tuple[bytes, dict[str, Positions | ReplicatorError]]] = {}
+        self._asked_with: dict[str, tuple[str, ...]] = {}
 
     def read(
         self, names: Iterable[str], *, timeout_seconds: float = 10.0
@@ -142,10 +145,26 @@ class GroupOffsets:
             answer = {
                 name: _positions(name, each) for name, each in zip(names, groups, strict=True)
             }
-        self._last[names] = (raw, answer)
-        while len(self._last) > _MOST_KEPT:
-            del self._last[next(iter(self._last))]  # the one that was asked longest ago
+        self._keep(names, raw, answer)
         return answer
+
+    def _keep(
+        self, names: tuple[str, ...], raw: bytes, answer: dict[str, Positions | ReplicatorError]
+    ) -> None:
+        """One answer about each group: one group more moves those behind it into other requests."""
+        for name in names:
+            others = self._asked_with.get(name, names)
+            if others != names:
+                self._last.pop(others, None)
+                for other in others:
+                    self._asked_with.pop(other, None)
+            self._asked_with[name] = names
+        self._last[names] = (raw, answer)
+        while len(self._asked_with) > _MOST_GROUPS:
+            oldest = next(iter(self._last))
+            del self._last[oldest]
+            for name in oldest:
+                self._asked_with.pop(name, None)
 
 
 def _positions(group: str, told: Any) -> Positions | ReplicatorError:  # noqa: ANN401 - the protocol's classes carry no types

@@ -30,7 +30,7 @@ class GroupSyncTask:
         if self._is_news(report):
             await self._context.store([report])
         self._count(report)
-        return tuple(
+        return (*self._unheard(report), *(
             Problem(
                 "GROUP_REFUSED",
                 f"group:{group}",
@@ -38,7 +38,15 @@ class GroupSyncTask:
                 "`replicator groups` shows every partition of it and what a move would re-read.",
             )
             for group, reason in report.refusals()
-        )
+        ))  # fmt: skip
+
+    def _unheard(self, report: SyncReport) -> tuple[Problem, ...]:
+        why = report.unheard
+        if why is None:
+            return ()
+        alias = self._context.pair.source.alias
+        message = f"some groups of {alias} cannot be seen, and their positions stay: {why.message}"
+        return (Problem(why.code, f"cluster:{alias}", message, why.remedy),)
 
     def _is_news(self, report: SyncReport) -> bool:
         """A round over no group reports nothing that the one before did not."""
