@@ -89,23 +89,25 @@ class GroupMove:
         """Closes the connections."""
         self._translator.close()
 
-    def round(self, *, commit: bool) -> GroupsSeen:
+    def round(self, *, commit: bool, whole: bool = True) -> GroupsSeen:
         """Translates every group's position, and commits it on the new cluster with ``commit``.
 
         The workers' own sync goes on meanwhile, and may set a position that it worked out before: what was
-        committed is looked at again, and set again where it has to be.
+        committed is looked at again, and set again where it has to be. With ``whole`` a list of groups that may
+        lack some is an error; without, the report says so.
 
         Raises:
             ReplicatorError: a cluster does not answer.
         """
         old = self._clusters.admin(self._clusters.old)
-        names = groups_of(self._plan, self._flow, old.list_groups())
+        listed = old.list_groups() if whole else old.groups_listed().names
+        names = groups_of(self._plan, self._flow, listed)
         working = {
             name for name, group in old.describe_groups(names).items() if group.active
         } if names else set()  # fmt: skip
 
         def taken_in(report: SyncReport) -> GroupsSeen:
-            if report.unheard is not None:
+            if whole and report.unheard is not None:
                 raise report.unheard  # a group that is not seen would not be moved
             return GroupsSeen(report, _unread(report, working), commit)
 
@@ -126,15 +128,18 @@ def _unread(report: SyncReport, working: Collection[str]) -> dict[str, int]:
     }
 
 
-def positions_on_new(clusters: LinkClusters) -> dict[str, object]:
-    """The groups' positions that are stored on the new cluster already, for a failover.
+def positions_on_new(
+    clusters: LinkClusters,
+) -> tuple[dict[str, object], ReplicatorError | None]:
+    """The groups' positions that are stored on the new cluster already, for a failover; and why there may be more.
 
     Raises:
         ReplicatorError: the new cluster does not answer.
     """
     admin = clusters.admin(clusters.new)
     plan = clusters.facing(clusters.old)
-    names = groups_of(plan, clusters.flow(clusters.old), admin.list_groups())
+    listed = admin.groups_listed()
+    names = groups_of(plan, clusters.flow(clusters.old), listed.names)
     control = clusters.control(clusters.new)
     keys = {
         (record.target, number)
@@ -147,4 +152,4 @@ def positions_on_new(clusters: LinkClusters) -> dict[str, object]:
             found[name] = {"failed": stands.message}
         elif replicated := sum(place in keys for place in stands):
             found[name] = {"partitions": replicated}
-    return found
+    return found, listed.unheard

@@ -93,17 +93,25 @@ class FailoverSteps:
         if clusters.answers(clusters.old):
             move = GroupMove(clusters, clock=run.clock)
             try:
-                seen = move.round(commit=True)
+                seen = move.round(commit=True, whole=False)  # some are better than none
             except ReplicatorError as error:
                 run.notify(step, error.message)
             else:
                 evidence["groups"] = seen.evidence()
+                self._tell_unheard(step, seen.report.unheard)
                 return Done(f"{len(seen.report.groups)} groups carried over", evidence)
             finally:
                 move.close()
-        found = positions_on_new(clusters)
+        found, unheard = positions_on_new(clusters)
+        self._tell_unheard(step, unheard)
         evidence["groups"] = found
         return Done(f"{len(found)} groups keep their last synced positions", evidence)
+
+    def _tell_unheard(self, step: Step, unheard: ReplicatorError | None) -> None:
+        if unheard is not None:
+            self._run.notify(
+                step, f"there may be other groups, which are not seen: {unheard.message}"
+            )
 
     def _fence_old(self) -> str:
         """Fences writers of an old cluster that still answers, where a method allows it."""
