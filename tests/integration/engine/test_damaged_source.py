@@ -33,8 +33,8 @@ class Segment:
 
 
 def write_batch(lab, topic: str, numbers: range) -> None:
-    """Numbered records in one batch: nothing is sent before all of them are there."""
-    lab.produce(topic, *({"value": b"%d" % n} for n in numbers), **{"linger.ms": 1000})
+    """Numbered records in one batch: nothing is sent before all of them are there, and a flush asks for it."""
+    lab.produce(topic, *({"value": b"%d" % n} for n in numbers), **{"linger.ms": 60_000})
 
 
 def failure(lane, topic):
