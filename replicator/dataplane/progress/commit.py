@@ -14,7 +14,9 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import UnknownOutcomeError
 from replicator.kafka.clients.client import KafkaError, Producer
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
-from replicator.kafka.logs.producer_calls import produce_when_room, until_done
+from replicator.kafka.logs.producer_calls import abort_transaction, produce_when_room, until_done
+
+_ABORT_SECONDS = 30.0
 
 
 class Committer(Protocol):
@@ -155,7 +157,7 @@ class TransactionalCommitter:
         """Aborts the open transaction, if there is one."""
         if self.opened_at is not None:
             with self._coordinator.ending(self._producer):
-                self._producer.abort_transaction(30.0)
+                abort_transaction(self._producer, _ABORT_SECONDS)
             self.opened_at = None
 
     def settle(self) -> None:

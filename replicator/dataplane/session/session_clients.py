@@ -31,6 +31,7 @@ from replicator.kafka.clients.client import (
 from replicator.kafka.clients.errors import map_kafka_error
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
+from replicator.kafka.logs.producer_calls import abort_transaction
 from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.capacity.memory_shares import LaneMemory
 
@@ -184,7 +185,7 @@ class LaneClients:
         if refusal is None or not refusal.txn_requires_abort():
             return False
         try:
-            self.producer.abort_transaction(ABORT_SECONDS)
+            abort_transaction(self.producer, ABORT_SECONDS)
         except KafkaException as refused:
             failure = map_kafka_error(
                 refused.args[0],

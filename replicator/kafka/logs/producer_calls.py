@@ -96,6 +96,27 @@ def until_done(
             return
 
 
+def abort_transaction(producer: Producer, seconds: float) -> None:
+    """Aborts the open transaction, in short calls.
+
+    A call throws away what waits to be sent, and then waits for what is on its way. An answer that asks to try again (a
+    leader that moves) puts records back behind the first of these, where they wait for the call to end: 30 s for one
+    of 30 s (2.16.0). The next call throws them away.
+
+    Raises:
+        KafkaException: it failed, or the time is over.
+    """
+    deadline = time.monotonic() + seconds
+
+    def attempt() -> None:
+        producer.abort_transaction(max(0.1, min(_STEP_SECONDS, deadline - time.monotonic())))
+
+    until_done(
+        attempt,
+        final=lambda error: None if error.retriable() and time.monotonic() < deadline else error,
+    )
+
+
 class ProducerWatch:
     """Why calls of one producer fail: refused deliveries, lost connections, and our error for them."""
 

@@ -21,6 +21,7 @@ from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.kafka.logs.producer_calls import (
     OnWait,
     ProducerWatch,
+    abort_transaction,
     fatal_error,
     produce_when_room,
 )
@@ -222,7 +223,7 @@ class TransactionWriter:
     def _abort(self, producer: Producer) -> None:
         # Fenced or out of reach: the next owner of the id aborts what is left, or the broker does.
         with contextlib.suppress(KafkaException, SystemError):
-            producer.abort_transaction(min(_ABORT_SECONDS, self._timeout_seconds))
+            abort_transaction(producer, min(_ABORT_SECONDS, self._timeout_seconds))
 
     def _failed(
         self,
