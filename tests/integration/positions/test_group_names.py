@@ -57,6 +57,7 @@ def test_a_coordinator_that_loads_is_asked_again_and_not_taken_for_one_without_g
             names.close()
 
 
+@pytest.mark.slow
 def test_groups_of_a_broker_that_is_silent_are_seen_once_they_have_another_coordinator(
     clusters, unique
 ):
