@@ -23,6 +23,8 @@ _KINDS = frozenset({"", "consumer"})
 """Protocol types of consumer groups; without one are those that only commit. Others belong to Kafka Connect and the like."""
 
 _PAUSE_SECONDS = 0.2
+_ROUND_SECONDS = 2.0
+"""With less time than that no other round is begun: it would find silence where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,17 @@ def list_groups(cluster: ClusterPlan, *, client_id: str, timeout_seconds: float)
         ReplicatorError: the cluster cannot be reached, or refuses us.
     """
     deadline = time.monotonic() + timeout_seconds
-    names: set[str] = set()
-    while True:
-        heard, unheard = _round(cluster, client_id, deadline)
-        names |= heard  # a group that moves between two answers is in neither
-        if unheard is None or time.monotonic() + _PAUSE_SECONDS >= deadline:
-            return GroupsListed(tuple(sorted(names)), unheard)
+    last_round_at = deadline - min(_ROUND_SECONDS, timeout_seconds / 2)
+    names, unheard = _round(cluster, client_id, deadline)
+    while unheard is not None and time.monotonic() + _PAUSE_SECONDS < last_round_at:
         time.sleep(_PAUSE_SECONDS)  # a coordinator loads, or another broker becomes it
+        try:
+            heard, unheard = _round(cluster, client_id, deadline)
+        except (TransientBrokerError, UnreachableError) as error:
+            unheard = error  # of a cluster that answered before
+        else:
+            names |= heard  # a group that moves between two answers is in neither
+    return GroupsListed(tuple(sorted(names)), unheard)
 
 
 def _round(
