@@ -125,6 +125,12 @@ class TransientBrokerError(ClusterError):
     code = "UNREACHABLE"
 
 
+class HeldBackError(TransientBrokerError):
+    """A quota of the cluster lets nothing through now."""
+
+    code = "QUOTA_EXCEEDED"
+
+
 class NotFoundError(ClusterError):
     """A topic, partition or group does not exist."""
 

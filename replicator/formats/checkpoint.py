@@ -64,7 +64,8 @@ class Checkpoint:
     target's log was like, ``target_loss`` what was last found missing in it. ``left_out`` are records that
     were passed without a copy, as those in quarantine.
     ``accepted_gap`` is the last operator decision this partition acted on. ``records``, ``bytes``
-    and ``dropped`` count over the life of the flow. ``extra`` keeps fields of newer versions.
+    and ``dropped`` count over the life of the flow. ``producer`` is the id under which the lane writes whole batches and
+    that was registered long before (-1 where it does not say). ``extra`` keeps fields of newer versions.
     """
 
     topic: str
@@ -87,6 +88,7 @@ class Checkpoint:
     target: TargetClaim = TargetClaim()
     target_loss: TargetLoss = TargetLoss()
     left_out: LeftOut = LeftOut()  # noqa: RUF009  frozen, so one instance is safe
+    producer: int = -1
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def key(self) -> builtins.bytes:
@@ -138,13 +140,15 @@ class Checkpoint:
                 "at": self.target_loss.at_ms,
                 "detail": self.target_loss.detail,
             }
+        if self.producer >= 0:
+            claims["producer"] = self.producer
         return {**claims, **self.left_out.stored(self.offset)}
 
 
 _KNOWN = frozenset(
     {
         "acceptedGap", "at", "bytes", "detail", "dropped", "lastRecord", "leaderEpoch", "leftOut",
-        "offset", "positionEpoch", "problem", "quarantined", "records", "start", "target", "targetLoss",
+        "offset", "positionEpoch", "problem", "producer", "quarantined", "records", "start", "target", "targetLoss",
         "timestamp", "topicId", "v",
     }
 )  # fmt: skip
@@ -200,6 +204,7 @@ def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
                 position=what["offset"],
                 quarantined=what.get("quarantined", 0),
             ),
+            producer=what.get("producer", -1),
             extra={name: item for name, item in what.items() if name not in _KNOWN},
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -42,7 +42,8 @@ class LaneStats:
 
     ``source_problem``, ``target_problem`` and ``progress_problem`` (why the lane's group on the source shows
     nothing) are a problem code, a blank, the detail, and on a second line the remedy. So are ``source_login`` and
-    ``target_login``: why what the lane's process logs in with there will not hold. ``latency_buckets`` are
+    ``target_login``: why what the lane's process logs in with there will not hold; and ``source_quota`` and
+    ``target_quota``: that the cluster holds the lane back. ``latency_buckets`` are
     cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for everything above; ``latency_sum_seconds`` is their sum. ``commit_buckets`` likewise for commit
     duration.
     """
@@ -73,6 +74,8 @@ class LaneStats:
     progress_problem: str = ""
     source_login: str = ""
     target_login: str = ""
+    source_quota: str = ""
+    target_quota: str = ""
     pid: int = 0
 
 

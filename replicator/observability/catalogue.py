@@ -145,7 +145,7 @@ CATALOGUE: tuple[Metric, ...] = (
         "throttle_wait_seconds_total",
         "counter",
         "seconds",
-        "Time lanes have waited for the flow's budget.",
+        "Time lanes have waited for the flow's budget, or because a quota of a cluster held them back.",
     ),
     _flow(
         "lanes",

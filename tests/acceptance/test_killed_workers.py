@@ -29,6 +29,7 @@ def test_a_worker_killed_again_and_again_keeps_its_promise(east, west, scene, de
     scene.settled()
 
 
+@pytest.mark.slow
 def test_lane_processes_end_with_their_worker(east, west, scene):
     scene.active_passive(east, west)
     worker = scene.worker()

@@ -21,6 +21,7 @@ KEPT_SECONDS = 3.0
 machine can make it that long. Nobody takes them sooner: the session counts from the last heartbeat."""
 
 
+@pytest.mark.slow
 def test_a_pod_that_restarts_gets_its_lanes_back_and_moves_no_others(east, west, scene):
     scene.active_passive(east, west)
     stays, restarts = (scene.worker("--worker-id", name) for name in ("w-0", "w-1"))

@@ -1,5 +1,7 @@
 """Every shape of link, under load: each record is everywhere it belongs, exactly once, in order."""
 
+import pytest
+
 from replicator.testing.checker.routes import prefix
 
 MANY = 1_500
@@ -45,6 +47,7 @@ def test_a_hub_gathers_the_records_of_its_spokes_under_their_prefixes(east, west
     scene.settled()
 
 
+@pytest.mark.slow
 def test_a_mesh_of_three_holds_every_record_once_on_each_side(east, west, central, scene):
     scene.needs_headers()
     three = (east, west, central)

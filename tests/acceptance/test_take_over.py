@@ -38,6 +38,7 @@ def test_a_worker_that_is_told_to_stop_drains_and_hands_its_lanes_over(east, wes
     scene.settled()
 
 
+@pytest.mark.slow
 def test_the_only_worker_drains_and_the_next_goes_on_where_it_ended(east, west, scene):
     scene.active_passive(east, west)
     first = scene.worker()

@@ -8,7 +8,6 @@ from acceptance_scene import Scene
 from transaction_versions import use_transaction_version
 from whole_topic import engine_of_newest
 
-from replicator.identifiers import checkpoints_topic
 from replicator.testing import wait_until
 from replicator.testing.checker.routes import prefix
 
@@ -73,31 +72,45 @@ def back(scene, east, west, tmp_path):
     back.close(show_logs=True)
 
 
+@pytest.fixture
+def hand_out(scene, back, east, west):
+    """Both clusters hand out to each other, each by a file of its own, under load; returns the way back."""
+
+    def write_files(engine):
+        scene.clusters(east, west, topic_on=[east, west])
+        there = {"hub": "east", "spokes": ["west"], "flows": ["east->west"]}
+        scene.link("hub-and-spoke", direction="from-hub", **there)
+        again = {"hub": "west", "spokes": ["east"], "flows": ["west->east"]}
+        back.link("hub-and-spoke", direction="from-hub", engine=engine, **again)
+        scene.expect("west->east")
+        for cluster in (east, west):
+            scene.writer(cluster)
+        return back
+
+    return write_files
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("begun", ["one after the other", "at once"])
 @pytest.mark.parametrize("engine", ["auto", "records"])
 def test_two_hubs_that_hand_out_to_each_other_by_files_of_their_own_bring_nothing_back(
-    east, west, scene, back, engine
+    scene, hand_out, engine, begun
 ):
-    scene.clusters(east, west, topic_on=[east, west])
-    there = {"hub": "east", "spokes": ["west"], "flows": ["east->west"]}
-    scene.link("hub-and-spoke", direction="from-hub", **there)
-    again = {"hub": "west", "spokes": ["east"], "flows": ["west->east"]}
-    back.link("hub-and-spoke", direction="from-hub", engine=engine, **again)
-    scene.expect("west->east")
-    first = back.worker("--worker-id", "only")
-    wait_until(
-        lambda: checkpoints_topic(back.name, "west") in east.admin().list_topics().topics,
-        timeout_seconds=60, describe="the topics of the way back",
-    )  # fmt: skip
+    back = hand_out(engine)
+    back.worker()
+    if begun == "one after the other":
+        back.copying("west->east")  # its lanes know of no other topology
     scene.worker()
+    scene.written(1_500)
+
+    def shown():
+        flow = scene.asked().status()["east->west"]
+        return flow["engine"], flow["engineReason"]
+
     wait_until(
-        lambda: checkpoints_topic(scene.name, "east") in west.admin().list_topics().topics,
-        timeout_seconds=60, describe="the topics of the way there",
+        lambda: shown() == ("batches", ""),
+        timeout_seconds=120, describe=lambda: f"whole batches, there are {shown()}",
     )  # fmt: skip
-    first.kill()  # its lanes may have begun before there was another topology
-    back.worker("--worker-id", "only")
-    for cluster in (east, west):
-        scene.writer(cluster)
     scene.written(1_500)
     scene.settled()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ from producing import produce
 from replicator.clock import SystemClock
 from replicator.control.controller.bootstrap import bootstrap_pair
 from replicator.control.controller.controller import PairController
+from replicator.control.controller.opposite_watch import SETTLED_SECONDS
 from replicator.control.lanes.layout import lane_in
 from replicator.control.records.pair_records import Binding
+from replicator.control.records.worker_records import WorkerRecord
 from replicator.control.store.controller_writer import ControllerWriter, Placed
 from replicator.control.store.read import read_control
 from replicator.errors import AliasConflictError, FencedError, ReplicatorError
@@ -135,6 +138,37 @@ def test_another_topology_that_copies_the_other_way_is_recorded_by_whoever_comes
     assert unique in back.bootstrap().opposite_topologies("west"), "before its lanes begin"
     there.once()
     assert f"{unique}-back" in there.control().opposite_topologies("east")
+
+
+def test_another_topology_is_aware_once_it_has_recorded_this_one_or_nobody_works_for_it(
+    east, west, unique, desks
+):
+    there = desks(make_plan(unique, east, west, orders=policy(f"{unique}.*")))
+    there.bootstrap()
+    flow = FlowPlan("back", "west", "east", policy(f"{unique}.*"), ("east",))
+    link = LinkPlan("back", "hub-and-spoke", ("west", "east"), None, "west", (flow,))
+    clock = ManualClock(now=time.time())
+    name = f"{unique}-back"
+    back = desks(replace(there.plan, topology=name, links=(link,)), clock=clock)
+
+    def unaware(rounds=1):
+        """Whether we are to them, after so many rounds of theirs."""
+        for _ in range(rounds):
+            back.once()
+            clock.advance(SETTLED_SECONDS)
+        return unique in back.control().unaware_topologies("west")
+
+    assert unique in back.bootstrap().unaware_topologies("west")
+    worker = WorkerRecord(source="east", id="one", at_ms=round((time.time() + 3_600) * 1000))
+    with LogWriter(there.pair.target, control_topic(unique), client_id="test") as writer:
+        writer.write([worker.encode()])
+    assert unaware(rounds=3), "somebody is at work who does not look for their copies"
+    there.once()
+    assert name in there.control().opposite_topologies("east")
+    assert unaware(), "lanes have to hear of it"
+    assert not unaware()
+    back.bootstrap()
+    assert not unaware(), "once is enough"
 
 
 def test_bootstrap_reads_what_it_has_just_made_where_a_broker_has_not_heard_of_it(

@@ -79,6 +79,7 @@ def lose_some(proxy, clients, topic):
     pytest.fail("no client lost its brokers: where the library is mended, this can go")
 
 
+@pytest.mark.slow
 def test_a_client_that_lost_all_brokers_is_found_and_ends_its_lanes_session(
     proxy, east, unique, monkeypatch
 ):

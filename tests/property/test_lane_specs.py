@@ -102,7 +102,7 @@ def test_orders_follow_the_control_topic_however_it_came_to_say_so(logs, some_la
     for number, log in enumerate([[], *logs]):
         control = control.fold(log)
         lanes = some_lanes if number % 2 else frozenset(range(5))
-        assert specs.of(PLAN, PAIR, control, lanes) == lane_specs(
+        assert specs.of(PLAN, PAIR, control, lanes, at=AT) == lane_specs(
             plan=PLAN, pair=PAIR, control=control, lanes=lanes
         )
 
@@ -137,9 +137,9 @@ def test_each_partition_is_looked_at_by_itself_with_the_same_result(logs):
 
 def test_a_pause_of_one_topic_leaves_the_work_on_all_others_untouched():
     specs, control = LaneSpecs(), EMPTY.fold(START)
-    before = specs.of(PLAN, PAIR, control, frozenset(range(5)))
+    before = specs.of(PLAN, PAIR, control, frozenset(range(5)), at=AT)
     paused = control.fold([Pause(flow="east->west", topic="t1", at_ms=1, by="test").encode()])
-    after = specs.of(PLAN, PAIR, paused, frozenset(range(5)))
+    after = specs.of(PLAN, PAIR, paused, frozenset(range(5)), at=AT)
     known = {id(work) for spec in before.values() for work in spec.work}
     kept = [work for spec in after.values() for work in spec.work]
     assert {work.topic for work in kept} == {"t0", "t2"}

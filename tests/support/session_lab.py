@@ -17,6 +17,7 @@ from replicator.errors import RecordRefusedError, ReplicatorError
 from replicator.formats.checkpoint import decode_checkpoints
 from replicator.identifiers import checkpoints_topic, quarantine_topic
 from replicator.kafka.clients.client import KafkaException
+from replicator.policy.capacity.broker_quota import BrokerQuota
 from replicator.policy.values import StartFrom
 from replicator.testing import ManualClock
 from replicator.topology.plan import ClusterPlan
@@ -71,6 +72,8 @@ class SessionLab:
             throttle=LaneThrottle(self.spec.throttle, now=0.0),
             quarantine=QuarantineWriter(self.spec, clock=self.clock),
             problems=ConnectionProblems(source="east", target="west"),
+            source_quota=BrokerQuota("east"),
+            target_quota=BrokerQuota("west"),
             give_up=lambda: False,
             examine=self.examined.update,
             on_failure=lambda state, side, error: self.failures.append((state, side, error)),

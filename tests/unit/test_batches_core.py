@@ -379,12 +379,13 @@ def test_produce_requests_and_answers_agree_with_another_codec():
                      batch_index=0, batch_index_error_message="no key")],
                  error_message=None),
         ])],
-        throttle_time_ms=0,
+        throttle_time_ms=2500,
     )  # fmt: skip
     answer.API_VERSION = 11
     answer.with_header(correlation_id=5)
     raw = answer.encode(header=True)
-    found_parts = decode_produce(memoryview(raw)[4:])
+    found_parts, throttle_ms = decode_produce(memoryview(raw)[4:])
+    assert throttle_ms == 2500
     assert [(p.topic, p.partition, p.error, p.base_offset, p.message) for p in found_parts] == [
         ("orders", 0, 0, 50, ""),
         ("orders", 4, 87, -1, "no key"),

@@ -30,6 +30,7 @@ from replicator.control.records.pair_records import (
 )
 from replicator.control.store.bindings import binding_conflicts, missing_bindings
 from replicator.control.store.state import EMPTY
+from replicator.control.store.worker_record import batches_wait
 from replicator.errors import StoredFormatError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.kafka.clients.wire_json import encode_key, encode_value
@@ -433,14 +434,46 @@ def test_topologies_that_copy_the_other_way_are_recorded_and_lanes_look_for_thei
     assert (lane(control).returns, lane(control).met_by_others) == (False, False)
     theirs = [*strangers, "__replicator.back.west.checkpoints"]
     found = opposite_to_record(east_west, theirs, control, at_ms=5)
-    assert found.topologies == ("back",)
+    assert (found.topologies, found.unaware) == (("back",), ("back",))
     noted = control.fold([found.encode()])
     assert not noted.same_orders(control), "lanes have to hear of it"
     assert (lane(noted).returns, lane(noted).met_by_others) == (True, True)
     for listed in (theirs, strangers):
         assert opposite_to_record(east_west, listed, noted, at_ms=6) is None
     more = [*strangers, "__replicator.more.west.checkpoints"]
-    assert opposite_to_record(east_west, more, noted, at_ms=7).topologies == ("back", "more")
+    both = opposite_to_record(east_west, more, noted, at_ms=7)
+    assert both.topologies == both.unaware == ("back", "more")
+
+
+def test_whole_batches_wait_until_a_topology_that_copies_the_other_way_knows_of_this_one():
+    automatic = replace(policy("*"), engine="batches", engine_reason="auto", provenance="path")
+    one = replace(pair(one=automatic), topology="retail")
+    plan = plan_of(*one.flows)
+    control = EMPTY.fold([LAYOUT.encode(), record("orders").encode()])
+
+    def engine(state):
+        waits_for = batches_wait(state, "east", now_ms=5)
+        specs = lane_specs(plan=plan, pair=one, control=state, lanes=[0], waits_for=waits_for)
+        return waits_for, specs[0].settings.engine
+
+    assert engine(control) == ("", "batches")
+    theirs = ["orders", "__replicator.back.west.checkpoints"]
+    noted = control.fold([opposite_to_record(one, theirs, control, at_ms=5).encode()])
+    assert engine(noted) == ("other-topology", "records")
+    known = opposite_to_record(one, theirs, noted, at_ms=6, aware={"back"})
+    assert (known.topologies, known.unaware) == (("back",), ())
+    settled = noted.fold([known.encode()])
+    assert engine(settled) == ("", "batches")
+    assert opposite_to_record(one, theirs, settled, at_ms=7) is None, "it is not asked again"
+
+
+def test_a_topology_that_copies_to_the_source_from_further_on_is_not_waited_for():
+    """It looks for copies of topologies where it copies from, and ours are not there."""
+    one = replace(pair(one=policy("*")), topology="retail")
+    flows = tuple(replace(each, blocked=("west", "north")) for each in one.flows)
+    theirs = ["__replicator.back.north.checkpoints"]
+    found = opposite_to_record(replace(one, flows=flows), theirs, EMPTY, at_ms=5)
+    assert (found.topologies, found.unaware) == (("back",), ())
 
 
 def test_shares_follow_need_and_are_written_only_when_they_moved():

@@ -19,6 +19,7 @@ from replicator.batches.network.brokers import broker_of, connection_to
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import Leaders, LeadersSeen
 from replicator.clock import SystemClock
+from replicator.policy.capacity.broker_quota import BrokerQuota
 from replicator.policy.capacity.line_settings import LEAST_FETCH_BYTES, fetch_bytes_at
 from replicator.topology.plan import ClusterPlan
 
@@ -29,6 +30,7 @@ def reader(connections, *, partitions):
         IoLoop(SystemClock()),
         client_id="test",
         rack="",
+        quota=BrokerQuota("east"),
         connections=connections,
     )
     made.brokers.leaders.seen = LeadersSeen(

@@ -81,6 +81,7 @@ class Lab:
         return LaneReport(
             lambda: self.world.spec, counters=LaneCounters(), post=said.append, states=list,
             problems=ConnectionProblems(source="east", target="west"), on_stats=lambda: None,
+            quotas=lambda: (None, None),
             logins=(login_of(self.world.spec.source), login_of(self.world.spec.target)),
         )  # fmt: skip
 

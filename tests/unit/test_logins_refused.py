@@ -183,7 +183,7 @@ def test_a_stuck_follower_of_a_lane_process_is_a_problem_of_its_flow(brokers, mo
         lambda: SessionLab().spec, counters=LaneCounters(),
         problems=ConnectionProblems(source="east", target="west"),
         logins=(brokers.login, ClusterLogin(ClusterPlan("west", ("b:1",)))),
-        states=list, post=lambda line: None, on_stats=lambda: None,
+        states=list, post=lambda line: None, on_stats=lambda: None, quotas=lambda: (None, None),
     )  # fmt: skip
     assert lane_problems(report.stats) == []
     monkeypatch.setattr(cluster_login, "STILL_SECONDS", -1.0)

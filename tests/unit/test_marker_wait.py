@@ -23,6 +23,7 @@ from replicator.batches.network.channel import Channel
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import LeadersSeen
 from replicator.clock import SystemClock
+from replicator.policy.capacity.broker_quota import BrokerQuota
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.records.record_batch import RawRecord, encode_batch
 
@@ -73,6 +74,7 @@ class Far:
             client_id="test",
             transactional_id="lane",
             join=lambda _: None,
+            quota=BrokerQuota("west"),
         )
         brokers = self.writer.brokers
         brokers.leaders.seen = LeadersSeen({("t", 0): (7, 1)}, {7: ("h", 1)})

@@ -65,19 +65,31 @@ def test_without_a_bound_everything_is_as_it_was():
         50 * MIB, 48 * MIB, 48 * MIB,
     )  # fmt: skip
     assert found.kept
-    assert batches_memory(
+    whole = batches_memory(
         MemoryShare(), brokers=3, connections=2, fetch_bytes=8 * MIB, outstanding_bytes=24 * MIB
-    ) == (8 * MIB, 24 * MIB)
+    )
+    assert (whole.answer_bytes, whole.unsent_bytes, whole.held_bytes) == (8 * MIB, 24 * MIB, 0)
 
 
 @pytest.mark.parametrize(("brokers", "connections"), [(1, 1), (3, 1), (3, 10), (6, 16)])
 def test_whole_batches_fit_too(brokers, connections):
     share = MemoryShare(200 * MIB)
-    fetch, outstanding = batches_memory(
+    found = batches_memory(
         share, brokers=brokers, connections=connections,
         fetch_bytes=8 * MIB, outstanding_bytes=24 * MIB,
     )  # fmt: skip
-    assert brokers * connections * fetch + outstanding <= share.size_bytes
+    assert found.kept
+    assert found.held_bytes <= share.size_bytes
+    assert found.held_bytes == brokers * connections * found.answer_bytes + found.unsent_bytes
+
+
+def test_whole_batches_say_where_the_least_is_more_than_their_part():
+    share = MemoryShare(1 * MIB)
+    found = batches_memory(
+        share, brokers=50, connections=4, fetch_bytes=8 * MIB, outstanding_bytes=24 * MIB
+    )
+    assert not found.kept
+    assert found.held_bytes > share.size_bytes
 
 
 def test_the_worker_itself_comes_off_its_limit_first():

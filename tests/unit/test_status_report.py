@@ -11,6 +11,7 @@ from replicator.control.records.pair_records import (
     Block,
     Layout,
     Lost,
+    OppositeTopologies,
     Pause,
     ProblemRecord,
     QuarantineOutcome,
@@ -93,6 +94,16 @@ def test_status_says_that_whole_batches_wait_for_workers_of_an_older_release_to_
     for worker, shown in ((WORKER, ("records", "older-workers")), (newer, ("batches", ""))):
         (flow,) = status_report(plan, {"east->west": facts(worker)}, now_ms=NOW)["flows"]
         assert (flow["engine"], flow["engineReason"]) == shown
+
+
+def test_status_says_that_whole_batches_wait_for_another_topology_to_know_of_this_one():
+    policy = replace(FLOW.policy, engine="batches", engine_reason="auto", provenance="path")
+    link = replace(PLAN.links[0], flows=(replace(FLOW, policy=policy),))
+    plan = replace(PLAN, links=(link,))
+    newer = WORKER.model_copy(update={"tells_batches": True})
+    met = OppositeTopologies(source="east", topologies=("back",), unaware=("back",), at_ms=NOW)
+    (flow,) = status_report(plan, {"east->west": facts(newer, met)}, now_ms=NOW)["flows"]
+    assert (flow["engine"], flow["engineReason"]) == ("records", "other-topology")
 
 
 def test_a_healthy_flow_shows_lag_rates_and_its_workers():

@@ -31,7 +31,14 @@ _MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+_ELSEWHERE: dict[int | str, dict[str, Any]] = {
+    421: {
+        "model": ErrorAnswer,
+        "description": "It answers on loopback only, and was asked for another host.",
+    }
+}
 _ERRORS: dict[int | str, dict[str, Any]] = {
+    **_ELSEWHERE,
     401: {"model": ErrorAnswer, "description": "A token is needed."},
     403: {"model": ErrorAnswer, "description": "The token is wrong, or changes are off."},
     500: {"model": ErrorAnswer, "description": "The worker failed."},
@@ -100,7 +107,8 @@ def create_app(
 
 def _add_probes(app: FastAPI, provider: StatusProvider) -> None:
     not_ok: dict[int | str, dict[str, Any]] = {
-        503: {"model": HealthAnswer, "description": "No; the reasons say why."}
+        **_ELSEWHERE,
+        503: {"model": HealthAnswer, "description": "No; the reasons say why."},
     }
 
     @app.get("/livez", tags=["probes"], response_model=HealthAnswer, responses=not_ok)

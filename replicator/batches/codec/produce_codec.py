@@ -63,8 +63,8 @@ def encode_produce(
     return pieces
 
 
-def decode_produce(data: memoryview) -> list[Produced]:
-    """Reads a response from behind its correlation id.
+def decode_produce(data: memoryview) -> tuple[list[Produced], int]:
+    """Reads a response from behind its correlation id: what it says, and for how many ms the client is held back.
 
     Raises:
         StoredFormatError: it is cut off, or no produce response.
@@ -86,4 +86,6 @@ def decode_produce(data: memoryview) -> list[Produced]:
             answer.tags()
             found.append(Produced(topic, number, error, base, message))
         answer.tags()
-    return found
+    throttle_ms = answer.int32()
+    answer.tags()
+    return found, throttle_ms

@@ -19,7 +19,8 @@ from replicator.batches.copy.readings import Key, Reading, Readings
 from replicator.batches.network.buffers import Buffer
 from replicator.batches.network.channel import Frame
 from replicator.batches.network.io_loop import IoLoop
-from replicator.errors import UnreachableError
+from replicator.errors import HeldBackError, UnreachableError
+from replicator.policy.capacity.broker_quota import RAISE_QUOTA, BrokerQuota
 from replicator.policy.capacity.line_settings import MOST_BYTES, fetch_bytes_at
 from replicator.topology.plan import ClusterPlan
 
@@ -99,6 +100,7 @@ class SourceReader:
         *,
         client_id: str,
         rack: str,
+        quota: BrokerQuota,
         connections: int = 1,
         first_bytes: int = MOST_BYTES,
         paced_from_bytes: int = 0,
@@ -112,6 +114,7 @@ class SourceReader:
         self.brokers = loop.brokers(
             cluster, client_id=client_id, on_frame=self.on_frame, on_lost=self.on_lost
         )
+        self.quota = quota
         self._client_id = client_id
         self._rack = rack
         self._first_bytes = first_bytes
@@ -142,21 +145,22 @@ class SourceReader:
         return self.brokers.failure is None and all(key in seen.leaders for key in self.readings)
 
     def seconds_to_ask(self, now: float) -> float:
-        """Until a connection may be asked that had a small answer just now; infinite where none waits for that."""
-        return min((at - now for at in self._ask_at.values() if at > now), default=float("inf"))
+        """Until a connection may be asked that waits after a small answer, or for a quota; infinite where none does."""
+        paced = min((at - now for at in self._ask_at.values() if at > now), default=float("inf"))
+        return min(paced, self.quota.seconds_held(now))
 
     def pump(self, now: float, *, fetch_bytes: int, partition_bytes: int) -> None:
         """Sends every broker its next fetch, where it has none and something is to be read of it."""
         # Asked before its last answer is taken in, a broker would see that epoch of the session again and void it.
         busy = {*self._fetches, *(node for _, node, _ in self._frames)}
         for node, wanted in self.readings.by_node(now).items():
-            if node in busy or now < self._ask_at.get(node, 0.0):
+            if node in busy or now < max(self._ask_at.get(node, 0.0), self.quota.until(node)):
                 continue
             channel = self.brokers.channel(node, now)
             if channel is None:
                 continue
             version = min(WITH_IDS, self.brokers.versions[node].get(API_KEY, (0, WITH_NAMES))[1])
-            most = min(fetch_bytes, self._bytes.get(node, self._first_bytes))
+            most = min(fetch_bytes, self.quota.most_bytes, self._bytes.get(node, self._first_bytes))
             question = self._question(node, wanted, version, min(most, partition_bytes))
             session = self._sessions.setdefault(node, FetchSession())
             delta = session.ask(question.wanted)
@@ -178,6 +182,11 @@ class SourceReader:
 
     def look(self, now: float) -> None:
         """Gives up on brokers that owe an answer for too long."""
+        for node in self.quota.take_overdue(now):
+            self.brokers.lose(
+                node,
+                HeldBackError("a quota of the source holds a connection back", remedy=RAISE_QUOTA),
+            )
         for node, fetch in list(self._fetches.items()):
             if now > fetch.asked_at + FETCH_WAIT_SECONDS + ANSWER_SECONDS:
                 self.brokers.lose(node, _silent("the source", ANSWER_SECONDS))
@@ -191,6 +200,7 @@ class SourceReader:
 
     def on_lost(self, node: int) -> None:
         """The connection is gone, and with it the fetch session."""
+        self.quota.lost(node)
         for known in (self._fetches, self._sessions, self._questions, self._bytes, self._ask_at):
             known.pop(node, None)
         self.readings.lost(node)
@@ -209,6 +219,9 @@ class SourceReader:
             self._ask_at[node] = fetch.asked_at + FETCH_PACE_SECONDS if paced else 0.0
             asked = fetch.question.asked
             answer = decode_fetch(frame.body, version=fetch.question.version)
+            self.quota.answered(
+                node, answer.throttle_ms / 1000, used_bytes=len(frame.body), now=now
+            )
             session = self._sessions.get(node)
             if session is not None:
                 session.answered(answer.error, answer.session_id)

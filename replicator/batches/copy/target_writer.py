@@ -31,11 +31,13 @@ from replicator.batches.network.channel import Channel, Frame
 from replicator.batches.network.io_loop import IoLoop
 from replicator.errors import (
     FencedError,
+    HeldBackError,
     RecordRefusedError,
     ReplicatorError,
     TransientBrokerError,
     UnreachableError,
 )
+from replicator.policy.capacity.broker_quota import RAISE_QUOTA, BrokerQuota
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.errors import code_error
 
@@ -59,8 +61,11 @@ REFUSED = frozenset({10, 18, 32, 42, 43, 76, 87})
 
 @dataclass(slots=True)
 class _Request:
+    """``since`` when (monotonic) the broker may have read it."""
+
     correlation: int
-    deadline: float
+    size: int
+    since: float
     batches: dict[Key, tuple[PartitionOut, Outgoing]]
 
 
@@ -80,8 +85,10 @@ class TargetWriter:
         client_id: str,
         transactional_id: str | None,
         join: Callable[[list[Key]], None],
+        quota: BrokerQuota,
     ) -> None:
         """``join`` adds partitions to the open transaction; it is called where the broker does not."""
+        self.quota = quota
         self.brokers = loop.brokers(
             cluster, client_id=client_id, on_frame=self.on_frame, on_lost=self.on_lost
         )
@@ -97,6 +104,7 @@ class TargetWriter:
         self._active: dict[Key, PartitionOut] = {}
         self._requests: dict[int, deque[_Request]] = {}
         self._correlation = 0
+        self._now = 0.0
         self._markers = MarkerWait()
 
     def begin(self, identity: ProducerIdentity, *, joins_by_itself: bool) -> None:
@@ -114,7 +122,8 @@ class TargetWriter:
     def seconds_held(self, now: float) -> float:
         """Until what waits may be sent; infinite where nothing is kept back."""
         until = self._markers.until
-        return until - now if until > now else float("inf")
+        marked = until - now if until > now else float("inf")
+        return min(marked, self.quota.seconds_held(now)) if self._active else marked
 
     @property
     def idle(self) -> bool:
@@ -144,6 +153,7 @@ class TargetWriter:
         Raises:
             ReplicatorError: the transaction cannot go on.
         """
+        self._now = now
         if now < self._markers.until:
             return
         by_node: dict[int, list[PartitionOut]] = {}
@@ -154,23 +164,39 @@ class TargetWriter:
             if leader is not None:
                 by_node.setdefault(leader[0], []).append(partition)
         for node, partitions in by_node.items():
+            if now < self.quota.until(node):
+                continue
             channel = self.brokers.channel(node, now)
             if channel is None:
                 continue
-            requests = self._requests.setdefault(node, deque())
-            while len(requests) < REQUESTS_IN_FLIGHT:
-                chosen = self._chosen(partitions, now)
-                if not chosen:
-                    break
-                self._send(node, channel, chosen, now)
-                if node not in self._requests:
-                    break  # the connection failed at once
+            self._send_to(node, channel, partitions, now)
+
+    def _send_to(
+        self, node: int, channel: Channel, partitions: list[PartitionOut], now: float
+    ) -> None:
+        requests = self._requests.setdefault(node, deque())
+        while len(requests) < REQUESTS_IN_FLIGHT:
+            room = self.quota.most_bytes - sum(each.size for each in requests)
+            if requests and room <= 0:
+                break
+            chosen = self._chosen(partitions, now, min(REQUEST_BYTES, room))
+            if not chosen:
+                break
+            self._send(node, channel, chosen, now)
+            if node not in self._requests:
+                break  # the connection failed at once
 
     def look(self, now: float) -> None:
         """Gives up on brokers that owe an answer for too long."""
+        self._now = now
         self._markers.look(now)
+        for node in self.quota.take_overdue(now):
+            self.brokers.lose(
+                node,
+                HeldBackError("a quota of the target holds a connection back", remedy=RAISE_QUOTA),
+            )
         for node, requests in list(self._requests.items()):
-            if requests and now > requests[0].deadline:
+            if requests and now > requests[0].since + ANSWER_SECONDS:
                 self.brokers.lose(
                     node,
                     UnreachableError(
@@ -188,9 +214,14 @@ class TargetWriter:
         requests = self._requests.get(node)
         if not requests or requests[0].correlation != frame.correlation:
             raise UnreachableError("a broker of the target answers what was not asked")
+        used = sum(each.size for each in requests)
         request = requests.popleft()
-        now = request.deadline - ANSWER_SECONDS
-        for part in decode_produce(frame.body):
+        now = request.since
+        produced, throttle_ms = decode_produce(frame.body)
+        self.quota.answered(node, throttle_ms / 1000, used_bytes=used, now=self._now)
+        for behind in requests:
+            behind.since = max(behind.since, self.quota.until(node))
+        for part in produced:
             found = request.batches.pop((part.topic, part.partition), None)
             if found is not None:
                 found[0].in_flight -= 1
@@ -201,10 +232,11 @@ class TargetWriter:
 
     def on_lost(self, node: int) -> None:
         """The connection is gone: whether what was on its way was written shows when it is sent again."""
+        self.quota.lost(node)
         for request in self._requests.pop(node, ()):
             for partition, _ in request.batches.values():
                 partition.in_flight -= 1
-                partition.not_taken(request.deadline - ANSWER_SECONDS)
+                partition.not_taken(request.since)
 
     def stuck_since(self) -> float | None:
         """Monotonic seconds since when a partition's batches are not taken; None when none is."""
@@ -223,9 +255,9 @@ class TargetWriter:
         self.outstanding_bytes = 0
 
     def _chosen(
-        self, partitions: Iterable[PartitionOut], now: float
+        self, partitions: Iterable[PartitionOut], now: float, most_bytes: int
     ) -> list[tuple[PartitionOut, Outgoing]]:
-        """One batch per partition, as many as fit into a request."""
+        """One batch per partition, as many as fit into a request of so many bytes; one at least."""
         chosen: list[tuple[PartitionOut, Outgoing]] = []
         size = 0
         for partition in partitions:
@@ -236,7 +268,7 @@ class TargetWriter:
                 self.outstanding_bytes += partition.join_first()
                 batch = partition.pending[0]
             size += len(batch.data)
-            if chosen and size > REQUEST_BYTES:
+            if chosen and size > most_bytes:
                 break
             chosen.append((partition, batch))
         return chosen
@@ -271,7 +303,8 @@ class TargetWriter:
         )
         request = _Request(
             self._correlation,
-            now + ANSWER_SECONDS,
+            sum(len(batch.data) for _, batch in chosen),
+            now,
             {each.key: (each, batch) for each, batch in chosen},
         )
         self._requests[node].append(request)

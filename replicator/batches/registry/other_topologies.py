@@ -36,9 +36,10 @@ class OtherTopologies:
         self._registries: dict[str, ProducerRegistry] = {}
         self._names: list[str] = []
         self._found_at = float("-inf")
+        self._counted = 0
 
     def source_of(self, producer_id: int) -> tuple[str | None, bool]:
-        """The alias whose copies an id writes, None where nobody registered it; and whether that will not change.
+        """The alias whose copies an id writes, None where nobody registered it; and whether every topology was asked.
 
         A topology that was first seen less than ``FOUND_SECONDS`` ago may be missed until then. One whose topics this
         user may not describe is as if it were not there.
@@ -54,13 +55,29 @@ class OtherTopologies:
             if registry is None:
                 registry = ProducerRegistry(self._cluster, name, client_id=self._client_id)
                 self._registries[name] = registry
-            try:
-                source = registry.source_of(producer_id)
-            finally:
-                registry.close()  # seldom asked again
+            source = registry.source_of(producer_id)
             if source is not None:
                 return source, True
         return None, listed_now
+
+    def grown(self) -> bool:
+        """Whether those that were asked before register more ids than at the last call. Others are not looked for.
+
+        Raises:
+            ReplicatorError: a registry cannot be read now; nothing is known about its ids.
+        """
+        for registry in self._registries.values():
+            registry.read_if_grown()
+        before = (
+            self._counted
+        )  # not as of just now: a question about another id may have read on in between
+        self._counted = sum(len(each.registered) for each in self._registries.values())
+        return self._counted != before
+
+    def close(self) -> None:
+        """Hangs up."""
+        for registry in self._registries.values():
+            registry.close()
 
     def _find(self) -> None:
         deadline = time.monotonic() + _ANSWER_SECONDS

@@ -2,8 +2,13 @@
 
 A registration is acknowledged before the first batch under its id is sent, so who meets an id and then
 reads the registry to its end knows what the id is: what is not there was not written by a flow.
+
+One id may change its mind: a lane that copied record by record, whose copies have headers, begins to copy whole batches.
+It waits for SEEN_SECONDS between its registration and its first batch, and an id that a reader took for a stranger's is
+believed to be one for no longer than BELIEVED_SECONDS after the last look. So a reader that meets the batch has looked since.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -20,6 +25,9 @@ from replicator.wire.requests.produce_one import produce_record
 from replicator.wire.requests.raw_log import RawLog
 
 NO_PRODUCER = -1
+
+SEEN_SECONDS = 12.0
+BELIEVED_SECONDS = 5.0
 
 MOST_STRANGERS = 100_000
 """So many ids that no flow writes under are remembered. Applications that start a producer for each call have as many
@@ -64,6 +72,7 @@ class ProducerRegistry:
         self._strangers: set[int] = set()
         self._topic_id = ""
         self._next = 0
+        self._looked_at = float("-inf")
 
     @property
     def registered(self) -> Mapping[int, RegisteredProducer]:
@@ -77,6 +86,8 @@ class ProducerRegistry:
     def close(self) -> None:
         """Hangs up."""
         self._log.close()
+        if self._elsewhere is not None:
+            self._elsewhere.close()
 
     def source_of(self, producer_id: int) -> str | None:
         """The alias whose copies an id writes; None where no flow writes under it.
@@ -85,20 +96,40 @@ class ProducerRegistry:
             RegistryLostError: it lacks what it held before.
             ReplicatorError: it cannot be read now; nothing is known about the id.
         """
-        if producer_id == NO_PRODUCER or producer_id in self._strangers:
+        if producer_id == NO_PRODUCER:
             return None
+        if producer_id in self._strangers or producer_id in self._not_here:
+            self.look_again()
         found = self._registered.get(producer_id)
+        if found is None and producer_id in self._strangers:
+            return None
         if found is None and producer_id not in self._not_here:
             self.read()
             found = self._registered.get(producer_id)
         if found is not None:
             return found.source
-        # It was never registered here, so it belongs to no flow of this topology, and ids are never given twice.
+        # It was not registered here before what was met, so no whole batch of this topology was written under it so far.
         if self._elsewhere is None:
             _remember(self._strangers, producer_id)
             return None
         _remember(self._not_here, producer_id)
         return self._source_elsewhere(producer_id, self._elsewhere)
+
+    def look_again(self) -> None:
+        """Looks whether strangers are registered by now, unless that was done just now.
+
+        Raises:
+            RegistryLostError: it lacks what it held before.
+            ReplicatorError: it cannot be read now; nothing is known about strangers.
+        """
+        now = time.monotonic()
+        if now - self._looked_at < BELIEVED_SECONDS:
+            return
+        self.read_if_grown()
+        if self._elsewhere is not None and self._elsewhere.grown():
+            self._strangers.clear()
+            self._not_here.clear()
+        self._looked_at = now
 
     def _source_elsewhere(self, producer_id: int, elsewhere: "Elsewhere") -> str | None:
         known = self._found_elsewhere.get(producer_id)
@@ -192,7 +223,15 @@ class Elsewhere(Protocol):
     """Registries besides the one of the reader's topology."""
 
     def source_of(self, producer_id: int) -> tuple[str | None, bool]:
-        """The alias whose copies an id writes, and whether that will not change any more."""
+        """The alias whose copies an id writes, and whether every topology was asked."""
+        ...
+
+    def grown(self) -> bool:
+        """Whether those that were asked before register more ids than at the last call."""
+        ...
+
+    def close(self) -> None:
+        """Hangs up."""
         ...
 
 

@@ -71,13 +71,6 @@ def bootstrap_pair(
         )
         _, control = tuple(bound)
         sizes = source_admin.topic_partitions()
-        opposite = opposite_to_record(pair, sizes, control, at_ms=at_ms)
-        if opposite is not None:  # before lanes begin: what they do not look for goes back
-            with LogWriter(
-                pair.target, control_topic(plan.topology), client_id=client_id
-            ) as writer:
-                writer.write([opposite.encode()])
-            control = control.fold([opposite.encode()])
         layout = decide_layout(
             pair, control.layout(pair.source.alias), partitions=_partitions(plan, pair, sizes)
         ).layout
@@ -90,6 +83,13 @@ def bootstrap_pair(
             partitions=layout.total,
         )
         quarantine.result()
+    # Before lanes begin, for what they do not look for goes back. Behind our own topics, by which others find us: of
+    # two that begin at the same time one then sees the other.
+    opposite = opposite_to_record(pair, source_admin.topic_partitions(), control, at_ms=at_ms)
+    if opposite is not None:
+        with LogWriter(pair.target, control_topic(plan.topology), client_id=client_id) as writer:
+            writer.write([opposite.encode()])
+        control = control.fold([opposite.encode()])
     return control
 
 

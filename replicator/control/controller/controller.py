@@ -120,7 +120,7 @@ class PairController:
         self._executor = Executor(target_admin)
         self._keeper = ThrottleShares(plan, pair, source_admin, client_id)
         self._writer = SingleWriter(pair, plan.topology, client_id=client_id)
-        self._opposite = OppositeWatch(pair)
+        self._opposite = OppositeWatch(pair, clock=clock, client_id=client_id)
         self._wake = asyncio.Event()
         self._recent = RecentResults(clock)
         self.begun = asyncio.Event()

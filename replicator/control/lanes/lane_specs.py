@@ -19,9 +19,9 @@ from replicator.control.records.pair_records import (
     TopicRecord,
 )
 from replicator.control.store.state import ControlState
-from replicator.control.store.worker_record import older_workers
+from replicator.control.store.worker_record import batches_wait
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
-from replicator.policy.copies.engines import engine_now
+from replicator.policy.copies.engines import BatchesWait, engine_now
 from replicator.policy.values import Throttle
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 
@@ -67,7 +67,7 @@ class LaneSpecs:
     """The specs of one worker's lanes, computed anew only where they may differ; for one thread."""
 
     def __init__(self) -> None:
-        self._basis: tuple[Plan, PairPlan, object, frozenset[int], bool] | None = None
+        self._basis: tuple[Plan, PairPlan, object, frozenset[int], BatchesWait] | None = None
         self._work: dict[str, FlowWork] = {}
         self._specs: dict[int, LaneSpec] = {}
 
@@ -78,13 +78,11 @@ class LaneSpecs:
         control: ControlState,
         lanes: AbstractSet[int],
         *,
-        at: float | None = None,
+        at: float,
     ) -> dict[int, LaneSpec]:
         """The spec of each of the lanes, by number; see ``lane_specs``. ``at`` is now, in seconds since the epoch."""
-        older = at is not None and older_workers(
-            control, pair.source.alias, now_ms=round(at * 1000)
-        )
-        basis = (plan, pair, control.orders, frozenset(lanes), older)
+        waits_for = batches_wait(control, pair.source.alias, now_ms=round(at * 1000))
+        basis = (plan, pair, control.orders, frozenset(lanes), waits_for)
         before = self._basis
         if before is None or not (
             plan is before[0]
@@ -94,7 +92,7 @@ class LaneSpecs:
         ):
             self._specs = lane_specs(
                 plan=plan, pair=pair, control=control, lanes=lanes, known=self._work,
-                beside_older=older,
+                waits_for=waits_for,
             )  # fmt: skip
             self._basis = basis
         return self._specs
@@ -107,12 +105,12 @@ def lane_specs(
     control: ControlState,
     lanes: Iterable[int],
     known: dict[str, FlowWork] | None = None,
-    beside_older: bool = False,
+    waits_for: BatchesWait = "",
 ) -> dict[int, LaneSpec]:
     """What the given lanes of a pair should do now; lanes without work are left out.
 
-    ``known`` is the work of each link as it was decided last; it is brought up to date. ``beside_older`` workers:
-    see ``engine_now``.
+    ``known`` is the work of each link as it was decided last; it is brought up to date. Whole batches ``waits_for``
+    somebody: see ``engine_now``.
     """
     layout = control.layout(pair.source.alias)
     if layout is None or layout.state != "stable":
@@ -130,7 +128,7 @@ def lane_specs(
         settings = lane_settings(
             plan,
             flow,
-            beside_older=beside_older,
+            waits_for=waits_for,
             met_by_others=bool(control.opposite_topologies(pair.source.alias)),
         )
         by_lane = works.setdefault(flow.link, FlowWork()).by_lane(flow, block, control)
@@ -193,11 +191,11 @@ def lane_may_start(control: ControlState, spec: LaneSpec) -> bool:
 
 
 def lane_settings(
-    plan: Plan, flow: FlowPlan, *, beside_older: bool = False, met_by_others: bool = False
+    plan: Plan, flow: FlowPlan, *, waits_for: BatchesWait = "", met_by_others: bool = False
 ) -> LaneSettings:
     """The flow's policy as far as a lane needs it."""
     policy = flow.policy
-    engine = engine_now(policy, beside_older=beside_older).engine
+    engine = engine_now(policy, waits_for=waits_for).engine
     held_back = policy.engine == "batches" and engine == "records"
     return LaneSettings(
         delivery=policy.delivery,

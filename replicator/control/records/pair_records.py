@@ -206,12 +206,16 @@ class Share(Record):
 
 
 class OppositeTopologies(Record):
-    """Other topologies that copy to the source from where the pair's flows lead, as their topics there say."""
+    """Other topologies that copy to the source from where the pair's flows lead, as their topics there say.
+
+    ``unaware``: those whose workers may not look for copies of this topology yet.
+    """
 
     KIND = "opposite"
     KEY = ("source",)
     source: str
     topologies: tuple[str, ...]
+    unaware: tuple[str, ...] = ()
     at_ms: int
 
 

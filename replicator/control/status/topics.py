@@ -2,7 +2,7 @@
 
 from replicator.clock import Clock, SystemClock
 from replicator.control.store.read import read_control
-from replicator.control.store.worker_record import older_workers
+from replicator.control.store.worker_record import batches_wait
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject, is_canary_topic
 from replicator.policy.copies.engines import FlowEngine, engine_now
@@ -29,9 +29,9 @@ def list_topics(plan: Plan, *, flow: str | None = None, clock: Clock | None = No
         except ReplicatorError as error:
             problems.append(problem_of(error, subject=f"cluster:{pair.target.alias}"))
             continue
-        older = older_workers(control, pair.source.alias, now_ms=now_ms)
+        waits_for = batches_wait(control, pair.source.alias, now_ms=now_ms)
         engines = {
-            str(each.link): engine_now(each.policy, beside_older=older) for each in pair.flows
+            str(each.link): engine_now(each.policy, waits_for=waits_for) for each in pair.flows
         }
         rests = FlowEngine("records", "resting")
         topics.extend(

@@ -161,6 +161,11 @@ class ControlState:
         held = self._get(OppositeTopologies, source)
         return () if held is None else held.topologies
 
+    def unaware_topologies(self, source: str) -> tuple[str, ...]:
+        """Those of them whose workers may not look for copies of this topology yet."""
+        held = self._get(OppositeTopologies, source)
+        return () if held is None else held.unaware
+
     def problems(self, source: str, link: str) -> ProblemRecord | None:
         """What the controller found wrong with a flow."""
         return self._get(ProblemRecord, source, link)

@@ -21,6 +21,7 @@ from replicator.identifiers import LinkName, control_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.logins.cluster_login import login_of
 from replicator.observability.snapshot import TaskMetrics
+from replicator.policy.copies.engines import BatchesWait
 from replicator.topology.plan import ClusterPlan, PairPlan, Plan
 
 FRESH_SECONDS = 15.0
@@ -43,9 +44,11 @@ def fresh_workers(control: ControlState, source: str, *, now_ms: int) -> tuple[W
     )
 
 
-def older_workers(control: ControlState, source: str, *, now_ms: int) -> bool:
-    """Whether workers of a release that does not know whole batches are at work now; see ``fresh_workers``."""
-    return any(not each.tells_batches for each in fresh_workers(control, source, now_ms=now_ms))
+def batches_wait(control: ControlState, source: str, *, now_ms: int) -> BatchesWait:
+    """Who keeps whole batches of a pair waiting now; the arguments as ``fresh_workers`` has them."""
+    if any(not each.tells_batches for each in fresh_workers(control, source, now_ms=now_ms)):
+        return "older-workers"
+    return "other-topology" if control.unaware_topologies(source) else ""
 
 
 class Identity(Protocol):
@@ -96,6 +99,8 @@ def lane_problems(stats: LaneStats) -> list[ProblemPart]:
         (source, stats.source_problem),
         (target, stats.target_problem),
         (source, stats.progress_problem),
+        (source, stats.source_quota),
+        (target, stats.target_quota),
     )
     found = failure_parts(stats.partitions)
     found += [_of_cluster(alias, text) for alias, text in sides if text]

@@ -12,6 +12,9 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import Side
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.errors import ReplicatorError
+from replicator.kafka.clients.client import ThrottleEvent
+from replicator.policy.capacity.broker_quota import BrokerQuota
+from replicator.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,28 @@ class LaneContext:
     throttle: LaneThrottle
     quarantine: QuarantineWriter
     problems: ConnectionProblems
+    source_quota: BrokerQuota
+    target_quota: BrokerQuota
     give_up: Callable[[], bool]
     examine: Callable[[set[PartitionState]], None]
     on_failure: Callable[[PartitionState, Side, ReplicatorError], None]
     idle_wait: IdleWait | None = None
+
+    def on_source_throttle(self, event: ThrottleEvent) -> None:
+        """The client library says for how long a broker of the source holds it back."""
+        self._throttled(self.source_quota, event)
+
+    def on_target_throttle(self, event: ThrottleEvent) -> None:
+        """The same of the target."""
+        self._throttled(self.target_quota, event)
+
+    def held_back(self) -> tuple[Problem | None, Problem | None]:
+        """That a quota of the source, and one of the target, holds the lane back now."""
+        now = self.clock.monotonic()
+        return self.source_quota.problem(now), self.target_quota.problem(now)
+
+    def _throttled(self, quota: BrokerQuota, event: ThrottleEvent) -> None:
+        quota.answered(
+            event.broker_id, event.throttle_time, used_bytes=0, now=self.clock.monotonic()
+        )
+        self.counters.throttle_wait_seconds += event.throttle_time

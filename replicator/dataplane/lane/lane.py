@@ -47,6 +47,7 @@ from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import TopicPartition, checkpoints_topic, progress_group
 from replicator.kafka.clients.client import KafkaException
 from replicator.logins.cluster_login import login_of
+from replicator.policy.capacity.broker_quota import FIRST_BYTES, BrokerQuota
 
 RETRY = Backoff(0.2, 5.0)
 DRAIN_SECONDS = 8.0
@@ -121,6 +122,8 @@ class Lane(threading.Thread):
                 target=spec.target.alias,
                 group=progress_group(spec.topology, spec.target.alias),
             ),
+            source_quota=BrokerQuota(spec.source.alias),
+            target_quota=BrokerQuota(spec.target.alias, first_bytes=FIRST_BYTES),
             give_up=self._writes.give_up,
             examine=lambda states: self._partitions_now().examine(states),
             on_failure=lambda *failed: self._partitions_now().on_failure(*failed),
@@ -135,7 +138,7 @@ class Lane(threading.Thread):
         self._retry_range = RetryRange()
         self._report = LaneReport(
             lambda: self._spec, counters=self._counters, problems=self._context.problems,
-            logins=self._logins, states=self._states, post=post, on_stats=on_stats,
+            quotas=self._context.held_back, logins=self._logins, states=self._states, post=post, on_stats=on_stats,
         )  # fmt: skip
         self._failures = LaneFailures(
             spec.target.alias, context=self._context, report=self._report,

@@ -27,6 +27,7 @@ class LaneReport:
         *,
         counters: LaneCounters,
         problems: ConnectionProblems,
+        quotas: Callable[[], tuple[Problem | None, Problem | None]],
         logins: tuple[ClusterLogin, ClusterLogin],
         states: Callable[[], list[PartitionState]],
         post: Callable[[LogLine], None],
@@ -35,11 +36,12 @@ class LaneReport:
         """``spec`` and ``states`` give what holds now; ``on_stats`` is called when ``stats`` are new.
 
         ``logins`` are those of this process at the source and at the target: the worker's may hold where
-        one of these does not.
+        one of these does not. ``quotas``: see ``LaneContext.held_back``.
         """
         self._spec = spec
         self._counters = counters
         self._problems = problems
+        self._quotas = quotas
         self._logins = logins
         self._states = states
         self._post = post
@@ -96,6 +98,7 @@ class LaneReport:
 
     def _collected(self) -> LaneStats:
         spec, states = self._spec(), self._states()
+        source, target = self._quotas()
         return self._counters.stats(
             pair=spec.pair,
             link=spec.link,
@@ -107,6 +110,7 @@ class LaneReport:
             target_problem=self._problems.target,
             progress_problem=self._problems.progress,
             logins=(_text(self._logins[0].problem()), _text(self._logins[1].problem())),
+            quotas=(_text(source), _text(target)),
             checkpoint_at_ms=max((state.committed_at_ms for state in states), default=0),
         )
 

@@ -139,6 +139,7 @@ class PeriodicChecks:
         problems.clear_answered(
             commits=self._counters.commits, read=outcome.read, answers=clients.answers
         )
-        self._find_still(states, clients)
+        if self._context.source_quota.seconds_held(now) == float("inf"):
+            self._find_still(states, clients)
         self._find_without_share(now, states, clients, partitions)
         self._report.publish_changes()

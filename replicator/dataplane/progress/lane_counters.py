@@ -11,6 +11,7 @@ from replicator.formats.lane_stats import (
     LaneStats,
     PartitionStats,
 )
+from replicator.policy.capacity.broker_quota import BrokerQuota
 
 
 class Histogram:
@@ -49,6 +50,11 @@ class LaneCounters:
         self.throttle_wait_seconds = 0.0
         self.pending_runs: list[tuple[int, int]] = []
         self.unit_start: CopyOutcome | None = None
+
+    def held_back(self, quota: BrokerQuota, began: float, now: float) -> None:
+        """Time in which a broker reads nothing of a connection is no standstill, and no more lanes would help."""
+        if quota.seconds_held(began) < float("inf"):
+            self.throttle_wait_seconds += now - began
 
     def open_unit(self) -> None:
         """Remembers the counters before a unit of progress, in case it is aborted."""
@@ -107,6 +113,7 @@ class LaneCounters:
         target_problem: str,
         progress_problem: str,
         logins: tuple[str, str],
+        quotas: tuple[str, str],
         checkpoint_at_ms: int,
     ) -> LaneStats:
         """A frozen copy."""
@@ -138,5 +145,7 @@ class LaneCounters:
             progress_problem=progress_problem,
             source_login=logins[0],
             target_login=logins[1],
+            source_quota=quotas[0],
+            target_quota=quotas[1],
             pid=os.getpid(),
         )

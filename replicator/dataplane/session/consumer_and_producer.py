@@ -69,6 +69,7 @@ def open_lane_consumer(
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
         "error_cb": lambda error: context.problems.note("source", error),
+        "throttle_cb": context.on_source_throttle,
         "on_commit": lambda error, places: context.problems.note_progress(
             error or next((place.error for place in places if place.error), None)
         ),
@@ -118,5 +119,6 @@ def open_lane_producer(
             ),
             **(coordinator.settings() if transactional else {}),
             "error_cb": lambda error: context.problems.note("target", error),
+            "throttle_cb": context.on_target_throttle,
         }
     )

@@ -8,7 +8,7 @@ from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.copy.transactions import ProducerIdentity, Transactions
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.registry.other_topologies import registry_of_source
-from replicator.batches.registry.producer_registry import register
+from replicator.batches.registry.producer_registry import SEEN_SECONDS, register
 from replicator.batches.registry.returning import ReturnGuard
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.progress.index_notes import OpenIndex
@@ -67,7 +67,6 @@ class BatchClients:
     """Connections to the source and the target, and the session between them."""
 
     record_by_record = False
-    memory: LaneMemory | None = None
 
     def __init__(
         self, spec: LaneSpec, context: LaneContext, bounded_copy: BoundedCopy | None = None
@@ -100,20 +99,25 @@ class BatchClients:
         )
         self._connections = line.connections
         self._checkpoints: LogTail | None = None
-        fetch_bytes, outstanding_bytes = batches_memory(
+        self._registered_at = 0.0
+        memory = batches_memory(
             spec.memory,
             brokers=broker_count(spec.source, client_id=client_id),
             connections=line.connections,
             fetch_bytes=line.fetch_bytes,
             outstanding_bytes=OUTSTANDING_BYTES,
         )
+        self.memory: LaneMemory | None = memory
         line = replace(
-            line, fetch_bytes=fetch_bytes, partition_bytes=min(line.partition_bytes, fetch_bytes)
+            line,
+            fetch_bytes=memory.answer_bytes,
+            partition_bytes=min(line.partition_bytes, memory.answer_bytes),
         )
         self._reader = SourceReader(
             spec.source,
             self._loop,
             client_id=client_id,
+            quota=context.source_quota,
             rack=dict(spec.source.kafka).get("client.rack", ""),
             connections=line.connections,
             first_bytes=line.first_fetch_bytes,
@@ -126,6 +130,7 @@ class BatchClients:
             client_id=client_id,
             transactional_id=own_id,
             join=lambda partitions: self._transactions.join(partitions, _JOIN_SECONDS),
+            quota=context.target_quota,
         )
         self._registry = registry_of_source(
             spec.source, spec.topology, blocked=spec.settings.blocked, client_id=client_id,
@@ -168,7 +173,7 @@ class BatchClients:
             count=None if bounded_copy is None else bounded_copy.count_batch,
             line=line,
             progress=self._progress,
-            outstanding_bytes=outstanding_bytes,
+            outstanding_bytes=memory.unsent_bytes,
         )
 
     def serves(self, spec: LaneSpec) -> bool:
@@ -242,7 +247,18 @@ class BatchClients:
         if self.spec.settings.returns:
             self._registry.expect(decode_memory(records))
             self._registry.read()
-        return decode_checkpoints(records)
+        checkpoints = decode_checkpoints(records)
+        self._let_readers_see(checkpoints)
+        return checkpoints
+
+    def _let_readers_see(self, checkpoints: Mapping[TopicPartition, Checkpoint]) -> None:
+        """Waits once where copying record by record wrote under the lane's id: who met it then took it for a stranger's."""
+        identity = self._transactions.identity
+        known = {each.producer for each in checkpoints.values()}
+        wrote = any(each.records for each in checkpoints.values())
+        if identity.epoch > 0 and wrote and identity.producer_id not in known:
+            clock = self._context.clock
+            clock.sleep(max(0.0, self._registered_at + SEEN_SECONDS - clock.monotonic()))
 
     def learn_leaders(self, topics: set[str]) -> None:
         """Asks who leads them and what their ids are now, beside everything else."""
@@ -338,6 +354,7 @@ class BatchClients:
                 identity.epoch, round(self._context.clock.now() * 1000),
             ),
         )  # fmt: skip
+        self._registered_at = self._context.clock.monotonic()
 
     def _remember(self, memory: RegistryMemory) -> None:
         self.session.unit.remember(memory.stored())

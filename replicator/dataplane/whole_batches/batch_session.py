@@ -34,6 +34,8 @@ PARTITION_BYTES = 2 * 1024 * 1024
 OUTSTANDING_BYTES = 24 * 1024 * 1024
 """What a lane may hold between the source's answer and the target's: then it asks for no more."""
 
+_TURNS_AHEAD = 2
+
 JOINED_BYTES = 512 * 1024
 """Batches of few records that wait one behind the other are written as one, up to so many bytes."""
 
@@ -126,7 +128,9 @@ class BatchSession:
             return
         self._ask_for_more(now)
         self._loop.turn(0.0 if self._reader.waiting else self._pacing.patience(now))
-        now = self._clock.monotonic()
+        began, now = now, self._clock.monotonic()
+        for quota in (self._reader.quota, self._writer.quota):
+            self._context.counters.held_back(quota, began, now)
         arrived = self._reader.take_arrived(now)
         if arrived:
             self._take_in(arrived, now)
@@ -137,8 +141,14 @@ class BatchSession:
         self._look(now)
 
     def _ask_for_more(self, now: float) -> None:
-        if self._writer.outstanding_bytes < self._outstanding_bytes:
-            most = self._throttle.batch_bytes(self._line.fetch_bytes)
+        target = self._writer.quota
+        outstanding_bytes = self._outstanding_bytes
+        if (
+            target.bounded
+        ):  # all that is on its way has to be written before its transaction runs out
+            outstanding_bytes = min(outstanding_bytes, _TURNS_AHEAD * target.most_bytes)
+        if self._writer.outstanding_bytes < outstanding_bytes:
+            most = self._throttle.batch_bytes(min(self._line.fetch_bytes, target.most_bytes))
             partition = min(most, self._line.partition_bytes)
             self._reader.pump(now, fetch_bytes=most, partition_bytes=partition)
 

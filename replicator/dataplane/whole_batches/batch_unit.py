@@ -6,6 +6,7 @@ acknowledgements, while the lane copies on.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from replicator.batches.copy.outgoing import Outgoing
 from replicator.batches.copy.target_writer import TargetWriter
@@ -142,7 +143,7 @@ class BatchUnit:
         at_ms = round(self._clock.now() * 1000)
         # Under exactly-once they go beside the last records: their transaction says whether either counts.
         self._write_own(
-            [_stored(state, at_ms) for state in stored] + self._take_notes(at_ms), at_ms
+            [self._stored(state, at_ms) for state in stored] + self._take_notes(at_ms), at_ms
         )
         for topic, record in self._added:
             for batch in _batches([record], at_ms):
@@ -191,7 +192,9 @@ class BatchUnit:
         self._beside = CheckpointsBeside(
             self._writer.barrier(),
             states=states,
-            batches=tuple(_batches([_stored(state, at_ms) for state in states] + notes, at_ms)),
+            batches=tuple(
+                _batches([self._stored(state, at_ms) for state in states] + notes, at_ms)
+            ),
             at_ms=at_ms,
             began=began,
             runs=len(self._counters.pending_runs),
@@ -255,6 +258,11 @@ class BatchUnit:
                 remedy="Check that it has a leader and enough replicas in sync.",
             )
 
+    def _stored(self, state: PartitionState, at_ms: int) -> Stored:
+        producer = self._registered_id if self._transactional else -1
+        checkpoint = replace(state.checkpoint(at_ms=at_ms), producer=producer)
+        return checkpoint.key(), checkpoint.value()
+
     def _write_own(self, records: Sequence[Stored], at_ms: int) -> None:
         for batch in _batches(records, at_ms):
             self._writer.write(self._checkpoints, batch)
@@ -265,6 +273,7 @@ class BatchUnit:
             now = self._clock.monotonic()
             self._writer.pump(now)
             self._turn(min(_TURN_SECONDS, self._writer.seconds_held(now)))
+            self._counters.held_back(self._writer.quota, now, self._clock.monotonic())
             self._writer.look(self._clock.monotonic())
             self.check()
             if self._give_up():
@@ -289,11 +298,6 @@ class BatchUnit:
                     state.topic, state.partition, source, target, now=now, at_ms=at_ms
                 )
         return notes
-
-
-def _stored(state: PartitionState, at_ms: int) -> Stored:
-    checkpoint = state.checkpoint(at_ms=at_ms)
-    return checkpoint.key(), checkpoint.value()
 
 
 def _batches(records: Sequence[Stored], at_ms: int) -> Iterator[Outgoing]:

@@ -98,17 +98,20 @@ class FailoverSteps:
                 run.notify(step, error.message)
             else:
                 evidence["groups"] = seen.evidence()
-                self._tell_unheard(step, seen.report.unheard)
+                self._tell_unheard(step, seen.report.unheard, evidence)
                 return Done(f"{len(seen.report.groups)} groups carried over", evidence)
             finally:
                 move.close()
         found, unheard = positions_on_new(clusters)
-        self._tell_unheard(step, unheard)
+        self._tell_unheard(step, unheard, evidence)
         evidence["groups"] = found
         return Done(f"{len(found)} groups keep their last synced positions", evidence)
 
-    def _tell_unheard(self, step: Step, unheard: ReplicatorError | None) -> None:
+    def _tell_unheard(
+        self, step: Step, unheard: ReplicatorError | None, evidence: dict[str, object]
+    ) -> None:
         if unheard is not None:
+            evidence["groupsNotSeen"] = unheard.message
             self._run.notify(
                 step, f"there may be other groups, which are not seen: {unheard.message}"
             )

@@ -13,6 +13,7 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
+    ThrottleEvent,
 )
 from confluent_kafka import (
     TopicPartition as ClientPartition,
@@ -35,6 +36,7 @@ __all__ = [
     "KafkaException",
     "Message",
     "Producer",
+    "ThrottleEvent",
     "open_admin",
     "open_consumer",
     "open_producer",

@@ -118,8 +118,8 @@ def lane_memory(
 
 def batches_memory(
     share: MemoryShare, *, brokers: int, connections: int, fetch_bytes: int, outstanding_bytes: int
-) -> tuple[int, int]:
-    """For whole batches, which stay compressed: the bytes of one fetch, and those that wait for the target.
+) -> LaneMemory:
+    """For whole batches, which stay compressed: the bytes of one fetch, and (unsent) those that wait for the target.
 
     Args:
         share: the lane's part.
@@ -129,10 +129,12 @@ def batches_memory(
         outstanding_bytes: the same for what waits for the target.
     """
     if not share.size_bytes:
-        return fetch_bytes, outstanding_bytes
+        return LaneMemory(fetch_bytes, 0, outstanding_bytes, 1, 0, kept=True)
     half = share.size_bytes // 2
     fetch = max(LEAST_QUEUE_BYTES, min(fetch_bytes, half // (brokers * connections)))
-    return fetch, max(LEAST_UNSENT_BYTES, min(outstanding_bytes, half))
+    unsent = max(LEAST_UNSENT_BYTES, min(outstanding_bytes, half))
+    held = brokers * connections * fetch + unsent
+    return LaneMemory(fetch, 0, unsent, 1, held, kept=held <= share.size_bytes)
 
 
 def shown_bytes(size: int) -> str:

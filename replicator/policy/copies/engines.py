@@ -20,6 +20,11 @@ run after a role change: not at all; over one flow that copies whole batches, or
 further clusters."""
 
 
+BatchesWait = Literal["", "older-workers", "other-topology"]
+"""Who keeps whole batches waiting: workers of a release that does not know them, another topology that copies the
+other way and may not know of this one yet, or nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Obstacle:
     """Why a flow cannot be copied in whole batches: the field that says so, one word, and a sentence."""
@@ -33,7 +38,7 @@ class Obstacle:
 class FlowEngine:
     """The engine of a flow, and in one word why it is not the batches engine ("" where it is).
 
-    The words: ``asked`` (by name), those of obstacles, ``delivery``, ``both-directions``, ``older-workers``.
+    The words: ``asked`` (by name), those of obstacles, ``delivery``, ``both-directions``, and those of ``engine_now``.
     """
 
     engine: Engine
@@ -99,12 +104,12 @@ def flow_engine(policy: LinkPolicy) -> FlowEngine:
     return FlowEngine("records", policy.engine_reason or "asked")
 
 
-def engine_now(policy: LinkPolicy, *, beside_older: bool) -> FlowEngine:
-    """The engine of a flow while workers of a release that does not know whole batches may be at work.
+def engine_now(policy: LinkPolicy, *, waits_for: BatchesWait) -> FlowEngine:
+    """The engine of a flow while somebody at work would take copies without a header for records of others.
 
-    Those take copies without a header for records that somebody else wrote. What the file asks for by name it gets.
+    What the file asks for by name it gets.
     """
     chosen = flow_engine(policy)
-    if beside_older and chosen.engine == "batches" and policy.engine_reason == AUTOMATIC:
-        return FlowEngine("records", "older-workers")
+    if waits_for and chosen.engine == "batches" and policy.engine_reason == AUTOMATIC:
+        return FlowEngine("records", waits_for)
     return chosen

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import TopicMetadata
 
 from replicator.errors import ReplicatorError
+from replicator.kafka.logs.producer_calls import abort_transaction
 from replicator.testing.checker.history import (
     Completed,
     Event,
@@ -320,7 +321,7 @@ class Writer:
 
     def _abort(self) -> Outcome:
         try:
-            self._producer.abort_transaction(_DELIVERY_TIMEOUT_SECONDS)
+            abort_transaction(self._producer, _DELIVERY_TIMEOUT_SECONDS)
         except KafkaException:
             return "unknown"
         return "fail"

@@ -12,7 +12,7 @@ from replicator.errors import ReplicatorError, TransientBrokerError, Unreachable
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
-from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.leader import any_broker, until_answered
 from replicator.wire.connection.live_brokers import require_live_brokers
 from replicator.wire.connection.protocol import ListGroupsRequest, MetadataRequest
 
@@ -36,14 +36,16 @@ class GroupsListed:
 
 
 def list_groups(cluster: ClusterPlan, *, client_id: str, timeout_seconds: float) -> GroupsListed:
-    """Asks every broker, those that do not answer again until then.
+    """Asks every broker; those that do not answer, and a cluster that does not, again until the time is over.
 
     Raises:
         ReplicatorError: the cluster cannot be reached, or refuses us.
     """
     deadline = time.monotonic() + timeout_seconds
     last_round_at = deadline - min(_ROUND_SECONDS, timeout_seconds / 2)
-    names, unheard = _round(cluster, client_id, deadline)
+    names, unheard = until_answered(
+        lambda: _round(cluster, client_id, deadline), deadline=last_round_at
+    )
     while unheard is not None and time.monotonic() + _PAUSE_SECONDS < last_round_at:
         time.sleep(_PAUSE_SECONDS)  # a coordinator loads, or another broker becomes it
         try:

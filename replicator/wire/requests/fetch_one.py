@@ -17,6 +17,7 @@ from replicator.wire.records.record_batch import (
     encode_batch,
     split_batches,
 )
+from replicator.wire.requests.fetched_part import fetched_part
 
 _VERSION = 11  # the last one without topic ids in a session and without compact encoding
 _MOST_BYTES = 128 * 1024 * 1024
@@ -76,11 +77,10 @@ def record_from_bytes(data: bytes) -> RawRecord:
 def _fetch(cluster: ClusterPlan, topic: str, partition: int, offset: int, deadline: float) -> bytes:
     with leader_of(cluster, topic, partition, client_id=_CLIENT, deadline=deadline) as leader:
         answer = leader.call(_request(topic, partition, offset), newest=_VERSION, deadline=deadline)
-    part = None if answer.error_code else answer.responses[0].partitions[0]
-    code = answer.error_code if part is None else part.error_code
-    if part is None or code:
-        doing = f"fetch {topic}/{partition} at {offset}"
-        raise code_error(code, subject=f"cluster:{cluster.alias}", doing=doing)
+    subject, doing = f"cluster:{cluster.alias}", f"fetch {topic}/{partition} at {offset}"
+    part = fetched_part(answer, subject=subject, doing=doing)
+    if part.error_code:
+        raise code_error(part.error_code, subject=subject, doing=doing)
     return bytes(part.records or b"")
 
 

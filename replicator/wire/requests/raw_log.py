@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from replicator.errors import (
+    HeldBackError,
     ReplicatorError,
     SourceDamagedError,
     TransientBrokerError,
@@ -16,6 +17,7 @@ from replicator.wire.connection.errors import code_error
 from replicator.wire.connection.leader import leader_connection
 from replicator.wire.connection.protocol import FetchRequest, ListOffsetsRequest, MetadataRequest
 from replicator.wire.records.record_batch import BatchHeader, split_batches
+from replicator.wire.requests.fetched_part import fetched_part
 
 _FETCH_VERSION = 11
 _METADATA_VERSION = 10  # the first one with topic ids
@@ -27,6 +29,7 @@ _LATEST, _EARLIEST = -1, -2
 _BYTES = 1024 * 1024
 _MOST_BYTES = 128 * 1024 * 1024
 _PAUSE_SECONDS = 0.1
+_HELD_SECONDS = 1.0
 
 Answer = TypeVar("Answer")
 
@@ -143,10 +146,10 @@ class RawLog:
 
         def fetch(leader: BrokerConnection, deadline: float) -> Any:  # noqa: ANN401
             answer = leader.call(request, newest=_FETCH_VERSION, deadline=deadline)
-            part = None if answer.error_code else answer.responses[0].partitions[0]
-            code = answer.error_code if part is None else part.error_code
-            if part is None or code:
-                doing = f"read {self._topic}/{self._partition} at {offset}"
+            doing = f"read {self._topic}/{self._partition} at {offset}"
+            part = fetched_part(answer, subject=f"cluster:{self._cluster.alias}", doing=doing)
+            code = part.error_code
+            if code:
                 raise self._damaged(doing) if code == _CORRUPT else self._error(code, doing)
             return part
 
@@ -180,11 +183,13 @@ class RawLog:
                         client_id=self._client_id, deadline=deadline,
                     )  # fmt: skip
                 return ask(self._connection, deadline)
-            except (TransientBrokerError, UnreachableError):
+            except (TransientBrokerError, UnreachableError) as error:
                 self.close()
-                if time.monotonic() + _PAUSE_SECONDS >= deadline:
+                held = isinstance(error, HeldBackError)
+                pause = _HELD_SECONDS if held else _PAUSE_SECONDS
+                if time.monotonic() + pause >= deadline:
                     raise
-                time.sleep(_PAUSE_SECONDS)  # leaders move: nobody tells when they have
+                time.sleep(pause)  # leaders move, quotas are free again: nobody tells when they are
 
     def _damaged(self, doing: str) -> ReplicatorError:
         return SourceDamagedError(

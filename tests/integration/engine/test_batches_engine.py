@@ -60,8 +60,8 @@ def test_every_codec_arrives_as_it_was_written_batch_by_batch(lab, delivery):
         lab.produce(
             topic,
             *({"value": b"%s-%d" % (codec.encode(), n) * 20, "key": b"%d" % n} for n in range(300)),
-            **{"compression.type": codec},
-        )
+            **{"compression.type": codec, "linger.ms": 60_000},  # one batch, however slowly it fills: a flush sends it
+        )  # fmt: skip
 
     running = lab.copied(topic, delivery=delivery, **BATCHES)
 
@@ -168,7 +168,7 @@ def test_a_lane_goes_on_where_another_engine_stopped(lab, delivery):
 
 def test_a_batch_larger_than_the_target_takes_is_split(lab):
     topic = lab.topic(target={"max.message.bytes": "20000"})
-    lab.produce(topic, *({"value": os.urandom(900)} for _ in range(200)), **{"linger.ms": 50})
+    lab.produce(topic, *({"value": os.urandom(900)} for _ in range(200)), **{"linger.ms": 60_000})
     work = lab.work(topic, max_message_bytes=20_000)
 
     running = lab.lane(work=work, **BATCHES)

@@ -8,7 +8,11 @@ import pytest
 from lane_lab import SETTINGS, LaneLab, numbers
 from running_lane import RunningLane
 
+from replicator.batches.registry import producer_registry
+from replicator.batches.registry.other_topologies import registry_of_source
+from replicator.batches.registry.producer_registry import register
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
+from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import (
     checkpoints_topic,
     control_topic,
@@ -135,3 +139,44 @@ def test_what_another_topology_brought_in_whole_batches_does_not_go_back(lab, ot
 
     assert [seen.value for seen in lab.on_source(topic)] == numbers(range(120))
     assert lab.values(topic) == numbers(range(120))
+
+
+@pytest.mark.parametrize("engine", [BATCHES, {}], ids=["batches", "records"])
+@pytest.mark.parametrize("topology", ["the same", "another"])
+def test_a_lane_that_goes_over_to_whole_batches_under_its_old_id_is_noticed(
+    lab, request, engine, topology
+):
+    """Who met the id before took it for a stranger's: copies by single records have headers, and are not registered."""
+    back = request.getfixturevalue("back" if topology == "the same" else "other")
+    topic = lab.topic()
+    there = lab.lane(topic, **THERE)
+    lab.numbered(topic, range(100))
+    lab.caught_up(there)
+    over = lane_back(back, topic, met_by_others=True, **engine)
+    back.numbered(topic, range(100, 110))
+    back.caught_up(over)
+    there.stop()
+    there = lab.lane(topic, **BATCHES, **THERE)
+    lab.numbered(topic, range(110, 200))
+    lab.caught_up(there)
+    back.caught_up(over)
+    lab.caught_up(there)
+    back.caught_up(over)
+    assert [seen.value for seen in lab.on_source(topic)] == numbers(range(200))
+    assert lab.values(topic) == numbers(range(200))
+
+
+def test_an_id_that_was_read_with_the_answer_about_another_is_no_stranger_any_more(
+    lab, other, monkeypatch
+):
+    monkeypatch.setattr(producer_registry, "BELIEVED_SECONDS", 0.0)
+    east, (mine, new) = other.plan(other.target, "east"), (1_000_001, 1_000_002)
+    registry = registry_of_source(east, lab.name, blocked=("west",), client_id="test")
+    try:
+        assert registry.source_of(mine) is None
+        assert registry.source_of(mine) is None, "it is taken for a stranger's"
+        register(east, other.name, RegisteredProducer(mine, "west", "east", "back", 1, 5))
+        assert registry.source_of(new) is None, "which reads on to the end"
+        assert registry.source_of(mine) == "west"
+    finally:
+        registry.close()

@@ -82,6 +82,7 @@ def test_a_password_is_changed_in_place_and_the_flow_goes_on(worker):
             cluster.stop()
 
 
+@pytest.mark.slow
 def test_a_wrong_password_and_missing_rights_are_named_with_a_remedy_and_hurt_no_other_flow(
     worker, central
 ):

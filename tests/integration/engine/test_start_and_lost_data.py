@@ -163,6 +163,7 @@ def test_a_topic_recreated_again_and_again_under_load_loses_nothing_of_the_last(
     assert values[:50] == numbers(range(50))
 
 
+@pytest.mark.slow
 def test_an_unclean_election_under_a_running_lane_stops_it_though_the_log_is_longer_again(
     west, clusters, unique
 ):

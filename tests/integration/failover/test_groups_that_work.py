@@ -1,11 +1,17 @@
-"""A switchover waits for groups that still work on the old cluster, whichever protocol their members speak."""
+"""Groups on the old cluster: a switchover waits for those that still work, and a failover says which it cannot see."""
+
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Consumer
+from link_lab import evidence
 
 from replicator.clock import SystemClock
 from replicator.failover.clusters.groups_move import GroupMove
-from replicator.testing import wait_until
+from replicator.testing import ProtocolProxy, wait_until
+from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
+
+COORDINATOR_LOADS = 14
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -42,3 +48,26 @@ def test_a_group_is_waited_for_while_a_member_has_records_to_read(link, unique, 
             )
         finally:
             move.close()
+
+
+@pytest.fixture
+def loading(link):
+    """The link, with a source that names no groups because their coordinator loads."""
+    lab = link(fencing={"method": "manual"})
+    lab.apply({0: 5}, partitions=1, records=5)
+    rule = Rule(Match(Api.LIST_GROUPS, times=None), Answer(COORDINATOR_LOADS))
+    with ProtocolProxy(lab.east.bootstrap_servers, [rule]) as proxy:
+        clusters = tuple(
+            replace(one, bootstrap_servers=tuple(proxy.bootstrap_servers))
+            if one.alias == lab.east.name else one
+            for one in lab.plan.clusters
+        )  # fmt: skip
+        lab.plan = replace(lab.plan, clusters=clusters)
+        yield lab
+
+
+@pytest.mark.slow
+def test_a_failover_says_that_there_may_be_groups_which_it_does_not_see(loading):
+    report = loading.run("failover", accept_loss=True)
+    assert "loading" in evidence(report, "complete")["groupsNotSeen"]
+    assert any("there may be other groups" in event.text for event in loading.events)

@@ -1,5 +1,6 @@
 """Positions far behind the end, over lane changes, partition growth and restarts of the worker."""
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions
 from whole_topic import read_topic
@@ -46,6 +47,7 @@ def assert_exact(pair, answer, wanted, *, partition=0):
     assert after is None or after >= wanted, (wanted, answer)
 
 
+@pytest.mark.slow
 def test_positions_up_to_a_million_records_behind_are_exact_over_restarts_lanes_and_growth(
     pair, replicating, translate
 ):

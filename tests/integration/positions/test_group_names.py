@@ -7,8 +7,9 @@ from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.offsets.translation.group_names import GroupNames
 from replicator.testing import wait_until
 from replicator.testing.faults.protocol_proxy import ProtocolProxy
-from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
+from replicator.testing.faults.protocol_rules import Answer, Api, Match, NameNoBrokers, Rule
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.groups.group_list import list_groups
 from replicator.wire.groups.groups import Groups
 
 LOADING = 14
@@ -57,6 +58,15 @@ def test_a_coordinator_that_loads_is_asked_again_and_not_taken_for_one_without_g
             proxy.play([])
             assert unique in names.read().names, "an incomplete list is not remembered"
             names.close()
+
+
+def test_a_cluster_that_knows_of_no_live_broker_yet_is_asked_again(east, unique):
+    first = Rule(Match(Api.METADATA, topic="__consumer_offsets", times=3), NameNoBrokers())
+    with ProtocolProxy(east.bootstrap_servers, [first]) as proxy:
+        plan = ClusterPlan(east.name, tuple(proxy.bootstrap_servers))
+        listed = list_groups(plan, client_id="names", timeout_seconds=20)
+        assert proxy.applied(first) == 3
+    assert listed.unheard is None
 
 
 @pytest.mark.slow

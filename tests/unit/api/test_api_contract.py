@@ -28,9 +28,21 @@ CHECKS = [
 ]
 
 
+# Headers are generated too, and a host of another name is refused like any other wrong request.
+CONFIG = schemathesis.Config.from_dict(
+    {
+        "checks": {
+            "negative_data_rejection": {
+                "expected-statuses": [400, 401, 403, 404, 409, 411, 413, 415, 421, 422, 503]
+            }
+        }
+    }
+)
+
+
 def operation(url, method, path):
     document = httpx.get(f"{url}/openapi.json").json()
-    return schemathesis.openapi.from_dict(document)[path][method]
+    return schemathesis.openapi.from_dict(document, config=CONFIG)[path][method]
 
 
 def send_all(strategy, *, url, headers, extra_checks=()):
@@ -64,6 +76,17 @@ def test_requests_by_the_document_get_answers_by_the_document(
 ):
     wanted = operation(operator_url, method, path)
     send_all(wanted.as_strategy(), url=operator_url, headers=operator_headers)
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_that_another_host_is_asked_for_is_an_answer_of_the_document(
+    operator_url, operator_headers, method, path
+):
+    headers = {**operator_headers, "host": "elsewhere"}
+    answer = httpx.request(method, f"{operator_url}{path}", headers=headers)
+    document = httpx.get(f"{operator_url}/openapi.json").json()
+    assert answer.status_code == 421
+    assert "421" in document["paths"][path][method.lower()]["responses"]
 
 
 @pytest.mark.parametrize(("method", "path"), CHANGES)
