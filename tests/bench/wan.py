@@ -38,7 +38,8 @@ BATCH_RECORDS = 15
 """16 KB, as producers come. The end of a fetch is half a batch that crosses the line in vain."""
 
 _RECORD_BYTES = 1000
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
+_STEP_SECONDS = 60.0
 _RAMP_SECONDS = 3.0
 _NO_LINE = LineQuality(round_trip_seconds=0.0)
 
@@ -119,6 +120,16 @@ def _copied_rate(job: Job, contender: Contender, seconds: float) -> float:
     def committed() -> int:
         return end_offsets(job.target, copy, committed=True, partitions=PARTITIONS)
 
+    def next_step(before: int) -> tuple[int, float]:
+        """The first end behind this one, and when it was seen."""
+        end = wait_until(
+            lambda: now if (now := committed()) > before else 0,
+            timeout_seconds=_STEP_SECONDS,
+            describe=running.log_tail,
+            interval_seconds=0.05,
+        )
+        return end, time.monotonic()
+
     try:
         wait_until(
             lambda: topic_exists(job.target, copy, PARTITIONS) and committed() > 0,
@@ -127,11 +138,11 @@ def _copied_rate(job: Job, contender: Contender, seconds: float) -> float:
             interval_seconds=0.05,
         )
         time.sleep(_RAMP_SECONDS)
-        began, first = time.monotonic(), committed()
+        # From one commit to another: a lane far away commits every few seconds, which would count for nothing or for two.
+        first, began = next_step(committed())
         done, ended = first, began
         while done < job.records and ended - began < seconds:
-            time.sleep(0.05)
-            done, ended = committed(), time.monotonic()
+            done, ended = next_step(done)
         return (done - first) * _RECORD_BYTES / (ended - began)
     finally:
         running.end_at_once()

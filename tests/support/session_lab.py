@@ -75,6 +75,7 @@ class SessionLab:
             source_quota=BrokerQuota("east"),
             target_quota=BrokerQuota("west"),
             give_up=lambda: False,
+            on_flow=lambda: None,
             examine=self.examined.update,
             on_failure=lambda state, side, error: self.failures.append((state, side, error)),
         )

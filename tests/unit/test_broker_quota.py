@@ -10,12 +10,13 @@ from replicator.policy.capacity.broker_quota import (
     LEAST_BYTES,
     LONGEST_SECONDS,
     MOST_BYTES,
+    SLOW_SECONDS,
     BrokerQuota,
 )
 
 NODE, OTHER = 1, 2
 WINDOW_SECONDS, STEP_SECONDS = 10.0, 0.05
-REQUEST_BYTES = 4 * 1024 * 1024
+REQUEST_BYTES, REQUESTS_IN_FLIGHT = 4 * 1024 * 1024, 5
 
 
 def fresh():
@@ -88,3 +89,43 @@ def test_under_any_quota_nobody_is_held_back_for_long_and_most_of_it_is_used(rat
         now = max(now + STEP_SECONDS, quota.until(NODE))
     assert longest <= 5.0 + 2 * share * LEAST_BYTES / rate
     assert late >= 0.5 * 60.0 * min(rate, share * REQUEST_BYTES / STEP_SECONDS)
+
+
+def test_what_was_sent_before_a_change_says_nothing_of_it():
+    quota = fresh()
+    quota.answered(NODE, 0.0, used_bytes=FIRST_BYTES, now=10.0, took_seconds=4.0)
+    lessened = quota.most_bytes
+    assert lessened == FIRST_BYTES // 4
+    quota.answered(NODE, 0.0, used_bytes=FIRST_BYTES, now=11.0, took_seconds=4.0)
+    assert quota.most_bytes == lessened
+    assert quota.problem(11.0) is None, "a slow line is no quota"
+    quota.answered(NODE, 0.0, used_bytes=lessened, now=12.0, took_seconds=0.5)
+    assert quota.most_bytes > lessened
+
+
+def test_what_was_never_answered_is_not_tried_again_at_that_size():
+    quota = fresh()
+    quota.unanswered(FIRST_BYTES, 30.0)
+    assert quota.most_bytes == FIRST_BYTES // 8
+
+
+@settings(max_examples=50)
+@given(rate=st.integers(200_000, 100_000_000), share=st.integers(1, 8), far=st.floats(0.0, 0.3))
+def test_over_any_line_answers_come_in_time_and_the_line_is_full(rate, share, far):
+    """A line that carries so much, shared by lanes that are all alike, with so long a way there and back."""
+    quota, now, free_at, way, carried, longest = fresh(), 0.0, 0.0, deque(), 0, 0.0
+    while now < 120.0:
+        while sum(size for _, _, size in way) < quota.most_bytes and len(way) < REQUESTS_IN_FLIGHT:
+            room = quota.most_bytes - sum(size for _, _, size in way)
+            size = min(REQUEST_BYTES, max(room, LEAST_BYTES))
+            free_at = max(free_at, now) + size * share / rate
+            way.append((now, free_at + far, size))
+        used = sum(size for _, _, size in way)
+        sent, now, size = way.popleft()
+        quota.answered(NODE, 0.0, used_bytes=used, now=now, took_seconds=now - sent)
+        if now >= 60.0:
+            carried, longest = carried + size * share, max(longest, now - sent)
+    assert longest <= 3 * SLOW_SECONDS + 8 * share * LEAST_BYTES / rate + 2 * far
+    # Five requests at a time are what bounds a line that is both wide and long.
+    wide = share * REQUESTS_IN_FLIGHT * REQUEST_BYTES / (far + 0.001)
+    assert carried >= 0.7 * (120.0 - 60.0) * min(rate, wide)

@@ -43,7 +43,7 @@ def test_a_long_line_gets_connections_and_larger_shares_within_bounds():
 
 
 def test_commits_become_rarer_with_the_round_trip_to_the_target_and_never_more_often():
-    assert settings(target=0.1).commit_interval_seconds == 2.0
+    assert settings(target=0.1).commit_interval_seconds == 4.0
     assert settings(target=0.1, interval=30.0).commit_interval_seconds == 30.0
     assert settings(target=5.0).commit_interval_seconds == 10.0
     assert settings(target=0.1).connections == 1

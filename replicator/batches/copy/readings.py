@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from replicator.batches.network.brokers import connection_to
 from replicator.batches.network.leaders import Leaders
+from replicator.errors import TransientBrokerError
 
 Key = tuple[str, int]
 
@@ -156,3 +157,13 @@ class Readings:
 
     def _changed(self) -> None:
         self._holds_until = _NEVER
+
+
+def no_leader(topic: str, partition: int) -> TransientBrokerError:
+    """Why a partition that is ``failing`` cannot be read."""
+    place = f"{topic}/{partition}"
+    return TransientBrokerError(
+        f"cannot read {place}: no leader has answered for it in {FAILING_SECONDS:g} seconds",
+        subject=place,
+        remedy="Check that the brokers which hold its replicas run. It is tried again by itself.",
+    )

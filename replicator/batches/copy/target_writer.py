@@ -26,20 +26,22 @@ from replicator.batches.copy.outgoing import (
     Outgoing,
     PartitionOut,
 )
-from replicator.batches.copy.transactions import FENCED, REPLACED, ProducerIdentity
+from replicator.batches.copy.produce_errors import (
+    DUPLICATE,
+    OUT_OF_ORDER,
+    RETRIED,
+    produce_error,
+)
+from replicator.batches.copy.transactions import ProducerIdentity
 from replicator.batches.network.channel import Channel, Frame
 from replicator.batches.network.io_loop import IoLoop
 from replicator.errors import (
-    FencedError,
     HeldBackError,
-    RecordRefusedError,
     ReplicatorError,
-    TransientBrokerError,
     UnreachableError,
 )
 from replicator.policy.capacity.broker_quota import RAISE_QUOTA, BrokerQuota
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.errors import code_error
 
 REQUEST_BYTES = 4 * 1024 * 1024
 ANSWER_SECONDS = 30.0
@@ -48,15 +50,11 @@ ANSWER_SECONDS = 30.0
 KNOWN_SECONDS = 600.0
 """How long after an acknowledgement a broker is trusted to remember the producer; its default is a day."""
 
+QUIET_SECONDS = 1.5
+"""A broker that owes answers and gave none for so long may have a reason, which it can be asked for."""
+
 _TIMEOUT_MS = 20_000
 _REPORTED_SECONDS = 5.0
-
-DUPLICATE, OUT_OF_ORDER = 46, 45
-RETRIED = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 51, 56})
-"""Errors after which the same bytes are sent again."""
-
-REFUSED = frozenset({10, 18, 32, 42, 43, 76, 87})
-"""The target will never take something in this batch."""
 
 
 @dataclass(slots=True)
@@ -103,6 +101,8 @@ class TargetWriter:
         self._partitions: dict[Key, PartitionOut] = {}
         self._active: dict[Key, PartitionOut] = {}
         self._requests: dict[int, deque[_Request]] = {}
+        self._heard: dict[int, float] = {}
+        self._without_leader = False
         self._correlation = 0
         self._now = 0.0
         self._markers = MarkerWait()
@@ -156,12 +156,15 @@ class TargetWriter:
         self._now = now
         if now < self._markers.until:
             return
+        self._without_leader = False
         by_node: dict[int, list[PartitionOut]] = {}
         for key, partition in self._active.items():
             if partition.next(now) is None:
                 continue
             leader = self.brokers.leaders.of(*key)
-            if leader is not None:
+            if leader is None:
+                self._without_leader = True
+            else:
                 by_node.setdefault(leader[0], []).append(partition)
         for node, partitions in by_node.items():
             if now < self.quota.until(node):
@@ -197,6 +200,8 @@ class TargetWriter:
             )
         for node, requests in list(self._requests.items()):
             if requests and now > requests[0].since + ANSWER_SECONDS:
+                size = sum(each.size for each in requests)
+                self.quota.unanswered(size, now - requests[0].since)
                 self.brokers.lose(
                     node,
                     UnreachableError(
@@ -218,7 +223,14 @@ class TargetWriter:
         request = requests.popleft()
         now = request.since
         produced, throttle_ms = decode_produce(frame.body)
-        self.quota.answered(node, throttle_ms / 1000, used_bytes=used, now=self._now)
+        self._heard[node] = self._now
+        self.quota.answered(
+            node,
+            throttle_ms / 1000,
+            used_bytes=used,
+            now=self._now,
+            took_seconds=self._now - request.since,
+        )
         for behind in requests:
             behind.since = max(behind.since, self.quota.until(node))
         for part in produced:
@@ -233,6 +245,7 @@ class TargetWriter:
     def on_lost(self, node: int) -> None:
         """The connection is gone: whether what was on its way was written shows when it is sent again."""
         self.quota.lost(node)
+        self._heard.pop(node, None)
         for request in self._requests.pop(node, ()):
             for partition, _ in request.batches.values():
                 partition.in_flight -= 1
@@ -242,6 +255,18 @@ class TargetWriter:
         """Monotonic seconds since when a partition's batches are not taken; None when none is."""
         return min(
             (each.failed_since for each in self._active.values() if each.failed), default=None
+        )
+
+    def flows(self, now: float) -> bool:
+        """Whether the target takes what is on its way, however slowly: nothing is refused, and no broker is quiet."""
+        return (
+            not self._without_leader
+            and self.stuck_since() is None
+            and all(
+                now - self._heard.get(node, now) <= QUIET_SECONDS
+                for node, requests in self._requests.items()
+                if requests
+            )
         )
 
     def release_all(self) -> None:
@@ -307,6 +332,8 @@ class TargetWriter:
             now,
             {each.key: (each, batch) for each, batch in chosen},
         )
+        if not self._requests[node]:
+            self._heard[node] = now
         self._requests[node].append(request)
         self.brokers.send(node, channel, pieces)
 
@@ -325,9 +352,9 @@ class TargetWriter:
             if not behind:
                 self.brokers.leaders.refresh()
                 if now - partition.failed_since > _REPORTED_SECONDS:
-                    self.problem = self._error(partition.key, part)
+                    self.problem = produce_error(self.brokers.cluster.alias, partition.key, part)
             return
-        raise self._error(partition.key, part)
+        raise produce_error(self.brokers.cluster.alias, partition.key, part)
 
     def _written(self, partition: PartitionOut, batch: Outgoing, base_offset: int) -> None:
         self._markers.answered()
@@ -342,18 +369,3 @@ class TargetWriter:
             batch.buffer.release()
         if batch.on_written is not None:
             batch.on_written(base_offset)
-
-    def _error(self, key: Key, part: Produced) -> ReplicatorError:
-        subject = f"cluster:{self.brokers.cluster.alias}"
-        doing = f"write to {key[0]}/{key[1]}"
-        if part.error in FENCED:
-            return FencedError(f"cannot {doing}: {REPLACED}", subject=subject)
-        if part.error in REFUSED:
-            mapped = code_error(part.error, subject=subject, doing=doing, detail=part.message)
-            return RecordRefusedError(mapped.message, subject=f"{key[0]}/{key[1]}")
-        if part.error in {29, 53, 31, 33, 58}:
-            return code_error(part.error, subject=subject, doing=doing, detail=part.message)
-        if part.error in RETRIED:
-            return code_error(part.error, subject=subject, doing=doing, detail=part.message)
-        mapped = code_error(part.error, subject=subject, doing=doing, detail=part.message)
-        return TransientBrokerError(mapped.message, subject=subject, remedy=mapped.remedy)

@@ -21,7 +21,8 @@ from replicator.problem import Problem
 class LaneContext:
     """Used by the lane's thread only.
 
-    ``give_up`` says whether the lane must not wait for the target any longer. ``examine`` decides anew
+    ``give_up`` says whether the lane must not wait for the target any longer; ``on_flow`` is told that the target takes
+    what is on its way, so that nobody asks why not. ``examine`` decides anew
     where partitions go on that need a check. ``on_failure`` is told that a partition could not be read or
     written, and on which side. ``idle_wait`` waits for the next record of an idle lane;
     None waits in the client.
@@ -35,6 +36,7 @@ class LaneContext:
     source_quota: BrokerQuota
     target_quota: BrokerQuota
     give_up: Callable[[], bool]
+    on_flow: Callable[[], None]
     examine: Callable[[set[PartitionState]], None]
     on_failure: Callable[[PartitionState, Side, ReplicatorError], None]
     idle_wait: IdleWait | None = None

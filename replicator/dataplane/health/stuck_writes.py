@@ -79,6 +79,10 @@ class StuckWrites:
                 raise PartitionsRefusedError(refusals)
         return False
 
+    def on_flow(self) -> None:
+        """The target takes what is on its way, however slowly: it is not asked for another while."""
+        self._ask_at = max(self._ask_at, self._clock.monotonic() + PATIENCE_SECONDS)
+
     def explanation(self, error: ReplicatorError) -> PartitionsRefusedError | None:
         """The partitions that made a session fail; None where it was something else, or nobody knows.
 

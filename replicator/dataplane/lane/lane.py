@@ -125,6 +125,7 @@ class Lane(threading.Thread):
             source_quota=BrokerQuota(spec.source.alias),
             target_quota=BrokerQuota(spec.target.alias, first_bytes=FIRST_BYTES),
             give_up=self._writes.give_up,
+            on_flow=self._writes.on_flow,
             examine=lambda states: self._partitions_now().examine(states),
             on_failure=lambda *failed: self._partitions_now().on_failure(*failed),
             idle_wait=None

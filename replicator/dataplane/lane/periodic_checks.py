@@ -45,7 +45,7 @@ class PeriodicChecks:
         self._clock = clock
         self._schedule = StatsSchedule()
         self._recheck_at = 0.0
-        self._throttled_before = 0.0
+        self._not_free_before = (0.0, 0)
         self._check_targets_at = 0.0
         self._unlooked = 0
 
@@ -63,11 +63,11 @@ class PeriodicChecks:
         if now >= self._recheck_at:
             self._recheck_at = now + RECHECK_SECONDS
             partitions.recheck()
-            throttled = self._counters.throttle_wait_seconds
+            not_free = (self._counters.throttle_wait_seconds, self._counters.full_turns)
             partitions.find_silent(
-                free=throttled == self._throttled_before, held=self._context.throttle.held
+                free=not_free == self._not_free_before, held=self._context.throttle.held
             )
-            self._throttled_before = throttled
+            self._not_free_before = not_free
 
     def _find_still(self, states: list[PartitionState], clients: SessionClients) -> None:
         try:

@@ -34,7 +34,7 @@ class LaneCounters:
     """Everything a lane counts; survives the lane's recoveries."""
 
     __slots__ = (
-        "aborts", "commit", "commits", "empty_polls", "latency", "outcome", "pending_runs",
+        "aborts", "commit", "commits", "empty_polls", "full_turns", "latency", "outcome", "pending_runs",
         "throttle_wait_seconds", "unit_start", "unknown_outcomes",
     )  # fmt: skip
 
@@ -46,6 +46,8 @@ class LaneCounters:
         self.aborts = 0
         self.empty_polls = 0
         """How often the lane found nothing to read."""
+        self.full_turns = 0
+        """How often the lane read nothing because its target had not taken what it holds."""
         self.unknown_outcomes = 0
         self.throttle_wait_seconds = 0.0
         self.pending_runs: list[tuple[int, int]] = []

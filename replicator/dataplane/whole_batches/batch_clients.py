@@ -152,6 +152,7 @@ class BatchClients:
             counters=context.counters,
             clock=context.clock,
             give_up=context.give_up,
+            on_flow=context.on_flow,
             register=self._register,
         )
         self.session = BatchSession(

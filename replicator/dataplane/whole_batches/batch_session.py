@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from replicator.batches.codec.found_batches import DamagedBatchError, FoundBatch, found_batches
 from replicator.batches.codec.repack import packed_anew
 from replicator.batches.copy.outgoing import Outgoing
-from replicator.batches.copy.readings import FAILING_SECONDS
+from replicator.batches.copy.readings import no_leader
 from replicator.batches.copy.source_reader import GONE, MOVED, Arrived, SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.network.io_loop import IoLoop
@@ -24,7 +24,7 @@ from replicator.dataplane.transport.spec import LaneSettings
 from replicator.dataplane.whole_batches.batch_pacing import BatchPacing
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
 from replicator.dataplane.whole_batches.progress_beside import ProgressBeside
-from replicator.errors import ReplicatorError, TransientBrokerError
+from replicator.errors import ReplicatorError
 from replicator.kafka.clients.client import ClientPartition
 from replicator.policy.capacity.line_settings import LineSettings
 from replicator.wire.connection.errors import code_error
@@ -151,6 +151,8 @@ class BatchSession:
             most = self._throttle.batch_bytes(min(self._line.fetch_bytes, target.most_bytes))
             partition = min(most, self._line.partition_bytes)
             self._reader.pump(now, fetch_bytes=most, partition_bytes=partition)
+        else:
+            self._context.counters.full_turns += 1
 
     def _found_nothing(self) -> None:
         counters = self._context.counters
@@ -316,7 +318,7 @@ class BatchSession:
         for topic, partition in self._reader.readings.failing(now):
             state = self.table.get(topic, {}).get(partition)
             if state is not None and not state.needs_check:
-                self._set_aside(state, _no_leader(topic, partition))
+                self._set_aside(state, no_leader(topic, partition))
         for failure in (
             self._reader.brokers.failure,
             self._writer.brokers.failure or self._writer.problem,
@@ -349,12 +351,3 @@ class BatchSession:
         began = self._clock.monotonic()
         self._loop.turn(min(wait_seconds, 0.1))
         self._context.counters.throttle_wait_seconds += self._clock.monotonic() - began
-
-
-def _no_leader(topic: str, partition: int) -> TransientBrokerError:
-    place = f"{topic}/{partition}"
-    return TransientBrokerError(
-        f"cannot read {place}: no leader has answered for it in {FAILING_SECONDS:g} seconds",
-        subject=place,
-        remedy="Check that the brokers which hold its replicas run. It is tried again by itself.",
-    )

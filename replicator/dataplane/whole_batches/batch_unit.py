@@ -52,6 +52,7 @@ class BatchUnit:
         counters: LaneCounters,
         clock: Clock,
         give_up: Callable[[], bool],
+        on_flow: Callable[[], None],
         register: Callable[[ProducerIdentity], None],
     ) -> None:
         """``register`` makes a producer id known as the flow's, before its first batch. ``checkpoints`` is the lane's partition; ``turn`` reads and writes what can be, without copying."""
@@ -67,6 +68,7 @@ class BatchUnit:
         self._counters = counters
         self._clock = clock
         self._give_up = give_up
+        self._on_flow = on_flow
         self._register = register
         self._registered_id = -1
         self._uncommitted: set[PartitionState] = set()
@@ -227,7 +229,7 @@ class BatchUnit:
         if beside.stored():
             self._beside = None
         else:
-            self._give_up()  # nothing waits for them that would ask why they are not taken
+            self._must_give_up()  # nothing waits for them that would ask why they are not taken
 
     def adopt_identity(self) -> None:
         """Writes as the coordinator says from now on; an id that is new is registered first.
@@ -276,11 +278,17 @@ class BatchUnit:
             self._counters.held_back(self._writer.quota, now, self._clock.monotonic())
             self._writer.look(self._clock.monotonic())
             self.check()
-            if self._give_up():
+            if self._must_give_up():
                 raise UnknownOutcomeError(
                     "the target did not acknowledge before the lane had to stop",
                     remedy="The next owner goes on from the last checkpoint.",
                 )
+
+    def _must_give_up(self) -> bool:
+        # Over a narrow line a commit lasts; the target is asked for a reason, which holds the lane up, only where it has one.
+        if self._writer.flows(self._clock.monotonic()):
+            self._on_flow()
+        return self._give_up()
 
     def _check_regressed(self) -> None:
         if self._regressed:

@@ -1,9 +1,12 @@
-"""What a cluster's quotas do to a lane (KIP-219), and how much is worth sending at once. Pure.
+"""What a cluster's quotas (KIP-219) and a narrow line do to a lane, and how much is worth sending at once. Pure.
 
 A broker whose quota is used up answers at once, says for how long it holds the client back, and reads nothing of that
 connection until then. How long follows from what came in its window (ten seconds by default): 20 MB at once where
 200 kB/s are allowed are 90 s, longer than a transaction may be open. So a lane sends little at first, more while nobody
 holds it back, and about as much as a second's worth once somebody did.
+
+A narrow line does not say that it is narrow: answers come late. What takes longer than a connection may owe an answer, or
+a transaction may be open, would be sent again and again and never get through. So it is two seconds' worth at most there.
 """
 
 from replicator.problem import Problem
@@ -25,6 +28,9 @@ RAISE_QUOTA = (
     "(kafka-configs.sh --describe --entity-type users), or set the link's throttle below it."
 )
 
+SLOW_SECONDS = 2.0
+"""An answer that takes longer, and not because of a quota, is one to less than was sent at once."""
+
 _AIM_SECONDS = 1.0
 _LEAST_PART = 1 / 8
 _GROWTH, _GROWTH_AFTER = 2.0, 1.25
@@ -45,6 +51,7 @@ class BrokerQuota:
         self._until: dict[int, float] = {}
         self._cut: set[int] = set()
         self._was_held = False
+        self._changed_at = float("-inf")
         self._told_until = 0.0
 
     @property
@@ -52,15 +59,17 @@ class BrokerQuota:
         """Whether ``most_bytes`` is less than what a lane would send."""
         return self.most_bytes < MOST_BYTES
 
-    def answered(self, node: int, seconds: float, *, used_bytes: int, now: float) -> None:
+    def answered(
+        self, node: int, seconds: float, *, used_bytes: int, now: float, took_seconds: float = 0.0
+    ) -> None:
         """A broker answered, and holds this connection back for so long.
 
-        ``used_bytes`` were without an answer before, or came with it.
+        ``used_bytes`` were without an answer before, or came with it; the answer took ``took_seconds``.
         """
         if seconds <= 0:
-            if self.bounded and 2 * used_bytes >= self.most_bytes:
-                growth = _GROWTH_AFTER if self._was_held else _GROWTH
-                self.most_bytes = min(MOST_BYTES, int(self.most_bytes * growth))
+            # What was sent before the last change says nothing of it.
+            if now - took_seconds >= self._changed_at:
+                self._without_quota(took_seconds, used_bytes, now)
             return
         self._was_held = True
         if seconds >= _SLIGHT_SECONDS:
@@ -69,9 +78,26 @@ class BrokerQuota:
         if seconds > LONGEST_SECONDS:
             self._cut.add(node)
         if seconds > _AIM_SECONDS:
-            part = max(_LEAST_PART, _AIM_SECONDS / seconds)
-            held = min(self.most_bytes, max(used_bytes, LEAST_BYTES))
-            self.most_bytes = max(LEAST_BYTES, int(held * part))
+            self._lessen(used_bytes, seconds)
+
+    def unanswered(self, used_bytes: int, seconds: float) -> None:
+        """So much was without an answer for so long that its connection is given up."""
+        self._lessen(used_bytes, seconds)
+
+    def _without_quota(self, took_seconds: float, used_bytes: int, now: float) -> None:
+        if took_seconds > SLOW_SECONDS:
+            self._was_held = True
+            self._lessen(used_bytes, took_seconds)
+            self._changed_at = now
+        elif took_seconds <= _AIM_SECONDS and self.bounded and 2 * used_bytes >= self.most_bytes:
+            growth = _GROWTH_AFTER if self._was_held else _GROWTH
+            self.most_bytes = min(MOST_BYTES, int(self.most_bytes * growth))
+            self._changed_at = now
+
+    def _lessen(self, used_bytes: int, seconds: float) -> None:
+        part = max(_LEAST_PART, _AIM_SECONDS / seconds)
+        held = min(self.most_bytes, max(used_bytes, LEAST_BYTES))
+        self.most_bytes = max(LEAST_BYTES, int(held * part))
 
     def until(self, node: int) -> float:
         """Until when (monotonic) a broker reads nothing of this connection; 0 where it does."""

@@ -21,8 +21,8 @@ FIRST_FETCH_BYTES, LEAST_FETCH_BYTES = 1024 * 1024, 256 * 1024
 FETCH_SECONDS = 2.0
 """How long a fetch should take: longer wastes less of the line; a partition that brings nothing for 6 s is taken for one that stands still."""
 
-COMMIT_ROUND_TRIPS = 20
-"""A commit stands still for three to four round trips, so this many cost a fifth of the time at most."""
+COMMIT_ROUND_TRIPS = 40
+"""A commit stands still for three to four round trips, so this many cost a tenth of the time at most."""
 
 LONGEST_COMMIT_SECONDS = 10.0
 JOINED_RECORDS, FAR_JOINED_RECORDS = 20, 2_000

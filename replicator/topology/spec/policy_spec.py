@@ -190,7 +190,7 @@ class PolicySpec(Spec):
     engine: EngineChoice | None = None
     """How records are copied; default auto: whole batches wherever a flow may, else records."""
     commit_interval: Annotated[float, Duration(least="10ms", most="60s")] | None = None
-    """Longest a transaction stays open; default 200ms, and 20 round trips to the target where that is longer."""
+    """Longest a transaction stays open; default 200ms, and 40 round trips to the target where that is longer."""
     lanes: LanesSpec | None = None
     """Consumer and producer pairs of a flow; default auto: 8, fewer for fewer partitions, and more as partitions, workers and load grow."""
     provenance: Provenance | None = None
