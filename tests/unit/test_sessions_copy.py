@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from session_lab import CHECKPOINTS, TARGET_LIMIT, SessionLab
 
 from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
-from replicator.dataplane.session.session import BATCH_RECORDS, MARKER_SECONDS
+from replicator.dataplane.session.session import (
+    BATCH_RECORDS,
+    MARKER_SECONDS,
+    REST_SECONDS,
+)
 from replicator.errors import (
     PartitionsRefusedError,
     RecordRefusedError,
@@ -451,3 +455,23 @@ def test_without_transactions_there_are_no_markers_to_wait_for():
     lab.write(*numbered(3))
     lab.copy_all()
     assert MARKER_SECONDS not in lab.clock.slept_seconds
+
+
+@pytest.mark.parametrize(
+    ("found", "delivery", "rests"),
+    [
+        (3, "at-least-once", []),
+        (20, "at-least-once", [REST_SECONDS]),
+        (BATCH_RECORDS, "at-least-once", []),
+        (20, "exactly-once", []),
+    ],
+)
+def test_a_lane_that_reads_a_trickle_rests_unless_records_are_few_or_a_backlog(
+    found, delivery, rests
+):
+    lab = SessionLab(delivery=delivery)
+    lab.write(*numbered(found))
+    lab.open()
+    lab.clock.slept_seconds.clear()
+    lab.session.step()
+    assert lab.clock.slept_seconds == rests

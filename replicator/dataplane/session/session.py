@@ -49,6 +49,12 @@ MARKER_SECONDS = 0.003
 """How long a lane that has caught up rests behind a commit: the markers are written meanwhile. A record that is
 produced before they are waits for 20 ms in the client, and the next commit with it."""
 
+REST_SECONDS = 0.004
+RESTING_RECORDS = range(8, 300)
+"""A lane without transactions that found so many records rests for so long before it reads on, and finds more of them then.
+Taken as they come, a few at a time, they cost a produce request each and what that costs the target and its readers. Fewer
+than these are not kept waiting, more are a backlog; with transactions records wait for their commit in any case."""
+
 STORING_WAIT_SECONDS = 0.02
 """How long it sleeps in the client at most while acknowledgements, or its checkpoints', are to come."""
 
@@ -149,6 +155,8 @@ class Session:
         ):
             self.unit.commit()
         self._progress.show(self.states, now)
+        if self._beside and len(messages) in RESTING_RECORDS:
+            self._clock.sleep(REST_SECONDS)
 
     def _copy(self, messages: list[SourceMessage]) -> None:
         outcome = self._context.counters.outcome
