@@ -116,7 +116,8 @@ def test_beside_a_backlog_that_a_rate_makes_last_a_damaged_batch_is_named_all_th
     topic, other = lab.topic(), lab.topic()
     for start in range(0, 50, 10):
         write_batch(lab, topic, range(start, start + 10))
-    Segment(lab.source, topic).flip(2, BATCH_LENGTH)
+    # The first one: with whole ones before it, it may be the backlog's turn for minutes, and nobody stands at the damage.
+    Segment(lab.source, topic).flip(0, BATCH_LENGTH)
     small = {"batch.num.messages": 10}  # a batch is never divided for a rate
     lab.produce(other, *({"value": b"%d" % n} for n in range(30_000)), **small)
     lane = lab.lane(topic, other, throttle=Throttle(records_per_second=50), **engine)
