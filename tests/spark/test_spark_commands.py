@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from copied_pair import CopiedPair, plain, write
@@ -98,6 +99,7 @@ def interrupt(command):
 
 SLOW_JOB = """
 import sys
+import time
 from replicator.spark.session.session import spark_session
 from replicator.spark.session.settings import SparkSettings
 reached = sys.argv[1]
@@ -128,8 +130,13 @@ def test_a_signal_ends_the_jvm_and_the_python_workers_within_five_seconds(
             timeout_seconds=120,
             describe=lambda: f"Spark to be {moment}\n{running.said()}",
         )
+        deadline = time.monotonic() + 5
         assert running.signalled(number) == code
-        assert not running.left()
+        wait_until(
+            lambda: not running.left(),
+            timeout_seconds=max(0.0, deadline - time.monotonic()),
+            describe=lambda: f"processes {running.left()} to end",
+        )
         assert not running.said()
     finally:
         running.end()

@@ -13,7 +13,12 @@ from replicator.control.records.base import Record
 from replicator.control.records.role_records import RoleRecord, StepRecord, TransitionRecord
 from replicator.control.roles.open_transitions import open_transition
 from replicator.control.store.state import ControlState
-from replicator.errors import FencedError, RefusedError, ReplicatorError
+from replicator.errors import (
+    FencedError,
+    RefusedError,
+    ReplicatorError,
+    TransientBrokerError,
+)
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
 from replicator.failover.rules.locks import Lock
 from replicator.failover.rules.machine import Step, TransitionProgress
@@ -61,6 +66,7 @@ class Journal:
         """
         admin = self._clusters.admin(self._cluster)
         ensure_compacted_topic(admin, control_topic(self._clusters.topology), partitions=1)
+        refused: FencedError | TransientBrokerError | None = None
         for _ in range(ATTEMPTS):
             self.refresh()
             held = open_transition([self.state], self.header.link)
@@ -73,11 +79,15 @@ class Journal:
                 if held is not None and held.id != self.header.id:
                     raise Lock(held).refusal(self.now_ms())
                 self._writer.write([self.header.encode()])
-            except FencedError:
+            except (FencedError, TransientBrokerError) as error:
+                # Nothing was written. Who came between us and the broker's answer shows when it is read again.
+                refused = error
                 self._reopen()
                 continue
             self.state = self.state.fold([self.header.encode()])
             return
+        if isinstance(refused, TransientBrokerError):
+            raise refused
         raise RefusedError(
             "other operators keep starting transitions of this link",
             subject=self.header.link,
@@ -217,14 +227,18 @@ class Journal:
         self.state = self.state.fold([record.tombstone()])
 
     def _write(self, entries: list[tuple[bytes, bytes | None]]) -> None:
+        refused: FencedError | TransientBrokerError | None = None
         for _ in range(ATTEMPTS):
             try:
                 self._writer.write(entries)
-            except FencedError:
+            except (FencedError, TransientBrokerError) as error:
+                refused = error
                 self._reopen()
                 self.check_ours()
             else:
                 return
+        if isinstance(refused, TransientBrokerError):
+            raise refused
         raise TakenOverError(
             "other operators keep taking over",
             subject=self.header.link,

@@ -76,7 +76,7 @@ def test_a_loss_is_told_once_where_a_session_ends_before_it_is_stored(lab):
     lane = lab.lane(topic)  # its first session ends with the record that is too large by now
     lab.caught_up(lane)
 
-    assert lane.stats.aborts
+    lab.until(lambda: lane.stats.aborts, "the abort in its figures", lane)
     assert lab.values(topic) == numbers(range(300))
     assert len(lab.quarantined()) == 1
     assert len(losses(lane)) == 1

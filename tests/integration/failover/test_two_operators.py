@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
@@ -11,10 +12,15 @@ from confluent_kafka import Producer
 from replicator.clock import SystemClock
 from replicator.control.records.role_records import TransitionRecord
 from replicator.errors import RefusedError
+from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.steps.journal import Journal
 from replicator.identifiers import control_topic
 from replicator.testing import wait_until
+from replicator.testing.faults.protocol_proxy import ProtocolProxy
+from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
 from replicator.testing.kit.waiting import NotInTimeError
+
+INVALID_PRODUCER_ID_MAPPING = 49
 
 
 @pytest.fixture
@@ -96,3 +102,31 @@ def test_of_two_processes_one_passes_though_an_open_transaction_hides_the_lock(l
     told = [(lab.directory / f"{name}.log").read_text() for name in ("ann", "bob")]
     assert sorted(one.returncode for one in running) == [0, 3], told
     assert lab.control(lab.west).role("dr").epoch == 1, told
+
+
+def test_a_lock_that_could_not_be_written_is_tried_for_again_and_seen_if_another_has_it(link):
+    """A commit that the coordinator refuses is no word about the lock: what is there now is."""
+    lab = link()
+    lab.apply({0: 5, 1: 5}, records=5)
+
+    def header(name):
+        return TransitionRecord(
+            link="dr", id=name, kind="failover", state="open", source="east", target="west",
+            home="west", token=name, at_ms=1, by=name,
+        )  # fmt: skip
+
+    def through(proxy):
+        west = replace(lab.plan.cluster("west"), bootstrap_servers=tuple(proxy.bootstrap_servers))
+        plan = replace(lab.plan, clusters=(lab.plan.cluster("east"), west))
+        return LinkClusters(plan, plan.link("dr"), plan.cluster("east"), west)
+
+    refused = Rule(Match(Api.END_TXN), Answer(INVALID_PRODUCER_ID_MAPPING))
+    with ProtocolProxy(lab.west.bootstrap_servers) as proxy, through(proxy) as clusters:
+        ann = Journal(clusters, header("ann"), clock=SystemClock())
+        with contextlib.closing(ann):
+            proxy.play([refused])
+            ann.begin()
+            assert proxy.applied(refused) == 1
+        bob = Journal(clusters, header("bob"), clock=SystemClock())
+        with contextlib.closing(bob), pytest.raises(RefusedError, match="is open: begun by ann"):
+            bob.begin()
