@@ -102,7 +102,7 @@ class TargetWriter:
         self._active: dict[Key, PartitionOut] = {}
         self._requests: dict[int, deque[_Request]] = {}
         self._heard: dict[int, float] = {}
-        self._without_leader = False
+        self._cut_off = False
         self._correlation = 0
         self._now = 0.0
         self._markers = MarkerWait()
@@ -156,14 +156,14 @@ class TargetWriter:
         self._now = now
         if now < self._markers.until:
             return
-        self._without_leader = False
+        self._cut_off = False
         by_node: dict[int, list[PartitionOut]] = {}
         for key, partition in self._active.items():
             if partition.next(now) is None:
                 continue
             leader = self.brokers.leaders.of(*key)
             if leader is None:
-                self._without_leader = True
+                self._cut_off = True
             else:
                 by_node.setdefault(leader[0], []).append(partition)
         for node, partitions in by_node.items():
@@ -171,6 +171,7 @@ class TargetWriter:
                 continue
             channel = self.brokers.channel(node, now)
             if channel is None:
+                self._cut_off = True
                 continue
             self._send_to(node, channel, partitions, now)
 
@@ -260,7 +261,7 @@ class TargetWriter:
     def flows(self, now: float) -> bool:
         """Whether the target takes what is on its way, however slowly: nothing is refused, and no broker is quiet."""
         return (
-            not self._without_leader
+            not self._cut_off
             and self.stuck_since() is None
             and all(
                 now - self._heard.get(node, now) <= QUIET_SECONDS
