@@ -30,11 +30,13 @@ def open_transition(states: Iterable[ControlState], link: str) -> TransitionReco
     return max(held, key=lambda one: one.at_ms, default=None)
 
 
-def others_open(states: Iterable[ControlState], mine: TransitionRecord) -> TransitionRecord | None:
-    """Another transition that has the link besides ``mine``: both began at the same moment."""
+def others_open(
+    states: Iterable[ControlState], mine: TransitionRecord, *, besides: str = ""
+) -> TransitionRecord | None:
+    """Another transition that has the link besides ``mine``, and ``besides`` one with that id, which mine ends."""
     seen = tuple(states)
     newest = newest_role(seen, mine.link)
-    others = (one for one in _open(seen, mine.link) if one.id != mine.id)
+    others = (one for one in _open(seen, mine.link) if one.id not in {mine.id, besides})
     return next((one for one in others if not overtaken(one, newest)), None)
 
 

@@ -9,6 +9,7 @@ import structlog
 from replicator.control.records.role_records import RoleRecord
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.report.report import Loss, StepResult, TransitionReport
+from replicator.failover.rules.before import REPLACES, REST
 from replicator.failover.rules.machine import (
     STATE_AFTER,
     STATE_OF,
@@ -241,8 +242,9 @@ class TransitionExecutor:
         done = self._progress().done
         removed = remove_fences(run) if has_roles(clusters.link) else []
         role = run.role()
-        touched = role.epoch != run.journal.header.base_epoch or run.transition_owns_role()
-        if touched:
+        header = run.journal.header
+        touched = role.epoch != header.base_epoch or run.transition_owns_role()
+        if touched or header.options.get(REPLACES):  # what it has replaced will not go on
             run.write_role(
                 clusters.old, self._rest_state(done), f"rolled back: {reason}", needed=False
             )
@@ -251,9 +253,12 @@ class TransitionExecutor:
 
     def _rest_state(self, done: frozenset[Step]) -> RoleState:
         """The state that the link had before, or that a failback has safely reached."""
-        if self._draft.kind == "failback" and Step.REALIGN not in done:
-            return "promoted"
-        return "mirroring"
+        if self._draft.kind == "failback":
+            return "mirroring" if Step.REALIGN in done else "promoted"
+        before = self._run.journal.header.options.get(
+            REST
+        )  # none in records of before it was noted
+        return "promoted" if before == "promoted" else "mirroring"
 
     def _end(self, outcome: Any, reason: str) -> TransitionReport:  # noqa: ANN401
         run, header = self._run, self._run.journal.header

@@ -11,13 +11,11 @@ from dataclasses import replace
 from replicator.clock import Clock
 from replicator.control.records.role_records import TransitionRecord
 from replicator.control.roles.open_transitions import (
-    newest_role,
     open_transition,
-    others_open,
     overtaken_transitions,
 )
 from replicator.control.roles.read import RolesRead, read_roles
-from replicator.errors import NotAuthorizedError, RefusedError, ReplicatorError
+from replicator.errors import NotAuthorizedError, RefusedError
 from replicator.failover.clusters.fencing import method_in_force
 from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters, find_link
 from replicator.failover.report.report import Loss, StepResult, TransitionReport
@@ -34,11 +32,12 @@ from replicator.failover.rules.request import (
     TransitionRequest,
 )
 from replicator.failover.run.executor import TransitionExecutor
+from replicator.failover.run.taking import begin, take_over, what_was_before
 from replicator.failover.steps.journal import Journal, why_ended
 from replicator.failover.steps.preflight import Preflight
 from replicator.failover.steps.transition_context import TransitionContext
 from replicator.topology.plan import LinkPlan, Plan
-from replicator.topology.roles import Role, has_roles
+from replicator.topology.roles import has_roles
 
 
 def run_transition(
@@ -124,6 +123,7 @@ def _new(
                 "tail": request.tail, "tailTopics": dict(request.tail_topics), "openTransactions": request.open_transactions, "andSwitch": request.and_switch,
                 "manualFence": request.manual_fence,
                 "stays": has_roles(link) and target == role.active,
+                **what_was_before(read.states.values(), role, replaced=held),
             },
         )  # fmt: skip
         checked = Preflight(clusters, request, role, clock)
@@ -145,12 +145,10 @@ def _new(
             return replace(draft, outcome="refused", reason="not confirmed")
         journal = _journal(clusters, header, clock)
         try:
-            if held is not None:
-                _supersede(journal, held)
-            journal.begin()
-            _check_again(journal, clusters, role)
-            for one in overtaken_transitions(read.states.values(), link.name):
-                _supersede(journal, one)
+            begin(
+                journal, clusters, replaced=held,
+                overtaken=overtaken_transitions(read.states.values(), link.name),
+            )  # fmt: skip
             run = TransitionContext(
                 clusters, journal, request, clock, on_step,
                 method_in_force(link.procedure.fencing, stated=request.manual_fence), loss, answer,
@@ -192,7 +190,7 @@ def _go_on(
         stated = Loss.from_json(options["loss"]) if "loss" in options else Loss()
         journal = _journal(clusters, header, clock)
         try:
-            journal.seize()
+            take_over(journal, clusters)
             run = TransitionContext(
                 clusters, journal, request, clock, on_step,
                 method_in_force(link.procedure.fencing, stated=request.manual_fence), stated, answer,
@@ -213,38 +211,6 @@ def _open_transactions(request: TransitionRequest, stored: object) -> OpenTransa
 
 def _journal(clusters: LinkClusters, header: TransitionRecord, clock: Clock) -> Journal:
     return Journal(clusters, header, clock=clock)
-
-
-def _supersede(journal: Journal, held: TransitionRecord) -> None:
-    """A failover ends another transition: its runner finds that out at its next write."""
-    journal.end_other(held.model_copy(update={"state": "superseded"}))
-
-
-def _check_again(journal: Journal, clusters: LinkClusters, seen: Role) -> None:
-    """Checks under the lock that the link did not change since the checks before the question.
-
-    The answer may take hours. Two operators may also hold locks on different clusters: each writes its
-    own first and reads the other's then, so that at least one of them withdraws.
-
-    Raises:
-        RefusedError: it changed; the lock was released.
-    """
-    states = [journal.state]
-    other_cluster = clusters.old if journal.header.home == clusters.new.alias else clusters.new
-    if clusters.answers(other_cluster):
-        try:
-            states.append(clusters.control(other_cluster))
-        except ReplicatorError as error:
-            clusters.silent[str(other_cluster.alias)] = error
-    other = others_open(states, journal.header)
-    if other is not None:
-        raise journal.withdraw(f"{other.by} began a {other.kind} of the link at the same moment")
-    newest = newest_role(states, clusters.link.name)
-    if newest is not None and newest.role().rank != seen.rank:
-        raise journal.withdraw(
-            f"the link changed since it was checked: {newest.active} is active in epoch "
-            f"{newest.epoch}, {newest.state}"
-        )
 
 
 def _nothing_open(link: LinkPlan, read: RolesRead) -> RefusedError:

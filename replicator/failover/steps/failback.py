@@ -7,7 +7,8 @@ from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 
-from replicator.control.records.role_records import SalvageRecord
+from replicator.control.records.role_records import SalvageRecord, StepRecord, TransitionRecord
+from replicator.control.store.state import ControlState
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.lag import (
     link_keys,
@@ -24,11 +25,19 @@ from replicator.failover.clusters.tail import TailRecord, export_tail, read_tail
 from replicator.failover.clusters.tail_writer import TailWriter
 from replicator.failover.report.backlog import lag_of, unknown_words
 from replicator.failover.report.report import Loss, TopicLoss
+from replicator.failover.rules.before import (
+    REST,
+    Promotion,
+    ReverseStart,
+    behind_injected,
+    reverse_start,
+)
 from replicator.failover.rules.machine import Step, TransitionFacts
 from replicator.failover.steps.fence_steps import fence_writers
 from replicator.failover.steps.switchover import SETTLE_SECONDS, Done
 from replicator.failover.steps.transition_context import TransitionContext
 from replicator.identifiers import TopicPartition
+from replicator.topology.plan import ClusterPlan
 
 CATCH_UP_SECONDS = 3600.0
 
@@ -193,21 +202,16 @@ class FailbackSteps:
     def _injected(self) -> dict[TopicPartition, SalvageRecord]:
         """How far this tail was injected, by partition.
 
-        An earlier failback may have injected records before it was rolled back. They stay, and must
-        not be injected twice. A failback of the same epoch had the same tail.
+        An earlier failback may have injected records before it was rolled back, or before the link was failed over
+        twice. They stay, and must not be injected twice.
         """
-        journal = self._run.journal
-        link, header, state = self._run.clusters.link.name, journal.header, journal.refresh()
+        clusters = self._run.clusters
+        self._run.journal.refresh()
         found: dict[TopicPartition, SalvageRecord] = {}
-        for attempt in state.transitions(link):
-            if (attempt.kind, attempt.target, attempt.base_epoch) != (
-                header.kind, header.target, header.base_epoch,
-            ):  # fmt: skip
-                continue
-            for one in state.salvaged(link, attempt.id):
-                key = (one.topic, one.partition)
-                if key not in found or one.next_offset > found[key].next_offset:
-                    found[key] = one
+        for one in self._salvaged(clusters.new, self._start(clusters.new).since):
+            key = (one.topic, one.partition)
+            if key not in found or one.next_offset > found[key].next_offset:
+                found[key] = one
         return found
 
     def realign(self) -> Done:
@@ -219,7 +223,7 @@ class FailbackSteps:
                 f"the reverse flow cannot work: {wrong[0]}", subject=clusters.link.name,
                 remedy="Correct that, then resume.",
             )  # fmt: skip
-        starts = self._promoted_ends()
+        starts = self._starts()
         record = run.role_record(clusters.old, "realigning", "")
         if run.role().rank != record.role().rank:  # a flow that runs keeps its own checkpoints
             place_starts(
@@ -231,21 +235,54 @@ class FailbackSteps:
             {"starts": by_topic(starts), "goal": by_topic(goal)},
         )
 
-    def _promoted_ends(self) -> dict[TopicPartition, int]:
-        """Where the active cluster's logs ended when it was promoted, by its own journal."""
+    def _starts(self) -> dict[TopicPartition, int]:
+        """Where the reverse flow begins, by the journals of both clusters; without those where it stands."""
+        clusters = self._run.clusters
+        start = self._start(clusters.old)
+        standing = {
+            place: checkpoint.offset
+            for place, checkpoint in stored_checkpoints(clusters, clusters.old).items()
+        }
+        return behind_injected(start.ends, standing, self._salvaged(clusters.old, start.since))
+
+    def _states(self) -> tuple[ControlState, ControlState]:
+        """What both clusters have on record; both answer during a failback."""
         run = self._run
-        link = run.clusters.link.name
-        for one in reversed(run.journal.state.transitions(link)):
-            if one.target != run.clusters.old.alias or one.id == run.journal.header.id:
-                continue
-            if one.options.get("stays"):
-                return {}  # it was active before as well: the flow continues where it was
-            for step in run.journal.state.steps(link, one.id):
-                if step.step == Step.PROMOTE and step.state == "done":
-                    return by_key(step.evidence.get("newEnds"))
-        return {}
+        return run.journal.state, run.clusters.control(run.clusters.new)
+
+    def _start(self, cluster: ClusterPlan) -> ReverseStart:
+        """Where the flow out of a cluster has to begin, by the promotions that are on record."""
+        mine = self._run.journal.header
+        found: dict[str, Promotion] = {}
+        for state in self._states():
+            for one in state.transitions(mine.link):
+                if one.id == mine.id:
+                    continue
+                for step in state.steps(one.link, one.id):
+                    if step.step == Step.PROMOTE:  # if only begun, the flow before it had ended
+                        found[one.id] = _promotion(one, step)
+        return reverse_start(found.values(), str(cluster.alias))
+
+    def _salvaged(self, cluster: ClusterPlan, since: int) -> list[SalvageRecord]:
+        """How far tails of a cluster were injected into the other one, from that epoch on."""
+        return [
+            record
+            for state in self._states()
+            for one in state.transitions(self._run.journal.header.link)
+            if (one.kind, one.target) == ("failback", cluster.alias) and one.base_epoch >= since
+            for record in state.salvaged(one.link, one.id)
+        ]
 
     def catch_up(self) -> Done:
         """The returning cluster has what the active one had."""
         clusters = self._run.clusters
         return Done(f"{clusters.new.alias} has caught up and mirrors {clusters.old.alias}")
+
+
+def _promotion(one: TransitionRecord, step: StepRecord) -> Promotion:
+    # A failback promotes once the reverse flow has mirrored; records of before this was noted have no option.
+    rest = one.options.get(REST) if one.kind != "failback" else None
+    return Promotion(
+        one.target, one.base_epoch, rest or "mirroring", stays=bool(one.options.get("stays")),
+        ends=by_key(step.evidence.get("newEnds")),
+    )  # fmt: skip

@@ -4,7 +4,10 @@ The record is written to the journal cluster and to the fenced cluster as well: 
 able to let writers in again when the other cluster, with the journal, is lost for good.
 """
 
+import contextlib
+
 from replicator.control.records.role_records import FenceRecord
+from replicator.errors import ReplicatorError
 from replicator.failover.clusters.fencing import apply_fence, plan_fence, remove_fence
 from replicator.failover.clusters.lag import link_keys
 from replicator.failover.steps.journal import TakenOverError
@@ -12,6 +15,9 @@ from replicator.failover.steps.transition_context import TransitionContext
 from replicator.policy.procedure import Fencing
 from replicator.topology.plan import ClusterPlan
 from replicator.topology.roles import Role
+
+REMOVED_SECONDS = 30.0
+"""How long it is tried to remove a fence that nobody wants any more."""
 
 
 def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> str:
@@ -24,7 +30,7 @@ def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing
         ReplicatorError: it could not be done, or not be recorded.
     """
     clusters, header = run.clusters, run.journal.header
-    held, role = run.fence_record(cluster), run.role()
+    held, role = run.standing(cluster)
     topics = {topic for topic, _ in link_keys(clusters, cluster)}
     plan = plan_fence(
         clusters, cluster, fencing, topics=topics, held=held, at_ms=run.journal.now_ms(),
@@ -49,13 +55,30 @@ def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing
     ran = apply_fence(clusters, cluster, plan, clock=run.clock)
     try:
         run.journal.write([record.model_copy(update={"state": "held"})])
-    except TakenOverError:
-        if (
-            run.fence_record(cluster) is None
-        ):  # rolled back meanwhile: nobody else would remove ours
-            remove_fence(clusters, cluster, fencing, record)
+    except ReplicatorError:
+        _remove_unwanted(run, cluster, fencing, record)
         raise
     return ran.output.strip() if ran is not None else ""
+
+
+def _remove_unwanted(
+    run: TransitionContext, cluster: ClusterPlan, fencing: Fencing, record: FenceRecord
+) -> None:
+    """Removes a fence that was put up while somebody rolled it back: nobody else would."""
+    clusters = run.clusters
+    both = {one.alias: one for one in (cluster, run.journal_cluster)}
+    deadline = run.clock.monotonic() + REMOVED_SECONDS
+    while run.clock.monotonic() < deadline:
+        asked = 0
+        for one in both.values():
+            with contextlib.suppress(ReplicatorError):
+                if clusters.control(one).fence(record.link, record.cluster) is None:
+                    remove_fence(clusters, cluster, fencing, record)
+                    return
+                asked += 1
+        if asked == len(both):
+            return
+        run.clock.sleep(1.0)
 
 
 def assert_fence(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> None:
@@ -85,15 +108,32 @@ def unfence_writers(run: TransitionContext, cluster: ClusterPlan) -> bool:
     record = run.fence_record(cluster)
     if record is None:
         return False
-    declared = run.clusters.link.procedure.fencing
-    remove_fence(run.clusters, cluster, declared or Fencing(record.method), record)
-    run.forget_fence(record)
+    fencing = run.clusters.link.procedure.fencing or Fencing(record.method)
+    run.journal.check_ours()  # brokers fence nobody who changes rules
+    remove_fence(run.clusters, cluster, fencing, record)
+    try:
+        run.forget_fence(record)
+    except TakenOverError:
+        _put_back(run, cluster, fencing)
+        raise
     return True
+
+
+def _put_back(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> None:
+    """Puts a fence up again that another transition wants, and that was removed without knowing of it."""
+    held = run.fence_record(cluster)
+    if held is not None and held.transition != run.journal.header.id:
+        topics = {topic for topic, _ in link_keys(run.clusters, cluster)}
+        plan = plan_fence(
+            run.clusters, cluster, fencing, topics=topics, held=held, at_ms=held.at_ms, by=held.by
+        )
+        apply_fence(run.clusters, cluster, plan, clock=run.clock)
 
 
 def remove_fences(run: TransitionContext) -> list[str]:
     """Removes the fences that this transition added, and any on the cluster that stays active.
 
+    A cluster to which the link fails back is passive before and after: it stays fenced.
     Returns what was done, in words.
 
     Raises:
@@ -102,14 +142,17 @@ def remove_fences(run: TransitionContext) -> list[str]:
     done: list[str] = []
     for cluster in (run.clusters.old, run.clusters.new):
         record = run.fence_record(cluster)
-        if record is None or not (cluster == run.clusters.old or _ours(run, record)):
+        active = cluster == run.clusters.old
+        if record is None or not (active or _opened_again(run, record)):
             continue
         if unfence_writers(run, cluster):
             done.append(f"writers may write to {cluster.alias} again")
     return done
 
 
-def _ours(run: TransitionContext, record: FenceRecord) -> bool:
-    """Whether this transition added a fence; an older one stays because its cluster is passive."""
+def _opened_again(run: TransitionContext, record: FenceRecord) -> bool:
+    """Whether this transition added the fence of the cluster that stays passive, which was open before."""
     header = run.journal.header
+    if header.kind == "failback":
+        return False
     return record.transition == header.id if record.transition else record.at_ms >= header.at_ms

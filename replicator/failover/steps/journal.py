@@ -6,12 +6,16 @@ fenced operator reads again: it continues while the token says that the transiti
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from replicator.clock import Clock
 from replicator.control.records.base import Record
-from replicator.control.records.role_records import RoleRecord, StepRecord, TransitionRecord
-from replicator.control.roles.open_transitions import open_transition
+from replicator.control.records.role_records import (
+    FenceRecord,
+    StepRecord,
+    TransitionRecord,
+)
+from replicator.control.roles.open_transitions import open_transition, others_open
 from replicator.control.store.state import ControlState
 from replicator.errors import (
     FencedError,
@@ -19,12 +23,12 @@ from replicator.errors import (
     ReplicatorError,
     TransientBrokerError,
 )
-from replicator.failover.clusters.link_clusters import CLIENT_ID, LinkClusters
+from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.rules.locks import Lock
 from replicator.failover.rules.machine import Step, TransitionProgress
-from replicator.identifiers import control_topic, transition_transactional_id
+from replicator.failover.steps.journal_writer import open_writer, write_once
+from replicator.identifiers import control_topic
 from replicator.kafka.logs.compacted_topic import ensure_compacted_topic
-from replicator.kafka.logs.log_writer import LogWriter
 from replicator.topology.plan import ClusterPlan
 
 ATTEMPTS = 3
@@ -36,6 +40,10 @@ class TakenOverError(RefusedError):
     """Another operator has taken this transition over."""
 
 
+class WithdrawnError(RefusedError):
+    """The transition gave its lock back before it had changed anything."""
+
+
 class Journal:
     """Reads and writes for one transition; for one thread."""
 
@@ -45,7 +53,8 @@ class Journal:
         self._clusters = clusters
         self._clock = clock
         self._cluster = clusters.plan.cluster(header.home)
-        self._writer = self._open(self._cluster)
+        self._writer = open_writer(self._clusters, self._cluster)
+        self._owned = False
 
     def close(self) -> None:
         """Closes the connections; what is recorded stays."""
@@ -57,8 +66,8 @@ class Journal:
 
     # The lock.
 
-    def begin(self) -> None:
-        """Takes the lock of the link.
+    def begin(self, *, replacing: str = "") -> None:
+        """Takes the lock of the link; another transition that has it and is to be replaced goes on until ``supersede``.
 
         Raises:
             RefusedError: another transition has it.
@@ -68,22 +77,17 @@ class Journal:
         ensure_compacted_topic(admin, control_topic(self._clusters.topology), partitions=1)
         refused: FencedError | TransientBrokerError | None = None
         for _ in range(ATTEMPTS):
-            self.refresh()
-            held = open_transition([self.state], self.header.link)
-            if held is not None and held.id != self.header.id:
-                raise Lock(held).refusal(self.now_ms())
+            self._refuse_others(replacing)
             try:
                 self._writer.open()
-                self.refresh()  # what others wrote before we fenced them
-                held = open_transition([self.state], self.header.link)
-                if held is not None and held.id != self.header.id:
-                    raise Lock(held).refusal(self.now_ms())
+                self._refuse_others(replacing)  # by what was written before we fenced the others
                 self._writer.write([self.header.encode()])
             except (FencedError, TransientBrokerError) as error:
                 # Nothing was written. Who came between us and the broker's answer shows when it is read again.
                 refused = error
                 self._reopen()
                 continue
+            self._owned = True
             self.state = self.state.fold([self.header.encode()])
             return
         if isinstance(refused, TransientBrokerError):
@@ -94,11 +98,16 @@ class Journal:
             remedy="Agree on one of them, then try again.",
         )
 
-    def withdraw(self, reason: str) -> RefusedError:
+    def _refuse_others(self, replacing: str) -> None:
+        held = others_open([self.refresh()], self.header, besides=replacing)
+        if held is not None:
+            raise Lock(held).refusal(self.now_ms())
+
+    def withdraw(self, reason: str) -> WithdrawnError:
         """Releases the lock before anything was done; returns the error for the operator."""
         options = {**self.header.options, ROLLBACK_REASON: reason}
         self.write([self.header.model_copy(update={"state": "rolled-back", "options": options})])
-        return RefusedError(
+        return WithdrawnError(
             f"{reason}; nothing was changed", subject=self.header.link,
             remedy=f"Look at 'replicator history --link {self.header.link}', then ask again.",
         )  # fmt: skip
@@ -110,12 +119,28 @@ class Journal:
             self.header = self.header.model_copy(update={"options": options})
             self.write([self.header])
 
-    def end_other(self, record: TransitionRecord) -> None:
-        """Ends another transition of the link for good; its runner finds that out at its next write."""
-        if record.home == self._cluster.alias:
-            self._writer.write([record.encode()])
-        else:
-            self.write_to(self._clusters.plan.cluster(record.home), [record])
+    def supersede(self, record: TransitionRecord, check: Callable[[], None]) -> None:
+        """Ends another transition of the link for good; its runner finds that out at its next write.
+
+        ``check`` is asked where the other's runner may have written since it was looked at, and cannot any
+        more; it raises to leave the other transition as it is.
+        """
+        ended = record.model_copy(update={"state": "superseded"})
+        if record.home != self._cluster.alias:
+            self._write_to(self._clusters.plan.cluster(record.home), [ended], check=check)
+            return
+        for _ in range(ATTEMPTS):
+            try:
+                if not self._owned:
+                    self._own()
+                    check()
+                self._writer.write([ended.encode()])
+            except (FencedError, TransientBrokerError):
+                self._reopen()
+            else:
+                self.state = self.state.fold([ended.encode()])
+                return
+        raise self._keep_taking_over()
 
     def seize(self) -> None:
         """Takes an open transition over: the process that runs it now is fenced and finds a new token.
@@ -132,6 +157,7 @@ class Journal:
                 remedy=f"Look at 'replicator history --link {self.header.link}'.",
             )  # fmt: skip
         self._writer.write([self.header.encode()])
+        self._owned = True
         self.refresh()
 
     def refresh(self) -> ControlState:
@@ -230,20 +256,38 @@ class Journal:
         refused: FencedError | TransientBrokerError | None = None
         for _ in range(ATTEMPTS):
             try:
+                self._own()
                 self._writer.write(entries)
             except (FencedError, TransientBrokerError) as error:
                 refused = error
                 self._reopen()
-                self.check_ours()
+            except ReplicatorError:
+                self._reopen()  # after a commit without an answer the writer would take over by itself
+                raise
             else:
                 return
         if isinstance(refused, TransientBrokerError):
             raise refused
-        raise TakenOverError(
-            "other operators keep taking over",
-            subject=self.header.link,
+        raise self._keep_taking_over()
+
+    def _keep_taking_over(self) -> TakenOverError:
+        return TakenOverError(
+            "other operators keep taking over", subject=self.header.link,
             remedy="Agree on one of them, then resume.",
-        )
+        )  # fmt: skip
+
+    def _own(self) -> None:
+        """Fences other writers unless that was done, and looks what they wrote before.
+
+        Raises:
+            TakenOverError: one of them has the transition.
+        """
+        if self._owned:
+            return
+        self.check_ours()  # first, so that nobody is fenced for nothing
+        self._writer.open()
+        self.check_ours()
+        self._owned = True
 
     def check_ours(self) -> None:
         """Reads again whether this transition is still ours.
@@ -264,23 +308,15 @@ class Journal:
             )
 
     def _reopen(self) -> None:
+        self._owned = False
         self._writer.close()
-        self._writer = self._open(self._cluster)
-
-    def _open(self, cluster: ClusterPlan) -> LogWriter:
-        topology, link = self._clusters.topology, self.header.link
-        return LogWriter(
-            cluster,
-            control_topic(topology),
-            client_id=CLIENT_ID,
-            transactional_id=transition_transactional_id(topology, link),
-        )
+        self._writer = open_writer(self._clusters, self._cluster)
 
     def write_to(self, cluster: ClusterPlan, records: Sequence[Record]) -> ReplicatorError | None:
-        """Writes records on the other cluster as well; returns why that failed.
+        """Writes records on the other cluster as well, see ``write_once``; returns why that failed.
 
-        A role older than the stored one is left out: another operator continued this transition
-        while this process slept.
+        Raises:
+            TakenOverError: a fence that another operator has rolled back.
         """
         return self._write_to(cluster, records)
 
@@ -289,24 +325,25 @@ class Journal:
         return self._write_to(cluster, [record], erase=True)
 
     def _write_to(
-        self, cluster: ClusterPlan, records: Sequence[Record], *, erase: bool = False
+        self,
+        cluster: ClusterPlan,
+        records: Sequence[Record],
+        *,
+        erase: bool = False,
+        check: Callable[[], None] = lambda: None,
     ) -> ReplicatorError | None:
-        topic = control_topic(self._clusters.topology)
+        def last_look() -> None:
+            check()
+            if any(isinstance(one, FenceRecord) for one in records):
+                self.check_ours()  # who rolled back meanwhile has removed the fence, with its record
+
         try:
-            with self._open(cluster) as writer:
-                ensure_compacted_topic(self._clusters.admin(cluster), topic, partitions=1)
-                writer.open()  # other writers are fenced from here on, so what is read next is final
-                fresh = [one for one in records if not self._outdated(cluster, one)]
-                writer.write([one.tombstone() if erase else one.encode() for one in fresh])
+            write_once(self._clusters, cluster, records, erase=erase, check=last_look)
+        except (TakenOverError, WithdrawnError):
+            raise
         except ReplicatorError as error:
             return error
         return None
-
-    def _outdated(self, cluster: ClusterPlan, record: Record) -> bool:
-        if not isinstance(record, RoleRecord):
-            return False
-        held = self._clusters.control(cluster, known_to_exist=True).role(record.link)
-        return held is not None and held.role().rank > record.role().rank
 
 
 def why_ended(one: TransitionRecord) -> str:

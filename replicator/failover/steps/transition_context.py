@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from replicator.clock import Clock
 from replicator.control.records.role_records import FenceRecord, RoleRecord
-from replicator.control.roles.open_transitions import overtaken
+from replicator.control.roles.open_transitions import newest_role, overtaken
+from replicator.control.store.state import ControlState
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.external.hooks import hook_evidence, run_hooks
@@ -61,26 +62,38 @@ class TransitionContext:
 
     # Roles.
 
-    def role(self) -> Role:
-        """The role in force, by the records of both clusters as far as they answer."""
-        records = self._role_records()
-        return role_in_force(self.clusters.link, [record.role() for record in records])
-
-    def _role_records(self) -> list[RoleRecord]:
+    def _states(self) -> list[ControlState]:
+        """What both clusters have on record as far as they answer, the journal's as it was read last."""
         states = [self.journal.state]
         if self.clusters.answers(self.other_cluster):
             try:
                 states.append(self.clusters.control(self.other_cluster))
             except ReplicatorError as error:
                 self.clusters.silent[str(self.other_cluster.alias)] = error
+        return states
+
+    def _role_in(self, states: list[ControlState]) -> Role:
         name = self.clusters.link.name
-        return [record for state in states if (record := state.role(name)) is not None]
+        seen = (record.role() for state in states if (record := state.role(name)) is not None)
+        return role_in_force(self.clusters.link, seen)
+
+    def role(self) -> Role:
+        """The role in force, by the records of both clusters as far as they answer."""
+        return self._role_in(self._states())
 
     def transition_owns_role(self) -> bool:
         """Whether the role in force was written by this transition."""
-        records = self._role_records()
-        newest = max(records, key=lambda record: record.role().rank, default=None)
+        newest = newest_role(self._states(), self.clusters.link.name)
         return newest is not None and newest.transition == self.journal.header.id
+
+    def _refuse_overtaken(self, newest: RoleRecord | None) -> None:
+        if newest is not None and overtaken(self.journal.header, newest):
+            raise TakenOverError(
+                f"the link has moved on without this {self.journal.header.kind}: {newest.active} is "
+                f"active in epoch {newest.epoch}, by {newest.by}",
+                subject=self.clusters.link.name,
+                remedy="Nothing more was changed. Look at 'replicator history'.",
+            )
 
     def role_record(self, active: ClusterPlan, state: RoleState, reason: str) -> RoleRecord:
         """The record of that role: the stored one if it says so already, else the next one.
@@ -88,20 +101,13 @@ class TransitionContext:
         Raises:
             TakenOverError: another transition began an epoch since this one had begun.
         """
-        records = self._role_records()
+        held = newest_role(self._states(), self.clusters.link.name)
         transition = self.journal.header.id
-        held = max(records, key=lambda record: record.role().rank, default=None)
         if held is not None and stands(
             held, active=active.alias, state=state, transition=transition
         ):
             return held
-        if held is not None and overtaken(self.journal.header, held):
-            raise TakenOverError(
-                f"the link has moved on without this {self.journal.header.kind}: {held.active} is "
-                f"active in epoch {held.epoch}, by {held.by}",
-                subject=self.clusters.link.name,
-                remedy="Nothing more was changed. Look at 'replicator history'.",
-            )
+        self._refuse_overtaken(held)
         now = held.role() if held is not None else first_role(self.clusters.link)
         return next_role(
             now, active=active.alias, state=state, at_ms=self.journal.now_ms(),
@@ -133,16 +139,26 @@ class TransitionContext:
 
     # Fences on record.
 
-    def fence_record(self, cluster: ClusterPlan) -> FenceRecord | None:
-        """The fence of a cluster as it was recorded last, with the rules that any record names.
+    def standing(self, cluster: ClusterPlan) -> tuple[FenceRecord | None, Role]:
+        """The fence of a cluster as it was recorded last, and the role in force.
 
-        The two clusters may hold records of different transitions: the one could not be reached
-        when the other's was removed.
+        Raises:
+            TakenOverError: the link has moved on: the cluster to be fenced may be the active one now.
         """
-        name = self.clusters.link.name
+        states = self._states()
+        self._refuse_overtaken(newest_role(states, self.clusters.link.name))
+        return self._fence_in(states, cluster), self._role_in(states)
+
+    def fence_record(self, cluster: ClusterPlan) -> FenceRecord | None:
+        """The fence of a cluster as it was recorded last, with the rules that any record names."""
         states = [self.journal.state]
         if self.clusters.answers(self.other_cluster):
             states.append(self.clusters.control(self.other_cluster))
+        return self._fence_in(states, cluster)
+
+    def _fence_in(self, states: list[ControlState], cluster: ClusterPlan) -> FenceRecord | None:
+        """The two clusters may hold records of different transitions: one was out of reach when it was removed."""
+        name = self.clusters.link.name
         found = [held for one in states if (held := one.fence(name, cluster.alias)) is not None]
         if not found:
             return None

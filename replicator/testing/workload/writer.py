@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import TopicMetadata
 
 from replicator.errors import ReplicatorError
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.kafka.logs.producer_calls import abort_transaction
 from replicator.testing.checker.history import (
     Completed,
@@ -96,6 +97,7 @@ class Writer:
         self._abandoned = False
         self._thread = threading.Thread(target=self._run, name=f"writer-{self._name}", daemon=True)
         self._failure: Exception | None = None
+        self._coordinator = CoordinatorWatch()
         self._producer = self._new_producer()
         self.sent = 0
         self.acked = 0
@@ -278,10 +280,12 @@ class Writer:
             "queue.buffering.max.messages": 20_000,
             "log_level": _QUIET,
         }
-        if self._transactional:
-            settings["transactional.id"] = self._name
-            settings["transaction.timeout.ms"] = int(_DELIVERY_TIMEOUT_SECONDS * 1000)
-        return Producer(settings)
+        if not self._transactional:
+            return Producer(settings)
+        settings["transactional.id"] = self._name
+        settings["transaction.timeout.ms"] = int(_DELIVERY_TIMEOUT_SECONDS * 1000)
+        self._coordinator = CoordinatorWatch()
+        return Producer({**settings, **self._coordinator.settings()})
 
     # -- transactions -------------------------------------------------------------------------
 
@@ -295,7 +299,7 @@ class Writer:
             name = f"{self._name}.t{number}"
             outcome = self._one_transaction(name, places, pace)
             self._history.record(TransactionEnded(name, outcome))
-            if outcome == "unknown":
+            if outcome == "unknown" or self._coordinator.in_doubt:
                 self._begin_anew()
 
     def _one_transaction(
@@ -312,16 +316,20 @@ class Writer:
                 self._between(name)
             if give_up:
                 return self._abort()
-            self._producer.commit_transaction(_DELIVERY_TIMEOUT_SECONDS)
+            with self._coordinator.ending(self._producer):
+                self._producer.commit_transaction(_DELIVERY_TIMEOUT_SECONDS)
         except KafkaException as error:
-            # A commit that timed out may be in force: neither committed nor aborted for us.
+            # A commit that timed out may be in force, and one that the library sent again when the connection
+            # broke, whatever it says then: neither committed nor aborted for us.
             requires_abort = error.args[0].txn_requires_abort()
-            return self._abort() if requires_abort else "unknown"
+            certain = requires_abort and not self._coordinator.in_doubt
+            return self._abort() if certain else "unknown"
         return "ok"
 
     def _abort(self) -> Outcome:
         try:
-            abort_transaction(self._producer, _DELIVERY_TIMEOUT_SECONDS)
+            with self._coordinator.ending(self._producer):
+                abort_transaction(self._producer, _DELIVERY_TIMEOUT_SECONDS)
         except KafkaException:
             return "unknown"
         return "fail"
