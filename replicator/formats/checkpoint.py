@@ -25,6 +25,9 @@ VERSION = 1
 ADOPTED = "adopted"
 """Extra field of a checkpoint: the source offset at which we began to copy after another program."""
 
+NONE_COPIED = -2
+"""In the place of the last record's source offset: nothing was written, so nothing of ours can be missing."""
+
 
 @dataclass(frozen=True, slots=True)
 class TargetClaim:
@@ -32,13 +35,16 @@ class TargetClaim:
 
     ``end`` is an offset that its log reached at least (-1 when nothing is claimed), ``leader_epoch`` the
     epoch of the leader that was asked last, ``last_copied`` the source offset of the last record that
-    was written to it (-1 when not known).
+    was written to it (-1 when not known, ``NONE_COPIED`` when none was). ``rewinds`` are target and source offsets, in order: copies from that target
+    offset on begin again at that source offset, because the source's log was cut or made anew. Older copies may name
+    higher source offsets.
     """
 
     topic_id: str = ""
     end: int = -1
     leader_epoch: int = -1
     last_copied: int = -1
+    rewinds: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,8 @@ class Checkpoint:
     ``problem`` is empty unless the partition is stopped, then it is a problem code, with ``detail``.
     ``position_epoch`` is the leader epoch of the last record read before ``offset`` (-1 when not known)
     and ``record_end`` the offset behind that record: between the two stand only markers and aborted
-    records. With both the source can tell whether its log was cut there and written anew.
+    records. With both the source can tell whether its log was cut there and written anew. With ``epoch_of_leader``
+    it is no record's epoch, but that of a leader under which the log had reached ``record_end``.
     ``start`` is where the flow began to copy the partition (-1 when not known). ``target`` says what the
     target's log was like, ``target_loss`` what was last found missing in it. ``left_out`` are records that
     were passed without a copy, as those in quarantine.
@@ -84,6 +91,7 @@ class Checkpoint:
     leader_epoch: int = -1
     position_epoch: int = -1
     record_end: int = -1
+    epoch_of_leader: bool = False
     start: int = -1
     target: TargetClaim = TargetClaim()
     target_loss: TargetLoss = TargetLoss()
@@ -113,7 +121,7 @@ class Checkpoint:
                 "dropped": self.dropped,
                 "quarantined": self.quarantined,
                 "leaderEpoch": self.leader_epoch,
-                "positionEpoch": self.position_epoch,
+                "positionEpoch": -1 if self.epoch_of_leader else self.position_epoch,
                 **self._claims(),
             },
             option=orjson.OPT_SORT_KEYS,
@@ -121,9 +129,11 @@ class Checkpoint:
 
     def _claims(self) -> dict[str, object]:
         """What is said of both logs; with its position, because older releases only hand it on."""
-        claims: dict[str, object] = {}
+        claims: dict[str, Any] = {}
         if self.record_end >= 0:
             claims["lastRecord"] = {"end": self.record_end, "position": self.offset}
+            if self.epoch_of_leader and self.position_epoch >= 0:
+                claims["lastRecord"]["leaderEpoch"] = self.position_epoch
         if self.start >= 0:
             claims["start"] = self.start
         if self.target.end >= 0:
@@ -134,6 +144,8 @@ class Checkpoint:
                 "lastCopied": self.target.last_copied,
                 "position": self.offset,
             }
+            if self.target.rewinds:
+                claims["target"]["rewinds"] = self.target.rewinds
         if self.target_loss.count:
             claims["targetLoss"] = {
                 "count": self.target_loss.count,
@@ -194,8 +206,9 @@ def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
             dropped=what["dropped"],
             quarantined=what.get("quarantined", 0),
             leader_epoch=what.get("leaderEpoch", -1),
-            position_epoch=what.get("positionEpoch", -1),
+            position_epoch=_position_epoch(what),
             record_end=_record_end(what),
+            epoch_of_leader=_leader_epoch(what) >= 0,
             start=what.get("start", -1),
             target=_target_claim(what),
             target_loss=_target_loss(what.get("targetLoss")),
@@ -222,13 +235,26 @@ def _record_end(what: Mapping[str, Any]) -> int:
     return int(what["offset"]) if what.get("positionEpoch", -1) >= 0 else -1
 
 
+def _position_epoch(what: Mapping[str, Any]) -> int:
+    return max(int(what.get("positionEpoch", -1)), _leader_epoch(what))
+
+
+def _leader_epoch(what: Mapping[str, Any]) -> int:
+    """That of a leader, where no record's is known; older releases know nothing of it."""
+    found = what.get("lastRecord")
+    if found is None or found["position"] != what["offset"] or what.get("positionEpoch", -1) >= 0:
+        return -1
+    return int(found.get("leaderEpoch", -1))
+
+
 def _target_claim(what: Mapping[str, Any]) -> TargetClaim:
     found = what.get("target")
     if found is None or found["position"] != what["offset"]:
         return TargetClaim()  # handed on by a release that does not know it: of an earlier position
     return TargetClaim(
-        found["topicId"], found["end"], found["leaderEpoch"], found.get("lastCopied", -1)
-    )
+        found["topicId"], found["end"], found["leaderEpoch"], found.get("lastCopied", -1),
+        tuple((int(target), int(source)) for target, source in found.get("rewinds", ())),
+    )  # fmt: skip
 
 
 def _target_loss(found: Mapping[str, Any] | None) -> TargetLoss:

@@ -25,11 +25,16 @@ class Transaction:
 
 @dataclass(slots=True)
 class Entry:
-    """One offset of a log: a record, or a control marker (``record`` is None)."""
+    """One offset of a log: a record, or a control marker (``record`` is None), which ``ends`` transactions.
+
+    ``writer`` is the transactional id and epoch that wrote it, and the sequence of a record.
+    """
 
     record: dict[str, object] | None
     transaction: Transaction | None = None
     leader_epoch: int = 0
+    ends: tuple[Transaction, ...] = ()
+    writer: tuple[str, int, int] | None = None
 
 
 class FakeCluster:
@@ -40,17 +45,23 @@ class FakeCluster:
         self.limits: dict[str, int] = {}
         self.owners: dict[str, FakeProducer] = {}
         self.leader_epoch = 0
+        self.topic_ids: dict[str, str] = {}
 
     def create_topic(self, topic: str, *, partitions: int = 1, limit: int = 1_000_000) -> None:
         """``limit`` is the largest value in bytes that a record may have."""
         self.limits[topic] = limit
+        self.topic_ids[topic] = f"{topic}-1"
         for partition in range(partitions):
             self.logs[topic, partition] = []
+
+    def epoch_of(self, _topic: str, _partition: int) -> int:
+        """The epoch of the leader now."""
+        return self.leader_epoch
 
     def append(self, topic: str, partition: int, entry: Entry) -> int:
         """Appends under the current leader epoch; returns the offset."""
         log = self.logs[topic, partition]
-        entry.leader_epoch = self.leader_epoch
+        entry.leader_epoch = self.epoch_of(topic, partition)
         log.append(entry)
         return len(log) - 1
 

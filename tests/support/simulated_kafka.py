@@ -8,7 +8,8 @@ is decided by a ``Weather``, so one seed is one schedule.
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from fake_kafka import Entry, FakeCluster, FakeConsumer, FakeProducer, Transaction
+from electing_cluster import ElectingCluster
+from fake_kafka import Entry, FakeProducer, Transaction
 
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import KafkaError, KafkaException, Message
@@ -100,7 +101,7 @@ class Network:
     late: list[LateEnd] = field(default_factory=list)
 
 
-class SimulatedCluster(FakeCluster):
+class SimulatedCluster(ElectingCluster):
     """``version`` is that of the transaction protocol: in 2 each end raises the epoch."""
 
     def __init__(self, *, version: int = 1) -> None:
@@ -117,19 +118,35 @@ class SimulatedCluster(FakeCluster):
             return "fenced"
         if coordinator.open is None:
             return "ok" if coordinator.last == state else "invalid"
-        self.close(coordinator, state)
+        self.close(name, coordinator, state)
         if self.version == 2:
             coordinator.epoch += 1
         return "ok"
 
-    def close(self, coordinator: Coordinator, state: str) -> None:
+    def close(self, name: str, coordinator: Coordinator, state: str) -> None:
         transaction, coordinator.open = coordinator.open, None
         coordinator.last = state
         if transaction is not None:
             transaction.state = state
             self.ended += 1
             for topic, partition in sorted(transaction.partitions):
-                self.append(topic, partition, Entry(None))
+                self.mark(topic, partition, transaction, (name, coordinator.epoch))
+
+    def in_sequence(self, topic: str, partition: int, writer: tuple[str, int, int]) -> bool:
+        """Whether a leader takes a record: what it knows of a producer, it knows from its log.
+
+        Of one that it does not know it takes any (KAFKA-15591).
+        """
+        name, epoch, sequence = writer
+        known = [
+            each.writer
+            for each in self.logs[topic, partition]
+            if each.writer is not None and each.writer[0] == name
+        ]
+        if not known:
+            return True
+        last = -1 if known[-1][1] != epoch else max(each[2] for each in known if each[1] == epoch)
+        return sequence == last + 1
 
     def deliver_late(self) -> None:
         """What is under way arrives now, in its order."""
@@ -156,6 +173,7 @@ class SimulatedProducer(FakeProducer):
         self._lane = lane
         self._added: set[tuple[str, int]] = set()
         self._known: set[tuple[str, int]] = set()
+        self._sequences: dict[tuple[str, int], int] = {}
         self._begun = False
         self._ending = ""
         self._fatal: KafkaError | None = None
@@ -180,7 +198,7 @@ class SimulatedProducer(FakeProducer):
     def init_transactions(self, _timeout: float = 0) -> None:
         self._weather.moment("init")
         coordinator = self._cluster.coordinators.setdefault(self._id, Coordinator())
-        self._cluster.close(coordinator, "aborted")
+        self._cluster.close(self._id, coordinator, "aborted")
         coordinator.epoch += 1
         self._epoch = coordinator.epoch
         self._weather.took_over(self._lane)
@@ -235,6 +253,7 @@ class SimulatedProducer(FakeProducer):
         self._check(self._cluster.end(self._id, self._epoch, state))
         if self._cluster.version == 2:
             self._epoch += 1
+            self._sequences.clear()
 
     def _log_loss(self) -> None:
         # The library leaves out a text that it has logged less than 30 s ago.
@@ -284,29 +303,18 @@ class SimulatedProducer(FakeProducer):
             if first and self._weather.drops_first_write():
                 self._report(callback, None, Message(topic=topic, partition=partition))
                 continue
-            offset = self._cluster.append(topic, partition, Entry(record, coordinator.open))
-            message = Message(topic=topic, partition=partition, offset=offset)
-            self._report(callback, None, message)
+            self._append(place, record, coordinator.open, callback)
         return written
 
-
-class SimulatedConsumer(FakeConsumer):
-    """A lane's consumer; everybody else acts whenever it asks for records."""
-
-    def __init__(self, cluster: FakeCluster, weather: Weather) -> None:
-        super().__init__(cluster)
-        self._weather = weather
-
-    def consume(self, most: int = 1, _timeout: float = 0):
-        self._weather.moment("consume")
-        return super().consume(most)
-
-    def poll(self, timeout: float = 0):
-        self._weather.wait(min(timeout, 0.05))
-        return next(iter(super().consume(1)), None)
-
-    def list_topics(self, *_names, timeout: float = 0):
-        del timeout
+    def _append(self, place: tuple[str, int], record, transaction: Transaction, callback) -> None:
+        writer = (self._id, self._epoch, self._sequences.get(place, 0))
+        if not self._cluster.in_sequence(*place, writer):
+            self._failure = KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "sequence")
+            self._report(callback, self._failure, None)
+            return
+        self._sequences[place] = writer[2] + 1
+        offset = self._cluster.append(*place, Entry(record, transaction, writer=writer))
+        self._report(callback, None, Message(topic=place[0], partition=place[1], offset=offset))
 
 
 def _refused(code: int, *, abort: bool = False) -> KafkaException:

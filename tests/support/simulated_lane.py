@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import session_lab
 from fake_kafka import Entry, Transaction
-from simulated_kafka import SimulatedCluster, SimulatedConsumer, SimulatedProducer
+from simulated_consumer import SimulatedConsumer, SourceAdmin
+from simulated_kafka import SimulatedCluster, SimulatedProducer
 
 from replicator.dataplane.lane.lane import Lane
 from replicator.dataplane.session.session_clients import LaneClients
@@ -19,9 +20,8 @@ from replicator.dataplane.session.session_factory import SessionParts, wire_sess
 from replicator.dataplane.takeover.target_looks import LastCopy, SeenTarget
 from replicator.dataplane.transport.messages import LaneStopped, LogLine
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
-from replicator.formats.checkpoint import decode_checkpoints
+from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import HOPS_HEADER
-from replicator.kafka.admin.topics import TopicDescription
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.testing import ManualClock
@@ -51,10 +51,18 @@ class Chances:
     late: int = 10
     trouble: int = 35
     drops: int = 10
+    cuts: int = 0
+    losses: int = 0
 
 
 class World:
     """Both clusters, those who write, and the lanes, one running at a time and others asleep."""
+
+    writer_id: str | None = None
+    """Under what id a lane ends transactions whose markers were lost, where logs are cut."""
+
+    refuses = True
+    """Whether applications write records that the target refuses."""
 
     def __init__(self, seed: int, *, delivery: str = "exactly-once", chances: Chances) -> None:
         self.random = random.Random(seed)
@@ -140,13 +148,15 @@ class World:
         elif self._open is not None and self._happens(40):
             self.end_transaction(self.random.choice(("committed", "aborted")))
 
-    def _write(self, transaction: Transaction | None) -> None:
-        partition = self.random.randrange(PARTITIONS)
+    def _write(
+        self, transaction: Transaction | None, partition: int = -1, *, plain: bool = False
+    ) -> None:
+        partition = self.random.randrange(PARTITIONS) if partition < 0 else partition
         self._written += 1
         value = b"%d" % self._written
         headers = []
-        kind = self.random.randrange(12)
-        if kind == 0:
+        kind = -1 if plain else self.random.randrange(12)
+        if kind == 0 and self.refuses:
             value = value.ljust(LIMIT + 1, b".")
         elif kind == 1:  # an application forwarded the headers of a copy
             headers = [(HOPS_HEADER, b"west/other/0/7")]
@@ -162,9 +172,15 @@ class World:
             (transaction, places), self._open = self._open, None
             transaction.state = state
             for place in sorted(places):
-                self.source.append(*place, Entry(None))
+                self.source.mark(*place, transaction)
 
     # -- lanes ---------------------------------------------------------------------------------
+
+    def grow_calm(self) -> None:
+        """From now on nothing happens any more, but what is under way."""
+        self.calm = True
+        self.end_transaction("committed")
+        self.target.deliver_late()
 
     def run_lane(self) -> None:
         """Runs one lane until it ends or its process is killed."""
@@ -192,9 +208,9 @@ class World:
         )  # fmt: skip
         session = wire_session(spec, context, parts, consumer=consumer, producer=producer)
         return LaneClients(
-            spec=spec, consumer=consumer, producer=producer, source_admin=SourceAdmin(self.source),
+            spec=spec, consumer=consumer, producer=producer, source_admin=SourceAdmin(self.source, PARTITIONS),
             session=session, clock=self.clock, record_by_record=record_by_record,
-            opened_with=OpenedWith(),
+            opened_with=OpenedWith(), writer_id=self.writer_id,
         )  # fmt: skip
 
     def stored(self) -> dict[bytes, bytes]:
@@ -264,15 +280,17 @@ class World:
             return
         checkpoints = decode_checkpoints(self.newest())
         for partition in range(PARTITIONS):
-            found = [each["value"] for each in self.target.records(TOPIC, partition)]
-            wanted = self.expected(partition)
-            if found != wanted[: len(found)]:
-                self._tell(partition, found, wanted)
-            checkpoint = checkpoints.get((TOPIC, partition))
-            if checkpoint is not None and self.target.stable_end(TOPIC, partition) == len(
-                self.target.logs[TOPIC, partition]
-            ):
-                self._compare(partition, checkpoint.offset, found)
+            self._judge_partition(partition, checkpoints.get((TOPIC, partition)))
+
+    def _judge_partition(self, partition: int, checkpoint: Checkpoint | None) -> None:
+        found = [each["value"] for each in self.target.records(TOPIC, partition)]
+        wanted = self.expected(partition)
+        if found != wanted[: len(found)]:
+            self._tell(partition, found, wanted)
+        if checkpoint is not None and self.target.stable_end(TOPIC, partition) == len(
+            self.target.logs[TOPIC, partition]
+        ):
+            self._compare(partition, checkpoint.offset, found)
 
     def _compare(self, partition: int, offset: int, found: list[bytes]) -> None:
         """A checkpoint counts exactly what is there: a claim about two logs."""
@@ -301,21 +319,22 @@ class World:
             return
         held = Counter(each["value"] for each in self.target.records(session_lab.QUARANTINE))
         for partition in range(PARTITIONS):
-            found = [each["value"] for each in self.target.records(TOPIC, partition)]
-            wanted, refused = self.expected(partition), self.refused(partition)
-            if self.spec.settings.delivery == "exactly-once":
-                if found != wanted:
-                    self._tell(partition, found, wanted)
-                if any(held[value] != 1 for value in refused):
-                    self.broken.append(f"quarantine of {partition}: not each refused record once")
-            else:
-                first = list(dict.fromkeys(found))
-                if [value for value in first if value in wanted] != wanted or len(first) != len(
-                    wanted
-                ):
-                    self.broken.append(f"lost or reordered in {partition}: {first} of {wanted}")
-                if any(not held[value] for value in refused):
-                    self.broken.append(f"quarantine of {partition}: a refused record is missing")
+            self._judge_end_of(partition, held)
+
+    def _judge_end_of(self, partition: int, held: Counter[bytes]) -> None:
+        found = [each["value"] for each in self.target.records(TOPIC, partition)]
+        wanted, refused = self.expected(partition), self.refused(partition)
+        if self.spec.settings.delivery == "exactly-once":
+            if found != wanted:
+                self._tell(partition, found, wanted)
+            if any(held[value] != 1 for value in refused):
+                self.broken.append(f"quarantine of {partition}: not each refused record once")
+        else:
+            first = list(dict.fromkeys(found))
+            if [value for value in first if value in wanted] != wanted or len(first) != len(wanted):
+                self.broken.append(f"lost or reordered in {partition}: {first} of {wanted}")
+            if any(not held[value] for value in refused):
+                self.broken.append(f"quarantine of {partition}: a refused record is missing")
 
     def _end_when_done(self) -> None:
         if self.moments > STEPS + PATIENCE:
@@ -328,25 +347,3 @@ class World:
         )
         if caught_up:
             running.stop(1)
-
-
-class SourceAdmin:
-    """What a take-over asks the source."""
-
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self._cluster = cluster
-
-    def describe_each_topic(self, names):
-        return {
-            name: TopicDescription(
-                name, "", PARTITIONS, 1, leaderless=frozenset(), authorized_operations=frozenset()
-            )
-            for name in names
-        }
-
-    def offsets(self, keys, *, at, isolation):
-        del isolation
-        return {key: 0 if at == "earliest" else self._cluster.stable_end(*key) for key in keys}
-
-    def close(self) -> None:
-        pass

@@ -10,6 +10,7 @@ from simulated_lane import STEPS, Chances, World
 from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.lane import clients_change, partitions
 from replicator.dataplane.lane.lane import Lane
+from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session import session_clients
 from replicator.dataplane.takeover import takeover
 
@@ -26,7 +27,10 @@ def on_virtual_time(world: World):
     kept = (
         clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
         Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
+        PartitionState.__hash__,
     )  # fmt: skip
+    # By their addresses sets of them would have another order in each process, and a seed another schedule.
+    PartitionState.__hash__ = lambda self: self.partition
     clients_change.open_clients = world.open_clients
     clients_change.gc = _NoCollector
     session_clients.read_lane_records = lambda _spec, **_: world.stored()
@@ -40,19 +44,24 @@ def on_virtual_time(world: World):
         (
             clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
             Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
+            PartitionState.__hash__,
         ) = kept  # fmt: skip
 
 
-def run_schedule(seed: int, *, delivery: str = "exactly-once", chances: Chances | None = None):
+def run_schedule(
+    seed: int,
+    *,
+    delivery: str = "exactly-once",
+    chances: Chances | None = None,
+    world_of: type[World] = World,
+) -> list[str]:
     """Runs one schedule; returns what was broken, nothing where all held."""
-    world = World(seed, delivery=delivery, chances=chances or Chances())
+    world = world_of(seed, delivery=delivery, chances=chances or Chances())
     with on_virtual_time(world):
         while world.moments <= STEPS and not world.broken:
             world.lanes.clear()
             world.run_lane()
-        world.calm = True
-        world.end_transaction("committed")
-        world.target.deliver_late()
+        world.grow_calm()
         if not world.broken:
             world.lanes.clear()
             world.run_lane()

@@ -7,6 +7,7 @@ import pytest
 
 from replicator.errors import StoredFormatError
 from replicator.formats.checkpoint import (
+    NONE_COPIED,
     Checkpoint,
     TargetClaim,
     TargetLoss,
@@ -53,6 +54,20 @@ CLAIMING = replace(
 
 def test_what_a_checkpoint_says_of_both_logs_is_kept():
     assert decode_checkpoint(CLAIMING.key(), CLAIMING.value()) == CLAIMING
+
+
+def test_where_the_source_was_rewound_and_a_leaders_epoch_are_kept():
+    seen = replace(
+        CLAIMING,
+        epoch_of_leader=True,
+        target=TargetClaim("T", 99, 2, NONE_COPIED, ((12, 4), (30, 7))),
+    )
+    assert decode_checkpoint(seen.key(), seen.value()) == seen
+    # An older release would take it for the epoch of a record.
+    assert orjson.loads(seen.value())["positionEpoch"] == -1
+    handed_on = orjson.loads(seen.value()) | {"offset": 50}
+    found = decode_checkpoint(seen.key(), orjson.dumps(handed_on))
+    assert (found.position_epoch, found.epoch_of_leader, found.target.rewinds) == (-1, False, ())
 
 
 def test_claims_that_an_older_release_handed_on_with_a_later_position_hold_no_more():

@@ -11,7 +11,7 @@ from replicator.dataplane.takeover.takeover import _last_copies
 from replicator.dataplane.takeover.target_looks import LastCopy
 from replicator.dataplane.takeover.target_loss import SeenTarget, find_loss, moved_back, needs_look
 from replicator.dataplane.transport.spec import LaneSettings
-from replicator.formats.checkpoint import Checkpoint, TargetClaim
+from replicator.formats.checkpoint import NONE_COPIED, Checkpoint, TargetClaim
 from replicator.formats.left_out import LeftOut
 from replicator.identifiers import HOPS_HEADER
 from replicator.policy.values import StartFrom
@@ -70,7 +70,8 @@ def test_copying_goes_on_behind_the_last_record_that_is_there(target, last_copy,
 
     assert found.resume_at == resume_at
     back = moved_back(HELD, found, at_ms=7)
-    assert (back.offset, back.position_epoch, back.record_end) == (resume_at, -1, -1)
+    assert (back.offset, back.position_epoch, back.record_end) == (resume_at, 1, resume_at)
+    assert back.epoch_of_leader
     assert (back.target_loss.count, back.target_loss.at_ms) == (1, 7)
     assert f"source offsets {resume_at} to 79 are copied again" in back.target_loss.detail
 
@@ -89,6 +90,21 @@ def test_copying_goes_on_behind_the_last_record_that_is_there(target, last_copy,
 )
 def test_nothing_is_copied_again_where_no_record_is_missing(target, last_copy):
     assert loss(target, last_copy) is None
+
+
+def test_a_log_without_any_copy_lost_them_where_nothing_is_ever_deleted():
+    def whole(target: SeenTarget):
+        return find_loss(HELD, target, None, marked=True, earliest=0, never_deleted=True)
+
+    assert whole(seen(leader_epoch=4)).resume_at == 5
+    assert whole(seen(end=0)).resume_at == 5
+
+
+def test_where_nothing_was_copied_yet_nothing_of_ours_is_missing():
+    none = replace(HELD, target=replace(CLAIM, last_copied=NONE_COPIED))
+    assert find_loss(none, seen(end=90), None, marked=True, earliest=0) is None
+    back = moved_back(HELD, loss(seen(end=90), None), at_ms=7)
+    assert back.target.last_copied == NONE_COPIED
 
 
 def test_a_recreated_copy_gets_what_the_source_still_has():

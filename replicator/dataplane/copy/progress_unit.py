@@ -97,6 +97,7 @@ class ProgressUnit:
             self._counters.run(run.timestamp_ms, run.copied)
         state = run.state
         state.record_end, state.position_epoch = state.position, run.leader_epoch
+        state.epoch_of_leader = False
         if run.produced:
             state.target.produced(run.produced, run.last_copied)
         self._uncommitted.add(state)
@@ -111,6 +112,7 @@ class ProgressUnit:
         state.left_out = state.left_out.with_offset(position - 1)
         state.position = state.record_end = position
         state.position_epoch = -1 if epoch is None else epoch
+        state.epoch_of_leader = False
         state.timestamp_ms = refusal.message.timestamp()[1]
         self._uncommitted.add(state)
 

@@ -179,27 +179,22 @@ class RefusedRecordFinder:
             if attributed.broken is not None:
                 self._unit.producer.poll(_REPORT_SECONDS)
                 return attributed.broken
-        if attributed.without_header:
-            self._forget_last_copies()
-            self._leave_out_of_counts(messages)
+        # One that was refused all the same left no copy.
+        bare = attributed.without_header - refused.keys()
+        for topic, partition, offset in bare & {_origin(each) for each in messages}:
+            self._forget_copy(topic, partition, offset)
         try:
             self._unit.commit()
         except KafkaException as error:
             return cast("KafkaError", error.args[0])
         return None
 
-    def _forget_last_copies(self) -> None:
-        """A copy without our header cannot be found again by its source offset."""
-        for by_partition in self._table.values():
-            for state in by_partition.values():
-                state.target.last_copied = -1
-
-    def _leave_out_of_counts(self, messages: Sequence[SourceMessage]) -> None:
-        """A copy that names nobody is not told from other writers' records by who counts copies."""
-        for origin in self._attributed.without_header & {_origin(each) for each in messages}:
-            state = self._table.get(origin[0], {}).get(origin[1])
-            if state is not None:
-                state.left_out = state.left_out.behind(origin[2] + 1)
+    def _forget_copy(self, topic: str, partition: int, offset: int) -> None:
+        """A copy without our header cannot be found again by its source offset, nor be told from other writers' records."""
+        state = self._table.get(topic, {}).get(partition)
+        if state is not None:
+            state.target.last_copied = -1
+            state.left_out = state.left_out.behind(offset + 1)
 
     def _refusal(
         self, message: SourceMessage, origin: Origin, error: KafkaError

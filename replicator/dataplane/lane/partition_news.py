@@ -22,12 +22,13 @@ class _Reported:
     """What was reported of a partition, with the last decision about it.
 
     ``loss`` is the number of the target's loss that was reported, 0 for none, and ``back_to`` the lowest source
-    offset that was named for it. ``gap`` is the last one; ``stop`` is None while the partition is copied.
+    offset that was named for it. ``gap`` is the last one, with when the checkpoint was made that it was found with:
+    the same gap found with a later one is another; ``stop`` is None while the partition is copied.
     """
 
     loss: int = 0
     back_to: int = -1
-    gap: tuple[int, int, str, str] | None = None
+    gap: tuple[int, int, str, str, int] | None = None
     stop: tuple[str, str] | None = None
 
 
@@ -51,7 +52,7 @@ class PartitionNews:
         before = self._reported.get(state.key, _Reported())
         gap = before.gap
         if decision.lost is not None:
-            gap = (*decision.lost, decision.detail, decision.accepted_gap)
+            gap = (*decision.lost, decision.detail, decision.accepted_gap, state.committed_at_ms)
             if gap != before.gap:
                 self._gave_up(state, decision, decision.lost)
         stop = (decision.problem, decision.detail) if decision.problem else None

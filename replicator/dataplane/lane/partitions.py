@@ -15,6 +15,7 @@ from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.dataplane.session.session_clients import lane_client_id
+from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.target_looks import read_targets
 from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
@@ -177,12 +178,18 @@ class LanePartitions:
             else:
                 self._two_ids.forget(state.key)
                 start.append(state)
+        self._store_losses(decisions.values())
         waiting = self._waiting_for_target(start)
         for state in start:
             state.needs_check = state in waiting
         start = [state for state in start if not state.needs_check]
         if start:
             self._clients.read_from(start)
+
+    def _store_losses(self, decisions: Iterable[StartDecision]) -> None:
+        """Before anything is written behind what is left: a later look could take that for what was lost."""
+        if any(decision.target_loss for decision in decisions):
+            self._clients.session.unit.commit()
 
     def _means_another_topic(self, state: PartitionState) -> None:
         read = self._clients.session.events.topic_id(state.topic)

@@ -23,7 +23,8 @@ class PartitionState:
     records; ``committed`` is the position of the newest checkpoint known to be stored, and is never
     above ``position``. Nothing is read of a partition whose ``problem`` is set. ``record_end`` is the
     offset behind the last record read (-1 when not known) and ``position_epoch`` that record's leader
-    epoch; what stands between there and ``position`` are markers and aborted records. ``may_refuse`` says that
+    epoch; what stands between there and ``position`` are markers and aborted records. With ``epoch_of_leader`` it is
+    instead the epoch of a leader under which the log reached ``record_end``. ``may_refuse`` says that
     the last look at the target saw no leader, or not all replicas in sync.
     """
 
@@ -36,6 +37,7 @@ class PartitionState:
         "detail",
         "diverged",
         "dropped",
+        "epoch_of_leader",
         "extra",
         "health",
         "hop_prefix",
@@ -81,6 +83,7 @@ class PartitionState:
         self.position = -1
         self.position_epoch = -1
         self.record_end = -1
+        self.epoch_of_leader = False
         self.start = -1
         self.target = TargetLog()
         self.target_loss = TargetLoss()
@@ -116,6 +119,11 @@ class PartitionState:
         """Whether the consumer reads it now."""
         return not self.problem and not self.needs_check and self.position >= 0
 
+    @property
+    def record_epoch(self) -> int:
+        """The leader epoch of the record before the position; -1 when not known."""
+        return -1 if self.epoch_of_leader else self.position_epoch
+
     def restore(self, checkpoint: Checkpoint) -> None:
         """Continues the counters of a stored checkpoint; the position is decided elsewhere."""
         self.timestamp_ms = checkpoint.timestamp_ms
@@ -149,6 +157,7 @@ class PartitionState:
             leader_epoch=self.leader_epoch,
             position_epoch=self.position_epoch,
             record_end=self.record_end if self.position_epoch >= 0 else -1,
+            epoch_of_leader=self.epoch_of_leader and self.position_epoch >= 0,
             start=self.start,
             target=self.target.claim(),
             target_loss=self.target_loss,

@@ -20,7 +20,9 @@ class TargetLog:
 
     __slots__ = (
         "_asked",
+        "_last_stored",
         "_leader_epoch",
+        "_rewinds",
         "_topic_id",
         "_undecided",
         "_unit",
@@ -30,9 +32,10 @@ class TargetLog:
 
     def __init__(self) -> None:
         self.end = -1
-        self.last_copied = -1
+        self.last_copied = self._last_stored = -1
         self._topic_id = ""
         self._leader_epoch = -1
+        self._rewinds: tuple[tuple[int, int], ...] = ()
         self._undecided = False
         self._unit = 0
         self._asked = False
@@ -45,19 +48,21 @@ class TargetLog:
         """
         self._undecided = undecided
         self.end, self.last_copied = claim.end, claim.last_copied
+        self._last_stored = claim.last_copied
         self._topic_id, self._leader_epoch = claim.topic_id, claim.leader_epoch
+        self._rewinds = claim.rewinds
         self._unit = 0
         self._asked = False
 
     def claim(self) -> TargetClaim:
         """What a checkpoint made now says of the log."""
         epoch = -1 if self._undecided else self._leader_epoch
-        return TargetClaim(self._topic_id, self.end, epoch, self.last_copied)
+        return TargetClaim(self._topic_id, self.end, epoch, self.last_copied, self._rewinds)
 
     def acknowledged(self) -> TargetClaim:
         """The same without the open unit, whose records may be on their way."""
         end = self.end if self.end < 0 else self.end - self._unit
-        return TargetClaim(self._topic_id, end, self._leader_epoch, self.last_copied)
+        return TargetClaim(self._topic_id, end, self._leader_epoch, self.last_copied, self._rewinds)
 
     def produced(self, records: int, last_copied: int) -> None:
         """Takes in records that were handed to the producer; the last one's source offset."""
@@ -81,6 +86,7 @@ class TargetLog:
             self._undecided = False
             if self.end >= 0:
                 self.end += 1
+        self._last_stored = self.last_copied
         self._unit = 0
         self._asked = False
 
@@ -88,6 +94,7 @@ class TargetLog:
         """Nothing is known of where the open unit's records stand, if they were sent at all."""
         if self.end >= 0:
             self.end -= self._unit
+        self.last_copied = self._last_stored
         self._unit = 0
         self._asked = False
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.takeover.applying import adopt_target, apply_decision, learn_epochs
 from replicator.dataplane.takeover.own_transaction import (
     AbortIn,
     OwnTransaction,
     without_hidden_copies,
 )
+from replicator.dataplane.takeover.rewinds import last_copies_in_order
 from replicator.dataplane.takeover.start_position import (
     SourceLog,
     StartDecision,
@@ -24,7 +26,6 @@ from replicator.dataplane.takeover.target_looks import LastCopy, find_last_copie
 from replicator.dataplane.takeover.target_loss import (
     SeenTarget,
     TargetLossFound,
-    claimed_now,
     find_loss,
     moved_back,
     needs_look,
@@ -33,7 +34,6 @@ from replicator.dataplane.takeover.target_loss import (
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
-from replicator.formats.left_out import LeftOut
 from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.compacted_log import LogTail
@@ -138,10 +138,15 @@ def look_at_targets(
         wanted = {targets[key]: suspects[targets[key]] for key in some}
         held = {targets[key]: checkpoints[key] for key in some}
 
-        def look() -> dict[TopicPartition, LastCopy]:
+        claims = {place: checkpoint.target for place, checkpoint in held.items()}
+
+        def look_at(some: Mapping[TopicPartition, SeenTarget]) -> dict[TopicPartition, LastCopy]:
             return find_last_copies(
-                spec.target, wanted, origins, source_alias=spec.source.alias, client_id=client_id
+                spec.target, some, origins, source_alias=spec.source.alias, client_id=client_id
             )
+
+        def look() -> dict[TopicPartition, LastCopy]:
+            return last_copies_in_order(look_at, wanted, claims)
 
         copies = look() if abort_in is None else without_hidden_copies(look, held, abort_in)
         return {key: copies[targets[key]] for key in some if targets[key] in copies}
@@ -246,15 +251,12 @@ def decide_starts(
         )
         decisions[state] = decision
         apply_decision(state, decision, facts, checkpoint)
-        seen = targets.seen.get(state.key)
-        state.may_refuse = seen is None or not seen.all_in_sync
-        # Without an answer what was claimed before still holds: less than that is noticed.
-        if seen is not None and not decision.problem:
-            copy = targets.last_copies.get(state.key)
-            undecided = copy is not None and copy.undecided
-            state.target.adopt(claimed_now(checkpoint, seen), undecided=undecided)
-        elif checkpoint is not None:
-            state.target.adopt(checkpoint.target)
+        adopt_target(
+            state, decision, checkpoint,
+            targets.seen.get(state.key), targets.last_copies.get(state.key),
+        )  # fmt: skip
+    if spec.settings.engine == "records":
+        learn_epochs(decisions, source)
     return decisions
 
 
@@ -276,6 +278,7 @@ def _decide(
         lost = find_loss(
             checkpoint, targets.seen[state.key], copy.source_offset,
             marked=_marked(spec), earliest=facts.earliest, counted=copy.counted, mixed=copy.mixed,
+            never_deleted=copy.never_deleted,
         )  # fmt: skip
         if lost is not None and lost.resume_at is None:
             accept_gap = state.work.accept_gap if state.work.unreadable is None else ""
@@ -299,43 +302,3 @@ def _decide(
 def _marked(spec: LaneSpec) -> bool:
     """Whether copies say which records they are."""
     return spec.settings.provenance == "full" and spec.settings.engine == "records"
-
-
-def apply_decision(
-    state: PartitionState, decision: StartDecision, facts: SourceLog, checkpoint: Checkpoint | None
-) -> None:
-    """Writes the decision into the partition's state."""
-    if checkpoint is not None and state.position < 0:
-        state.restore(checkpoint)  # a new one; one under examination keeps its own counters
-    state.position = decision.offset
-    if checkpoint is None:
-        state.start = decision.offset
-    else:
-        state.target_loss, state.left_out = checkpoint.target_loss, checkpoint.left_out
-    if decision.lost is not None:
-        state.left_out = LeftOut(known_from=decision.offset)
-    same_place = checkpoint is not None and checkpoint.offset == decision.offset
-    if checkpoint is not None and same_place and decision.lost is None:
-        state.position_epoch, state.record_end = checkpoint.position_epoch, checkpoint.record_end
-    else:
-        state.position_epoch = state.record_end = -1
-    state.committed = (
-        decision.offset if checkpoint is None else min(decision.offset, max(checkpoint.offset, 0))
-    )
-    state.problem = decision.problem
-    keeps_detail = not decision.store and (checkpoint is None or not checkpoint.problem)
-    state.detail = decision.detail or (state.detail if keeps_detail else "")
-    state.accepted_gap = decision.accepted_gap
-    state.source_end = max(facts.latest, decision.offset)
-    state.needs_check = False
-    state.diverged = False
-    if checkpoint is not None and checkpoint.problem == "TARGET_REFUSES":
-        accepted = decision.accepted_gap != checkpoint.accepted_gap
-        state.retry_offset = checkpoint.offset if accepted else -1
-    if decision.problem and checkpoint is not None:
-        # The stored id is what proves that the topic was recreated: keep it until that is accepted.
-        state.topic_id = checkpoint.topic_id
-    else:
-        state.topic_id = facts.topic_id
-        if decision.lost is not None or decision.target_loss:
-            state.leader_epoch = -1  # of another log, or of records behind those that are read next

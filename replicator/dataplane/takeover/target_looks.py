@@ -1,12 +1,12 @@
 """Asking the target about the partitions of a lane: what their logs are now, and the last copy in them."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self, cast
 
 from replicator.dataplane.takeover.target_loss import SeenTarget
-from replicator.errors import ReplicatorError, UnreachableError
+from replicator.errors import NotAuthorizedError, ReplicatorError, UnreachableError
 from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients import codes
@@ -69,6 +69,7 @@ class LastCopy:
     an outcome: one of the lane's own whose marker was lost. The lane's next commit there decides it.
     ``counted``: it was told by counting, where copies carry no marks. ``target_offset`` is where it stands, -1
     where that is not known. ``mixed``: it is the last one that carries a mark, and others may stand behind it.
+    ``never_deleted``: there is none, and neither retention nor compaction can have taken any.
     """
 
     source_offset: int | None
@@ -76,6 +77,7 @@ class LastCopy:
     counted: bool = False
     target_offset: int = -1
     mixed: bool = False
+    never_deleted: bool = False
 
 
 def find_last_copies(
@@ -114,7 +116,10 @@ def find_last_copies(
                 last = everything.last_copy(key, stable[key], wanted[key].end, prefix)
                 if last is not None and last[0] > (found[key].source_offset or -1):
                     found[key] = LastCopy(last[0], undecided=True, target_offset=last[1])
-    return found
+    none = [key for key, copy in found.items() if copy.source_offset is None]
+    # Copies made under `provenance: path` say only which way they came.
+    empty = [key for key in none if wanted[key].start == 0 and key not in settled.others]
+    return {**found, **_whole_logs_without(target, empty, client_id=client_id)}
 
 
 class _TailReader:
@@ -129,6 +134,8 @@ class _TailReader:
             isolation=isolation,
         )
         self._consumer = open_consumer(config, subject=self._subject)
+        self.others: set[TopicPartition] = set()
+        """Where copies were met that do not say what they are copies of, or are others' copies."""
 
     def __enter__(self) -> Self:
         return self
@@ -165,6 +172,8 @@ class _TailReader:
                     copied = None if error is not None else _source_offset(message, prefix)
                     if offset is None:
                         continue
+                    if error is None and copied is None and _is_copy(message):
+                        self.others.add(key)
                     if copied is not None and offset < until:
                         place = (copied, offset)
                         highest = place if highest is None else max(highest, place)
@@ -179,6 +188,24 @@ class _TailReader:
         )
 
 
+def _whole_logs_without(
+    target: ClusterPlan, empty: Collection[TopicPartition], *, client_id: str
+) -> dict[TopicPartition, LastCopy]:
+    """Those of logs without a copy, from their start on, that are not compacted: nothing was deleted from them."""
+    if not empty:
+        return {}
+    admin = ClusterAdmin(target, client_id=client_id)
+    try:
+        settings = admin.topic_configs({topic for topic, _ in empty})
+    except NotAuthorizedError:
+        return {}
+    finally:
+        admin.close()
+    policies = {name: each.get("cleanup.policy") for name, each in settings.items()}
+    kept = {name for name, each in policies.items() if each is not None and each.value == "delete"}
+    return {key: LastCopy(None, never_deleted=True) for key in empty if key[0] in kept}
+
+
 def _stable_ends(
     target: ClusterPlan, wanted: Mapping[TopicPartition, SeenTarget], *, client_id: str
 ) -> dict[TopicPartition, int]:
@@ -191,11 +218,19 @@ def _stable_ends(
     return {key: max(seen.start, min(stable[key], seen.end)) for key, seen in wanted.items()}
 
 
-def _source_offset(message: Message, prefix: bytes) -> int | None:
+def _hops(message: Message) -> bytes | None:
     try:
         headers = cast("list[tuple[str, bytes | None]] | None", message.headers())
     except SystemError:  # a header name that is no text: this engine never writes one
         return None
-    value = find_hops(headers).value
+    return find_hops(headers).value
+
+
+def _is_copy(message: Message) -> bool:
+    return _hops(message) is not None
+
+
+def _source_offset(message: Message, prefix: bytes) -> int | None:
+    value = _hops(message)
     last = b"" if value is None else value.rsplit(b" ", 1)[-1]
     return int(last[len(prefix) :]) if last.startswith(prefix) else None

@@ -7,7 +7,10 @@ behind the last record that is really there, and what follows is copied again.
 
 from dataclasses import dataclass, replace
 
-from replicator.formats.checkpoint import Checkpoint, TargetClaim, TargetLoss
+from replicator.formats.checkpoint import NONE_COPIED, Checkpoint, TargetClaim, TargetLoss
+
+MOST_REWINDS = 16
+"""So many are kept, the newest: checkpoints are written with every commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class TargetLossFound:
 
     resume_at: int | None
     detail: str
-    last_copy: int = -1
+    last_copy: int = NONE_COPIED
 
 
 def needs_look(claim: TargetClaim, seen: SeenTarget) -> bool:
@@ -58,6 +61,7 @@ def find_loss(
     earliest: int,
     counted: bool = False,
     mixed: bool = False,
+    never_deleted: bool = False,
 ) -> TargetLossFound | None:
     """What is missing on the target, decided after a look; None when nothing is.
 
@@ -69,6 +73,7 @@ def find_loss(
         earliest: the oldest source offset that still exists.
         counted: whether the last copy was told by counting, because copies carry no marks.
         mixed: whether copies without a mark may stand behind the last copy that carries one.
+        never_deleted: whether neither retention nor compaction can have taken copies.
     """
     claim = checkpoint.target
     another = recreated(claim, seen)
@@ -85,9 +90,11 @@ def find_loss(
         return None
     if not another and claim.last_copied < 0:
         # The last copies may carry no marks (whole batches, or a header that did not fit).
-        return None if seen.end >= claim.end else TargetLossFound(None, _what(claim, seen))
+        whole = seen.end >= claim.end or claim.last_copied == NONE_COPIED
+        return None if whole else TargetLossFound(None, _what(claim, seen))
     if last_copy is None and not another:
-        if claim.end <= seen.end or seen.start == seen.end:
+        taken = claim.end <= seen.end or seen.start == seen.end
+        if taken and not never_deleted:
             return None  # retention or compaction took the copies, which it may
     elif last_copy is not None and not another and last_copy >= claim.last_copied:
         return None
@@ -108,7 +115,9 @@ def _behind(
         resume_at = max(resume_at, earliest) if another else resume_at
     if resume_at >= checkpoint.offset:
         return None
-    return TargetLossFound(resume_at, _what(claim, seen), -1 if last_copy is None else last_copy)
+    return TargetLossFound(
+        resume_at, _what(claim, seen), NONE_COPIED if last_copy is None else last_copy
+    )
 
 
 def moved_back(checkpoint: Checkpoint, found: TargetLossFound, *, at_ms: int) -> Checkpoint:
@@ -122,8 +131,9 @@ def moved_back(checkpoint: Checkpoint, found: TargetLossFound, *, at_ms: int) ->
         offset=found.resume_at,
         problem="",
         detail="",
-        position_epoch=-1,
-        record_end=-1,
+        # That epoch ended no earlier than where reading goes on: cut below that, the source says so.
+        record_end=found.resume_at if checkpoint.position_epoch >= 0 else -1,
+        epoch_of_leader=checkpoint.position_epoch >= 0,
         target=replace(checkpoint.target, last_copied=found.last_copy),
         target_loss=TargetLoss(held.count + 1, at_ms, detail),
         left_out=checkpoint.left_out.below(found.resume_at),
@@ -132,8 +142,34 @@ def moved_back(checkpoint: Checkpoint, found: TargetLossFound, *, at_ms: int) ->
 
 def claimed_now(checkpoint: Checkpoint | None, seen: SeenTarget) -> TargetClaim:
     """What holds from here on."""
-    last = -1 if checkpoint is None else checkpoint.target.last_copied
-    return TargetClaim(seen.topic_id, seen.end, seen.leader_epoch, last)
+    if checkpoint is None:
+        return TargetClaim(seen.topic_id, seen.end, seen.leader_epoch, NONE_COPIED)
+    claim = checkpoint.target
+    rewinds = () if recreated(claim, seen) else _within(claim.rewinds, seen.end, checkpoint.offset)
+    return TargetClaim(seen.topic_id, seen.end, seen.leader_epoch, claim.last_copied, rewinds)
+
+
+def rewound(claim: TargetClaim, position: int) -> TargetClaim:
+    """The claim of a log in which copies begin again at a source offset below others in it.
+
+    Without that the highest source offset in the log would hide later losses.
+    """
+    if claim.end < 0:
+        return claim
+    rewinds = _within((*claim.rewinds, (claim.end, position)), claim.end, position)
+    last = min(claim.last_copied, position - 1) if position else NONE_COPIED
+    return replace(claim, last_copied=last, rewinds=rewinds[-MOST_REWINDS:])
+
+
+def _within(
+    rewinds: tuple[tuple[int, int], ...], end: int, position: int
+) -> tuple[tuple[int, int], ...]:
+    """Those of a log that ends there, and into which copies are written from that position on."""
+    lowest: dict[int, int] = {}
+    for target, source in rewinds:
+        place = min(target, end)
+        lowest[place] = min(source, position, lowest.get(place, source))
+    return tuple(sorted(lowest.items()))
 
 
 def _what(claim: TargetClaim, seen: SeenTarget) -> str:

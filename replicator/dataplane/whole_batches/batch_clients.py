@@ -269,7 +269,7 @@ class BatchClients:
     def read_from(self, states: Iterable[PartitionState]) -> None:
         """Reads on at each partition's position; the source is told the epoch of the record before."""
         for state in states:
-            self._reader.read_from(state.key, state.position, state.position_epoch)
+            self._reader.read_from(state.key, state.position, state.record_epoch)
 
     def stop_reading(self, states: Iterable[PartitionState]) -> None:
         """Reads these partitions no longer."""

@@ -191,7 +191,7 @@ class BatchSession:
             except DamagedBatchError as error:
                 self._set_aside(state, error)
             arrived.reading.offset = state.position
-            arrived.reading.last_epoch = state.position_epoch
+            arrived.reading.last_epoch = state.record_epoch
 
     def _copy(self, state: PartitionState, arrived: Arrived) -> None:
         """Queues what may go, and moves the position behind everything that was looked at."""
@@ -220,7 +220,7 @@ class BatchSession:
                     size += len(found.data)
                     state.timestamp_ms = max(found.max_timestamp, found.base_timestamp)
                 state.position = state.record_end = found.last_offset + 1
-                state.position_epoch = found.leader_epoch
+                state.position_epoch, state.epoch_of_leader = found.leader_epoch, False
         finally:
             state.source_end = max(part.high_watermark, state.position)
             behind = state.position < part.last_stable_offset

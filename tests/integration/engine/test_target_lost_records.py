@@ -212,6 +212,33 @@ def test_a_disk_restored_from_yesterday_gets_the_records_since(east, clusters, u
 
 
 @pytest.mark.slow
+def test_a_disk_that_lost_every_copy_gets_all_of_them(east, clusters, unique):
+    """Its log begins at 0, and its topic is not compacted: neither retention nor compaction took them."""
+    (west,) = clusters("west")
+    lab = LaneLab(east, west, name=unique)
+    topic = lab.topic()
+    data = west.brokers[0].data
+    west.kill(0)
+    shutil.copytree(data / f"{topic}-0", data.parent / "empty")
+    west.restart(0)
+    lab.numbered(topic, range(300))
+    lab.copied(topic)
+    west.kill(0)
+    shutil.rmtree(data / f"{topic}-0")
+    shutil.copytree(data.parent / "empty", data / f"{topic}-0")
+    west.restart(0)
+    produce(west, topic, [b"other"] * 400, partition=0)
+    lane = lab.lane(topic)
+    try:
+        lab.caught_up(lane)
+        ours = [value for value in lab.values(topic) if value != b"other"]
+        assert ours == numbers(range(300))
+        assert "source offsets 0 to 299 are copied again" in losses(lane)[0]
+    finally:
+        lab.close()
+
+
+@pytest.mark.slow
 @ENGINES
 @pytest.mark.parametrize("running", [True, False])
 def test_an_unclean_election_on_the_target_costs_nothing(east, clusters, unique, running, engine):

@@ -1,0 +1,69 @@
+"""A cluster in memory whose leaders change, cleanly or not, and whose topics are made anew."""
+
+from fake_kafka import Entry, FakeCluster, Transaction
+
+
+class ElectingCluster(FakeCluster):
+    """Each partition has an epoch of its leader, and knows where each epoch began, as brokers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._elections: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        self._reopened: dict[tuple[str, int], list[Transaction]] = {}
+
+    def recreate_topic(self, topic: str) -> None:
+        """Deletes a topic and creates it again: empty, with another id, its leaders' epochs from the start."""
+        name, life = self.topic_ids[topic].rsplit("-", 1)
+        self.topic_ids[topic] = f"{name}-{int(life) + 1}"
+        for place in [each for each in self.logs if each[0] == topic]:
+            self.logs[place] = []
+            self._elections.pop(place, None)
+            self._reopened.pop(place, None)
+
+    def elect(self, topic: str, partition: int, end: int | None = None) -> None:
+        """Elects a leader, uncleanly where its log only reaches ``end``: what stood behind is gone.
+
+        A transaction whose marker is among that is open again, until its writer ends one there.
+        """
+        place = topic, partition
+        log = self.logs[place]
+        end = len(log) if end is None else end
+        lost, log[end:] = log[end:], []
+        for ended in (each for marker in lost for each in marker.ends):
+            again = Transaction()
+            kept = [entry for entry in log if entry.transaction is ended]
+            for entry in kept:
+                entry.transaction = again
+            if kept:
+                self._reopened.setdefault(place, []).append(again)
+        began = [each for each in self._elections.get(place, ()) if each[1] < end]
+        self._elections[place] = [*began, (self.epoch_of(topic, partition) + 1, end)]
+
+    def epoch_of(self, topic: str, partition: int) -> int:
+        """The epoch of the leader now."""
+        elections = self._elections.get((topic, partition))
+        return elections[-1][0] if elections else self.leader_epoch
+
+    def end_of_epoch(self, topic: str, partition: int, epoch: int) -> int:
+        """Where the records of an epoch end in the log there is now, as OffsetForLeaderEpoch answers."""
+        place = topic, partition
+        later = (start for each, start in self._elections.get(place, ()) if each > epoch)
+        return next(later, len(self.logs[place]))
+
+    def mark(
+        self,
+        topic: str,
+        partition: int,
+        transaction: Transaction,
+        writer: tuple[str, int] = ("", 0),
+    ) -> None:
+        """Writes the marker of a transaction that has ended, and of those that its writer had reopened there."""
+        reopened = self._reopened.pop((topic, partition), [])
+        for each in reopened:
+            each.state = transaction.state
+        ends = (transaction, *reopened)
+        self.append(topic, partition, Entry(None, ends=ends, writer=(*writer, -1)))
+
+    def reopened(self) -> list[tuple[str, int]]:
+        """Where a transaction is open whose marker was lost."""
+        return sorted(self._reopened)
