@@ -36,3 +36,15 @@ def test_a_new_share_is_taken_with_the_debt_of_before():
     assert throttle.wait_seconds(0.0) == 1.0
     throttle.set(Throttle(), now=0.0)
     assert throttle.wait_seconds(0.0) == 0.0
+
+
+def test_how_many_records_some_bytes_are_is_learned_from_those_before():
+    throttle = LaneThrottle(Throttle(), now=0.0)
+    assert throttle.records_in(1_000_000, 750) == 750
+    throttle.spent(10, 100_000, 0.0)
+    assert throttle.records_in(1_000_000, 750) == 100
+    assert throttle.records_in(100_000_000, 750) == 750
+    assert throttle.records_in(-5, 750) == 1
+    empty = LaneThrottle(Throttle(), now=0.0)
+    empty.spent(10, 0, 0.0)
+    assert empty.records_in(1_000_000, 750) == 750

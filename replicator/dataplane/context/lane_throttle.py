@@ -33,7 +33,7 @@ class LaneThrottle:
         self._bucket: TokenBucket | None = None
         self._held: frozenset[tuple[str, int]] = frozenset()
         self._held_lately: frozenset[tuple[str, int]] = frozenset()
-        self._mean_bytes = 0.0
+        self._mean_bytes: float | None = None
         self.set(throttle, now=now)
 
     def set(self, throttle: Throttle, *, now: float) -> None:
@@ -66,7 +66,7 @@ class LaneThrottle:
         """Takes what was copied from the bucket; it may go into debt."""
         if records > 0:
             mean = size / records
-            self._mean_bytes = (self._mean_bytes + mean) / 2 if self._mean_bytes else mean
+            self._mean_bytes = mean if self._mean_bytes is None else (self._mean_bytes + mean) / 2
         if self._bucket is not None:
             self._bucket.take(size_bytes=size, records=records, now=now)
 
@@ -84,9 +84,20 @@ class LaneThrottle:
             most = min(most, records // 10)
         size = self._throttle.bytes_per_second
         if size is not None:
-            fitting = size / 10 / self._mean_bytes if self._mean_bytes else _FIRST_BATCH_RECORDS
-            most = min(most, int(fitting))
+            most = min(most, self._fitting(size / 10))
         return max(1, most)
+
+    def records_in(self, size: int, most: int) -> int:
+        """About how many records so many bytes are, one at least; ``most`` at most.
+
+        It is ``most`` while nothing was copied: the first that a client hands over is what one fetch brought.
+        """
+        return most if self._mean_bytes is None else max(1, min(most, self._fitting(size)))
+
+    def _fitting(self, size: float) -> int:
+        if self._mean_bytes is None:
+            return _FIRST_BATCH_RECORDS
+        return int(size / max(self._mean_bytes, 1.0))
 
     def batch_bytes(self, most: int) -> int:
         """As ``batch_records``, for a reader that asks for bytes; a source gives one batch at least."""

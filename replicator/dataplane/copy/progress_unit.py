@@ -17,9 +17,13 @@ from replicator.dataplane.progress.run_reports import RunReports
 from replicator.errors import RecordTooLargeError, SpentProducerError, UnknownOutcomeError
 from replicator.kafka.clients.client import KafkaException, Producer
 from replicator.kafka.logs.producer_calls import produce_when_room
+from replicator.policy.capacity.unit_bytes import UnitBytes
 
 _EMPTY_WAITS = 3
 """A record that has no room so often while the queue is empty has none at all."""
+
+_OVERHEAD_BYTES = 64
+"""What a record is besides its value, about: a key, our header."""
 
 
 class ProgressUnit:
@@ -63,6 +67,8 @@ class ProgressUnit:
         self._clock = clock
         self._give_up = give_up
         self._empty_waits = 0
+        self._size = 0
+        self._most = UnitBytes()
         self._uncommitted: set[PartitionState] = set()
         self._deferred: set[PartitionState] = set()
 
@@ -75,6 +81,11 @@ class ProgressUnit:
     def uncommitted(self) -> frozenset[PartitionState]:
         """The partitions of which something was copied since the last commit."""
         return frozenset(self._uncommitted)
+
+    @property
+    def room_bytes(self) -> int | None:
+        """How many bytes it may take before it should be stored, 0 or less: none; None: as many as come."""
+        return self._most.most_bytes - self._size if self._most.bounded else None
 
     def begin(self) -> None:
         """Opens the unit for the records about to be produced, unless it is open."""
@@ -94,6 +105,7 @@ class ProgressUnit:
         if run.copied:
             outcome.copied += run.copied
             outcome.bytes += run.size
+            self._size += run.size + run.copied * _OVERHEAD_BYTES
             self._counters.run(run.timestamp_ms, run.copied)
         state = run.state
         state.record_end, state.position_epoch = state.position, run.leader_epoch
@@ -214,6 +226,8 @@ class ProgressUnit:
         self.deferred_since = None
         self.last_commit_at = started
         seconds = self._clock.monotonic() - started
+        self._most.stored(self._size, seconds)
+        self._size = 0
         self._counters.committed(now=self._clock.now(), seconds=seconds)
         self._end_in_doubt()
 
@@ -227,6 +241,7 @@ class ProgressUnit:
         for state in self._uncommitted:
             state.target.aborted()
         self._uncommitted.clear()
+        self._size = 0
         self.deliveries.clear()
         self.reports.first_writes.clear()
         self._counters.roll_back()

@@ -129,7 +129,8 @@ class Session:
             self._wait_for_budget(wait_seconds)
             return
         most, timeout_seconds = self._batch
-        consumed = self._consumer.consume(self._throttle.batch_records(most), timeout_seconds)
+        most = self._next_batch(most)
+        consumed = self._consumer.consume(most, timeout_seconds)
         messages = cast("list[SourceMessage]", consumed)
         if not messages:
             message = self._commit_or_wait()
@@ -151,12 +152,22 @@ class Session:
             self._full_at = now
         # What was found record by record may be aborted with the next unit unless it is committed.
         if self._record_by_record or (
-            opened_at is not None and now - opened_at >= self._commit_at_latest
+            opened_at is not None
+            and (now - opened_at >= self._commit_at_latest or self._is_full())
         ):
             self.unit.commit()
         self._progress.show(self.states, now)
         if self._beside and len(messages) in RESTING_RECORDS:
             self._clock.sleep(REST_SECONDS)
+
+    def _next_batch(self, most: int) -> int:
+        """How many records to take next."""
+        most, room = self._throttle.batch_records(most), self.unit.room_bytes
+        return most if room is None else self._throttle.records_in(room, most)
+
+    def _is_full(self) -> bool:
+        room = self.unit.room_bytes
+        return room is not None and room <= 0
 
     def _copy(self, messages: list[SourceMessage]) -> None:
         outcome = self._context.counters.outcome

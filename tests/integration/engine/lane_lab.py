@@ -250,7 +250,9 @@ class LaneLab:
         running = next(each for each in self.lanes if each.spec.lane == lane)
         return decode_checkpoints(read_lane_records(running.spec, client_id="lab"))
 
-    def caught_up(self, running: RunningLane, *topics: str) -> None:
+    def caught_up(
+        self, running: RunningLane, *topics: str, timeout_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         """Waits until the lane has stored progress to where its partitions end now."""
         wanted = {
             (item.topic, item.partition): self.end(item.topic, item.partition)
@@ -259,7 +261,7 @@ class LaneLab:
         }
         wait_until(
             lambda: all(self._position(running, *place) >= end for place, end in wanted.items()),
-            timeout_seconds=PATIENCE_SECONDS,
+            timeout_seconds=timeout_seconds,
             describe=lambda: f"positions {wanted}, but the lane has {running.stats}, {running.log}",
         )
 

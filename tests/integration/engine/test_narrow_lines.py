@@ -16,8 +16,8 @@ pytestmark = [
 BATCHES = {"engine": "batches", "provenance": "path"}
 NARROW = LineQuality(round_trip_seconds=0.1, bytes_per_second=200_000.0)
 WIDE = LineQuality(round_trip_seconds=0.0)
-RECORDS, SIZE = 1_200, 10_000
-"""A minute's worth of the line: longer than a broker may owe an answer, and than a transaction may be open."""
+RECORDS, SIZE = 1_800, 10_000
+"""One and a half minutes of the line: longer than a broker may owe an answer, and than a transaction may be open."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_a_backlog_gets_through_a_narrow_line_without_being_sent_twice(
     line.change(NARROW)
     try:
         lane = lab.lane(topic, delivery=delivery, **engine)
-        lab.caught_up(lane)
+        lab.caught_up(lane, timeout_seconds=180.0)
         problem = lane.stats.target_problem
     finally:
         line.change(WIDE)
