@@ -164,6 +164,13 @@ class UnseenCopiesError(UnknownOutcomeError):
     """Copies without a header may be among the records of the open unit, and nobody looked: read them again."""
 
 
+class LogChangedError(ReplicatorError):
+    """A target partition has another leader or topic than when it was looked at: look again before anything is stored."""
+
+    retriable = True
+    code = "UNREACHABLE"
+
+
 class RecordRefusedError(ReplicatorError):
     """The target will never take this record (too large, invalid)."""
 

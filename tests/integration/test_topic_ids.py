@@ -2,10 +2,13 @@
 
 import pytest
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic
 
 from replicator.kafka.admin.topic_ids import TopicIdLogger, watch_topic_ids
-from replicator.kafka.clients.client import open_consumer
-from replicator.kafka.clients.settings import consumer_config
+from replicator.kafka.clients.client import open_consumer, open_producer
+from replicator.kafka.clients.settings import consumer_config, producer_config
+from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
+from replicator.kafka.logs.metadata_log import MetadataLog
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
 
@@ -52,6 +55,31 @@ def test_a_topic_created_again_is_told_with_its_new_id(east, unique):
         describe="an id",
     )
     consumer.close()
+
+
+def test_a_producer_hears_of_another_leader_before_it_writes_under_it(clusters, unique):
+    (west,) = clusters("west", brokers=3)
+    layout = [[1, 2], [2, 1]]
+    new = NewTopic(unique, num_partitions=2, replica_assignment=layout)
+    west.admin().create_topics([new])[unique].result(30)
+    log = MetadataLog()
+    watch = CoordinatorWatch(metadata=log)
+    plan = ClusterPlan("west", tuple(west.bootstrap_servers))
+    settings = producer_config(plan, client_id="leaders", transactional_id=unique)
+    producer = open_producer({**settings, **watch.settings()})
+
+    def epochs_once_stored():
+        for number in range(2):
+            producer.produce(unique, b"v", partition=number)
+        assert producer.flush(60) == 0
+        producer.poll(0)  # as before each commit
+        return [log.epoch((unique, number)) for number in range(2)]
+
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    assert epochs_once_stored() == [0, 0]
+    west.kill(1)
+    assert epochs_once_stored() == [1, 0]
 
 
 def test_a_start_with_many_partitions_writes_few_lines(east, unique, lines):

@@ -10,6 +10,8 @@ class ElectingCluster(FakeCluster):
         super().__init__()
         self._elections: dict[tuple[str, int], list[tuple[int, int]]] = {}
         self._reopened: dict[tuple[str, int], list[Transaction]] = {}
+        self.revives = True
+        """Whether what was aborted may be committed where the marker was lost: with its writer's next transaction."""
 
     def recreate_topic(self, topic: str) -> None:
         """Deletes a topic and creates it again: empty, with another id, its leaders' epochs from the start."""
@@ -30,7 +32,7 @@ class ElectingCluster(FakeCluster):
         end = len(log) if end is None else end
         lost, log[end:] = log[end:], []
         for ended in (each for marker in lost for each in marker.ends):
-            again = Transaction()
+            again = Transaction(was=ended.state)
             kept = [entry for entry in log if entry.transaction is ended]
             for entry in kept:
                 entry.transaction = again
@@ -60,7 +62,8 @@ class ElectingCluster(FakeCluster):
         """Writes the marker of a transaction that has ended, and of those that its writer had reopened there."""
         reopened = self._reopened.pop((topic, partition), [])
         for each in reopened:
-            each.state = transaction.state
+            back = each.was == "aborted" and not self.revives
+            each.state = "aborted" if back else transaction.state
         ends = (transaction, *reopened)
         self.append(topic, partition, Entry(None, ends=ends, writer=(*writer, -1)))
 

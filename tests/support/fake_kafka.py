@@ -17,9 +17,10 @@ INVALID = -1001
 
 @dataclass(slots=True)
 class Transaction:
-    """Open, then committed or aborted; with the partitions that get its marker."""
+    """Open, then committed or aborted, and what it `was` before its marker was lost; with the partitions that get its marker."""
 
     state: str = "open"
+    was: str = ""
     partitions: set[tuple[str, int]] = field(default_factory=set)
 
 

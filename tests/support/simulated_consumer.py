@@ -102,8 +102,11 @@ class SourceAdmin:
         }  # fmt: skip
 
     def offsets(self, keys, *, at, isolation):
-        del isolation
-        return {key: 0 if at == "earliest" else self._cluster.stable_end(*key) for key in keys}
+        if at == "earliest":
+            return dict.fromkeys(keys, 0)
+        if isolation == "read_uncommitted":
+            return {key: len(self._cluster.logs[key]) for key in keys}
+        return {key: self._cluster.stable_end(*key) for key in keys}
 
     def log_ends(self, keys):
         return {

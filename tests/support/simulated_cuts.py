@@ -29,13 +29,8 @@ SHORT = (0, 0, 1, 1, 2, 3, 5, 8)
 """How many offsets an election costs; none where it is clean."""
 
 RISKS = {
-    "source markers": "the source loses the marker of a transaction and keeps its records",
-    "undecided beside refused": "the target loses only a marker, and a record is refused before or behind it",
-    "undecided in a unit": "the target loses the marker of an aborted transaction together with records of an open one",
-    "undecided at first": "the target loses the marker of an aborted transaction before the first checkpoint",
-    "others at once": "others write as much as was lost before the lane writes, or looks",
-    "recreated in a unit": "the target topic is made anew, or loses every copy, while a transaction has records in it",
-    "undecided of another log": "the source loses records, and later the target the marker of their aborted copies",
+    "aborted returns": "the source loses the marker of an aborted transaction, and commits its records later",
+    "undecided in a unit": "the target loses the marker of an aborted transaction behind the last record of the next one",
 }
 """What may happen in a schedule only where it is asked for: what must hold then does not, see the test."""
 
@@ -59,7 +54,7 @@ class CutWorld(JudgedWorld):
         self.transactional = delivery == "exactly-once"
         self.writer_id = "lane-0" if self.transactional else None
         self.splits = self.transactional and self.random.random() < 0.5
-        self.refuses = not self.splits or "undecided beside refused" in self.risks
+        self.source.revives = "aborted returns" in self.risks
         self._consumers: list = []
         self._accepted: defaultdict[int, int] = defaultdict(int)
         self._strikes = int(chances.cuts > 0) + 2 * int(chances.losses > 0 and self.transactional)
@@ -72,8 +67,7 @@ class CutWorld(JudgedWorld):
             if self._happens(self.chances.cuts):
                 self._cut_source()
             if self.transactional and self._happens(self.chances.losses):
-                # A lane that has fenced the others looks before it writes; so does whoever follows it.
-                self._lose_on_target(looks=what in {"fenced", "read"})
+                self._lose_on_target()
             if self._happens(20):
                 self._operator_acts()
         super().moment(what)
@@ -82,7 +76,7 @@ class CutWorld(JudgedWorld):
         # Without transactions nothing is promised of what a lane wrote behind a loss before it looked.
         between = not self._running and not self.calm
         if not self.transactional and between and self._happens(10 * self.chances.losses):
-            self._lose_on_target(looks=True)
+            self._lose_on_target()
         super().run_lane()
 
     def grow_calm(self) -> None:
@@ -94,7 +88,6 @@ class CutWorld(JudgedWorld):
         place, damage = (TOPIC, partition), self.damage[partition]
         log = self.source.logs[place]
         end = max(0, len(log) - self.random.choice(SHORT))
-        end = end if "source markers" in self.risks else _whole(log, end)
         if self._happens(50):
             for consumer in self._consumers:
                 if not consumer.closed:
@@ -112,18 +105,16 @@ class CutWorld(JudgedWorld):
             for _ in range(self.random.randint(1, 9)):
                 self._write(None)
 
-    def _lose_on_target(self, *, looks: bool) -> None:
+    def _lose_on_target(self) -> None:
         places = [(TOPIC, partition) for partition in range(PARTITIONS)]
-        writing = any(each.open for each in self.target.coordinators.values())
-        whole = not writing or "recreated in a unit" in self.risks
-        recreated = self._happens(30) and whole
+        recreated = self._happens(30)
         if not recreated:
             places = [self.random.choice(places)]
         stored = decode_checkpoints(self.newest())
         for place in places:
             log, damage = self.target.logs[place], self.damage[place[1]]
             counted = stored[place].offset if place in stored else 0
-            end = 0 if recreated else self._kept(place, counted, known=place in stored)
+            end = 0 if recreated else self._kept(place)
             lost = [_copied(place, each) for each in log[end:]]
             damage.missed |= any(each is not None and each < counted for each in lost)
             damage.losses += recreated or end < len(log)
@@ -133,29 +124,21 @@ class CutWorld(JudgedWorld):
                 self.target.elect(*place, end)
         if recreated:
             self.target.recreate_topic(TOPIC)
-        if (looks or "others at once" in self.risks) and self._happens(60):
+        if self._happens(60):
             for _ in range(self.random.randint(1, 12)):
                 place = self.random.choice(places)
                 record = {"key": b"k", "value": OTHERS, "timestamp": 1000, "headers": []}
                 self.target.append(*place, Entry(record))
                 self.damage[place[1]].others = True
 
-    def _kept(self, place: tuple[str, int], counted: int, *, known: bool) -> int:
+    def _kept(self, place: tuple[str, int]) -> int:
         """Where the target's log ends after its next election."""
         log = self.target.logs[place]
         end = max(0, len(log) - self.random.choice(SHORT))
-        idle = not any(each.open for each in self.target.coordinators.values())
-        free = idle or "undecided in a unit" in self.risks
-        free = free and (known or "undecided at first" in self.risks)
-        same = not self.damage[place[1]].cuts or "undecided of another log" in self.risks
-        if not self.splits or not free or not same:
-            end = _whole(log, end)
-        copies = [_copied(place, each) for each in log[: _whole(log, end)]]
-        left = any(each is not None and each < counted for each in copies)
-        first = not known and idle and "undecided at first" in self.risks
-        # Without a record of the lane a leader takes the rest of its transaction as if it was the first one.
-        every = known and (idle or "recreated in a unit" in self.risks)
-        return end if left or first or every else len(log)
+        coordinators = self.target.coordinators.values()
+        writing = any(each.open and place in each.open.partitions for each in coordinators)
+        free = not writing or "undecided in a unit" in self.risks
+        return end if self.splits and free else _whole(log, end)
 
     def _end_reopened(self) -> None:
         """Somebody ends what would stay open in the source for ever."""
@@ -214,6 +197,16 @@ class CutWorld(JudgedWorld):
                 found[place] = LastCopy(last, undecided=True)
         return found
 
+    def find_undecided_copies(self, _target, wanted, origins, *, source_alias, client_id):
+        del client_id, source_alias
+        found = {}
+        for place, part in wanted.items():
+            log, stable = self.target.logs[place], self.target.stable_end(*place)
+            copies = _copies(origins[place], log[max(part.start, stable) : part.end])
+            if copies:
+                found[place] = LastCopy(max(copies), undecided=True)
+        return found
+
     def _on_said(self, said) -> None:
         super()._on_said(said)
         if isinstance(said, LostRange):
@@ -247,7 +240,7 @@ class CutWorld(JudgedWorld):
             self._cut_source()
         else:
             self._strikes -= 2
-            self._lose_on_target(looks=False)
+            self._lose_on_target()
             if self.splits or self._happens(50):
                 # What lost its marker is decided by what comes next.
                 for partition in range(PARTITIONS):

@@ -179,6 +179,7 @@ class SimulatedProducer(FakeProducer):
         self._fatal: KafkaError | None = None
         self._epoch = -1
         self._logged_at = -1e9
+        self._metadata: dict[tuple[str, int], tuple[int, str]] = {}
 
     def purge(self, **which: bool) -> None:
         self._queue.clear()
@@ -307,6 +308,7 @@ class SimulatedProducer(FakeProducer):
         return written
 
     def _append(self, place: tuple[str, int], record, transaction: Transaction, callback) -> None:
+        self._learn_leader(place)
         writer = (self._id, self._epoch, self._sequences.get(place, 0))
         if not self._cluster.in_sequence(*place, writer):
             self._failure = KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "sequence")
@@ -315,6 +317,19 @@ class SimulatedProducer(FakeProducer):
         self._sequences[place] = writer[2] + 1
         offset = self._cluster.append(*place, Entry(record, transaction, writer=writer))
         self._report(callback, None, Message(topic=place[0], partition=place[1], offset=offset))
+
+    def _learn_leader(self, place: tuple[str, int]) -> None:
+        """The library asks who leads before it writes under another leader."""
+        topic, partition = place
+        now = (self._cluster.epoch_of(*place), self._cluster.topic_ids.get(topic, ""))
+        if self._metadata.get(place) != now:
+            self._metadata[place] = now
+            lines = (
+                f"Topic {topic} changed id from AA to {now[1]}",
+                f"Topic {topic} [{partition}] Leader 1 Epoch {now[0]}",
+            )
+            for line in lines:
+                self._watch.log(10, "%s [%s] %s", "METADATA", "lane", line)
 
 
 def _refused(code: int, *, abort: bool = False) -> KafkaException:

@@ -197,7 +197,7 @@ class World:
 
     def open_clients(self, spec, context, *, record_by_record, bounded_copy=None):
         parts = SessionParts.of(spec, context, record_by_record=record_by_record)
-        watch = CoordinatorWatch(monotonic=self.clock.monotonic)
+        watch = CoordinatorWatch(metadata=parts.metadata, monotonic=self.clock.monotonic)
         parts = replace(parts, coordinator=watch)
         transactional = spec.settings.delivery == "exactly-once"
         consumer = SimulatedConsumer(self.source, self)
@@ -243,6 +243,10 @@ class World:
                 max((int(hop[3]) for hop in hops if hop[0] == source_alias), default=None)
             )
         return found
+
+    def find_undecided_copies(self, _target, wanted, origins, *, source_alias, client_id):
+        del wanted, origins, source_alias, client_id
+        return {}
 
     def _on_said(self, said) -> None:
         if isinstance(said, LaneStopped) and said.fenced and self.calm:

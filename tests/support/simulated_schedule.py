@@ -8,11 +8,19 @@ import contextlib
 from simulated_lane import STEPS, Chances, World
 
 from replicator.dataplane.health.stuck_writes import StuckWrites
-from replicator.dataplane.lane import clients_change, partitions
+from replicator.dataplane.lane import clients_change, lane, partitions
 from replicator.dataplane.lane.lane import Lane
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session import session_clients
 from replicator.dataplane.takeover import takeover
+
+
+class _NoChance:
+    """In place of the lane's dice: one seed is one schedule."""
+
+    @staticmethod
+    def random() -> float:
+        return 0.5
 
 
 class _NoCollector:
@@ -25,26 +33,28 @@ class _NoCollector:
 def on_virtual_time(world: World):
     """The product's lane with the world's clients and clock in place of the real ones."""
     kept = (
-        clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
+        lane.random, clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
         Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
-        PartitionState.__hash__,
+        takeover.find_undecided_copies, PartitionState.__hash__,
     )  # fmt: skip
     # By their addresses sets of them would have another order in each process, and a seed another schedule.
     PartitionState.__hash__ = lambda self: self.partition
     clients_change.open_clients = world.open_clients
     clients_change.gc = _NoCollector
+    lane.random = _NoChance
     session_clients.read_lane_records = lambda _spec, **_: world.stored()
     Lane._pause = lambda self, seconds: world.wait(seconds)
     StuckWrites.refusals = lambda self, places: {}
     takeover.read_targets = partitions.read_targets = world.read_targets
     takeover.find_last_copies = world.find_last_copies
+    takeover.find_undecided_copies = world.find_undecided_copies
     try:
         yield
     finally:
         (
-            clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
+            lane.random, clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
             Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
-            PartitionState.__hash__,
+            takeover.find_undecided_copies, PartitionState.__hash__,
         ) = kept  # fmt: skip
 
 

@@ -88,6 +88,20 @@ def test_a_log_that_ends_below_the_position_stops_and_goes_on_at_its_end_when_ac
     assert decide(at(60), policy="report").offset == 50
 
 
+def test_a_transaction_of_the_source_that_is_open_again_is_not_copied_twice():
+    """The log lost the marker, so that it is stable up to 50 only; the copies reach 55."""
+    behind = SourceLog("A", 10, 50, end=70)
+    passed = decide(at(55), behind, policy="report")
+    assert (passed.offset, passed.lost) == (55, (55, 55))
+    assert decide(at(55), behind).problem == "TRUNCATED"
+    # Told once: until the transaction ends the lane knows no epoch but the leader's.
+    waiting = at(55, position_epoch=4, record_end=55, epoch_of_leader=True)
+    assert decide(waiting, behind) == StartDecision(55, "from its checkpoint")
+    shorter = SourceLog("A", 10, 50, end=52)
+    assert decide(at(55), shorter, policy="report").offset == 52
+    assert decide(waiting, shorter).problem == "TRUNCATED"
+
+
 def test_a_log_that_was_cut_and_rewritten_stops_though_it_is_long_enough():
     facts = SourceLog("A", 10, 50, diverged=True)
 

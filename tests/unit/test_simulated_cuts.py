@@ -18,9 +18,11 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.run_reports import RunReports
 from replicator.dataplane.progress.target_log import TargetLog
 from replicator.dataplane.takeover import own_transaction, takeover, target_loss
+from replicator.dataplane.takeover.changed_logs import ChangedLogs
 
 CUTS, LOSSES = Chances(cuts=5), Chances(losses=4)
 BOTH = Chances(cuts=4, losses=3)
+MANY = Chances(cuts=25)
 SEEDS = 150
 FOUND_WITHIN = 600
 EVERYTHING = [
@@ -62,13 +64,8 @@ def test_ten_thousand_other_schedules_hold_too(delivery, chances):
 # -- what does not hold yet ------------------------------------------------------------------------
 
 KNOWN = [
-    ("source markers", "exactly-once", CUTS, 2),
-    ("undecided beside refused", "exactly-once", LOSSES, 4437),
-    ("undecided in a unit", "exactly-once", LOSSES, 3546),
-    ("undecided at first", "exactly-once", LOSSES, 73),
-    ("others at once", "exactly-once", LOSSES, 79),
-    ("recreated in a unit", "exactly-once", LOSSES, 126),
-    ("undecided of another log", "exactly-once", BOTH, 305),
+    ("aborted returns", "exactly-once", CUTS, 118),
+    ("undecided in a unit", "exactly-once", LOSSES, 132),
 ]
 
 
@@ -258,6 +255,29 @@ def the_same_gap_is_told_once_however_often_it_opens(patch):
     patch.setattr(PartitionNews, "decided", change)
 
 
+def records_are_stored_under_a_new_leader_without_a_look(patch):
+    # Known risks, these and the next three, until they were mended.
+    patch.setattr(ChangedLogs, "confirm", lambda *_: None)
+
+
+def a_topic_that_is_made_anew_in_a_unit_is_not_noticed(patch):
+    true = TargetLog.changed
+    patch.setattr(TargetLog, "changed", lambda log, epoch, _: true(log, epoch, ""))
+
+
+def what_was_left_open_before_the_first_checkpoint_stays_open(patch):
+    patch.setattr(takeover, "without_hidden_copies", _only_where_a_checkpoint_is)
+
+
+def _only_where_a_checkpoint_is(look, abort_in):
+    first = look.__name__ == "undecided"
+    return {} if first else own_transaction.without_hidden_copies(look, abort_in)
+
+
+def a_source_that_lost_a_marker_is_read_again_from_the_first_record_of_that_transaction(patch):
+    decided(patch, lambda true, held, facts, **k: true(held, replace(facts, end=None), **k))
+
+
 PLANTED = [
     (checkpoints_forget_the_leader_epoch, CUTS),
     (checkpoints_forget_that_a_partition_is_stopped, CUTS),
@@ -269,7 +289,6 @@ PLANTED = [
     (a_new_leader_of_the_target_is_no_reason_to_look, LOSSES),
     (a_target_that_was_made_anew_is_taken_for_the_old_one, LOSSES),
     (a_running_lane_never_looks_at_its_target, LOSSES),
-    (records_that_are_stored_too_low_are_committed, LOSSES),
     (healing_begins_one_too_late, LOSSES),
     (healing_begins_one_too_early, LOSSES),
     (copies_of_an_aborted_transaction_are_left_open, LOSSES),
@@ -279,11 +298,16 @@ PLANTED = [
     (copies_of_an_older_source_log_count_as_the_last_ones, BOTH),
     (a_position_that_the_target_moved_back_has_no_epoch, BOTH),
     (a_log_without_any_copy_lost_them_to_retention, LOSSES),
+    (records_are_stored_under_a_new_leader_without_a_look, LOSSES),
+    (a_topic_that_is_made_anew_in_a_unit_is_not_noticed, LOSSES),
+    (what_was_left_open_before_the_first_checkpoint_stays_open, LOSSES),
+    (a_source_that_lost_a_marker_is_read_again_from_the_first_record_of_that_transaction, CUTS),
 ]
 SELDOM_FOUND = [
     (a_position_behind_no_record_has_no_epoch, BOTH, 72),
-    (a_position_behind_no_record_has_no_epoch, CUTS, 1130),
-    (the_same_gap_is_told_once_however_often_it_opens, CUTS, 1195),
+    (a_position_behind_no_record_has_no_epoch, CUTS, 180),
+    (records_that_are_stored_too_low_are_committed, LOSSES, 385),
+    (the_same_gap_is_told_once_however_often_it_opens, MANY, 770),
 ]
 
 

@@ -60,6 +60,15 @@ class Leaders:
             self._wanted = True
         return found
 
+    def epoch(self, place: tuple[str, int]) -> int:
+        """The epoch of the partition's leader, -1 where it is not known."""
+        return self.seen.leaders.get(place, (-1, -1))[1]
+
+    def topic_id(self, topic: str) -> str:
+        """The topic's id as Kafka's tools write it, empty where it is not known."""
+        known = self.seen.topic_ids.get(topic, b"")
+        return topic_id_text(known) if any(known) else ""
+
     def learn(self, topic: str, partition: int, leader: tuple[int, int]) -> bool:
         """Takes in what a response said of a newer leader; False where it is not known where it is."""
         held = self.seen.leaders.get((topic, partition), (-1, -1))

@@ -1,7 +1,7 @@
 """What a lane keeps across its sessions, and lends to each of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replicator.clock import Clock
 from replicator.dataplane.context.idle_poller import IdleWait
@@ -11,6 +11,7 @@ from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import Side
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.errors import ReplicatorError
 from replicator.kafka.clients.client import ThrottleEvent
 from replicator.policy.capacity.broker_quota import BrokerQuota
@@ -40,6 +41,7 @@ class LaneContext:
     examine: Callable[[set[PartitionState]], None]
     on_failure: Callable[[PartitionState, Side, ReplicatorError], None]
     idle_wait: IdleWait | None = None
+    changed_logs: ChangedLogs = field(default_factory=ChangedLogs)
 
     def on_source_throttle(self, event: ThrottleEvent) -> None:
         """The client library says for how long a broker of the source holds it back."""

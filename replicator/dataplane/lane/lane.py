@@ -37,6 +37,7 @@ from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRa
 from replicator.dataplane.transport.spec import LaneSpec, handed_over
 from replicator.errors import (
     FencedError,
+    LogChangedError,
     PartitionsRefusedError,
     RecordRefusedError,
     ReplicatorError,
@@ -221,7 +222,7 @@ class Lane(threading.Thread):
                 if self._sets_aside(self._failures.mapped(error)):
                     continue
                 self._failures.recovering(error)
-                if isinstance(error, SpentProducerError | UnseenCopiesError):
+                if isinstance(error, SpentProducerError | UnseenCopiesError | LogChangedError):
                     continue  # both clusters work: nothing to wait for
                 failures = 1 if self._clock.monotonic() - began > 30 else failures + 1
                 self._pause(RETRY.seconds(failures, random.random))

@@ -107,8 +107,10 @@ class TransactionalCommitter:
         coordinator: CoordinatorWatch,
         clock: Clock,
         give_up: Callable[[], bool],
+        confirm: Callable[[Iterable[PartitionState]], None] = lambda _: None,
     ) -> None:
-        """``coordinator`` watches the producer."""
+        """``coordinator`` watches the producer; ``confirm`` raises where a unit must not be stored."""
+        self._confirm = confirm
         self._producer = producer
         self._writer = writer
         self._coordinator = coordinator
@@ -134,10 +136,12 @@ class TransactionalCommitter:
             UnknownOutcomeError: when the lane had to stop before the target answered, or when it took
                 records and gave no offset for them.
             KafkaException: any refusal, to be mapped by the caller.
+            LogChangedError: the lane has to look at the target first.
         """
         states = tuple(states)
         self.begin()
         at_ms = self._writer.write(states, notes)
+        self._confirm(states)
         with self._coordinator.ending(self._producer):
             until_done(lambda: self._producer.commit_transaction(2.0), final=self._final)
         self.opened_at = None

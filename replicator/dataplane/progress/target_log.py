@@ -64,6 +64,14 @@ class TargetLog:
         end = self.end if self.end < 0 else self.end - self._unit
         return TargetClaim(self._topic_id, end, self._leader_epoch, self.last_copied, self._rewinds)
 
+    def changed(self, leader_epoch: int, topic_id: str) -> str:
+        """How the log differs from the one that was last seen; empty where it does not, or nobody knows."""
+        if topic_id and self._topic_id and topic_id != self._topic_id:
+            return "is another topic now"
+        if leader_epoch > self._leader_epoch >= 0:
+            return "has another leader now"
+        return ""
+
     def produced(self, records: int, last_copied: int) -> None:
         """Takes in records that were handed to the producer; the last one's source offset."""
         self._unit += records

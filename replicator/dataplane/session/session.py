@@ -152,8 +152,7 @@ class Session:
             self._full_at = now
         # What was found record by record may be aborted with the next unit unless it is committed.
         if self._record_by_record or (
-            opened_at is not None
-            and (now - opened_at >= self._commit_at_latest or self._is_full())
+            opened_at is not None and (now - opened_at >= self._commit_at_latest or self._is_full())
         ):
             self.unit.commit()
         self._progress.show(self.states, now)

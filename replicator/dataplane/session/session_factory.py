@@ -39,6 +39,7 @@ from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import Consumer, Producer
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
+from replicator.kafka.logs.metadata_log import MetadataLog
 from replicator.policy.capacity.line_settings import line_settings
 from replicator.policy.capacity.memory_shares import lane_memory
 from replicator.wire.probes.broker_count import broker_count
@@ -54,11 +55,13 @@ class SessionParts:
     deliveries: DeliveryErrors
     record_by_record: bool
     coordinator: CoordinatorWatch
+    metadata: MetadataLog
 
     @classmethod
     def of(cls, spec: LaneSpec, context: LaneContext, *, record_by_record: bool) -> "SessionParts":
         """New and empty."""
         table: PartitionTable = {}
+        metadata = MetadataLog()
         return cls(
             table,
             SourceEvents(
@@ -68,7 +71,8 @@ class SessionParts:
             ),
             DeliveryErrors(transactional=spec.settings.transactional, attributed=record_by_record),
             record_by_record,
-            CoordinatorWatch(),
+            CoordinatorWatch(metadata=metadata),
+            metadata,
         )
 
 
@@ -207,6 +211,7 @@ def _progress_unit(
             coordinator=parts.coordinator,
             clock=clock,
             give_up=give_up,
+            confirm=lambda states: context.changed_logs.confirm(states, parts.metadata),
         )
     else:
         committer = AcknowledgedCommitter(

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from replicator.dataplane.takeover.target_looks import LastCopy
 from replicator.errors import ReplicatorError
-from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.topology.plan import ClusterPlan
 
@@ -48,45 +47,33 @@ class OwnTransaction:
 
 
 def without_hidden_copies(
-    look: Callable[[], Mapping[TopicPartition, LastCopy]],
-    held: Mapping[TopicPartition, Checkpoint],
-    abort_in: AbortIn,
+    look: Callable[[], Mapping[TopicPartition, LastCopy]], abort_in: AbortIn
 ) -> Mapping[TopicPartition, LastCopy]:
-    """The last copies in target partitions, once none of the lane's own is undecided behind its checkpoint.
+    """The last copies in target partitions, once none of the lane's own is undecided.
 
-    A transaction that was committed has its checkpoint. So copies behind that were never committed; left open, the
-    lane's next commit there would commit them, beside those that are made in their place. What is still open after
-    that is somebody else's.
+    The lane's next transaction there would decide them: commit what was aborted, beside the copies that were made in
+    its place, or abort what had been committed. So they are ended as aborted, and copied again where the checkpoint
+    counts them. What is still open after that is somebody else's.
 
     Args:
         look: finds the last copies, by target partition.
-        held: the checkpoints by target partition.
         abort_in: ends what the lane has open.
 
     Raises:
         KafkaException, ReplicatorError: the target does not answer now, or the session is over.
     """
     copies = look()
-    hidden = _undecided(copies, held)
+    hidden = _undecided(copies)
     for place in hidden:
         abort_in(place)
     deadline = time.monotonic() + _MARKER_SECONDS
     # The coordinator writes markers after it has answered.
     while hidden and time.monotonic() < deadline:
         copies = look()
-        hidden = _undecided(copies, held)
+        hidden = _undecided(copies)
         time.sleep(_PAUSE_SECONDS if hidden else 0)
     return copies
 
 
-def _undecided(
-    copies: Mapping[TopicPartition, LastCopy], held: Mapping[TopicPartition, Checkpoint]
-) -> Collection[TopicPartition]:
-    return [
-        place
-        for place, copy in copies.items()
-        if copy.undecided
-        and copy.source_offset is not None
-        and place in held
-        and copy.source_offset >= held[place].offset
-    ]
+def _undecided(copies: Mapping[TopicPartition, LastCopy]) -> Collection[TopicPartition]:
+    return [place for place, copy in copies.items() if copy.undecided]

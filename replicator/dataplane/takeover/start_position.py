@@ -20,6 +20,7 @@ class SourceLog:
 
     ``earliest`` and ``latest`` are log start and last stable offset; ``at_timestamp`` is the first
     offset at or after the policy's start time (None when not asked or none is that new).
+    ``end`` is where the log ends, behind transactions that are open (None where that was not asked).
     ``diverged`` says that the client found the log cut below the position and written anew.
     """
 
@@ -28,6 +29,7 @@ class SourceLog:
     latest: int
     at_timestamp: int | None = None
     diverged: bool = False
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +157,16 @@ def _loss(checkpoint: Checkpoint, facts: SourceLog) -> _Loss | None:
             facts.earliest,
             (position, facts.earliest),
         )
-    if position > facts.latest:
+    # A log that lost a marker has the transaction open again whose records were copied: on behind them. There the lane
+    # reads nothing before it ends, and knows no epoch but the leader's.
+    end = facts.latest if facts.end is None else max(facts.end, facts.latest)
+    if position > end or (position > facts.latest and not checkpoint.epoch_of_leader):
+        resume_at = min(position, end)
         return _Loss(
-            f"the source log ends at {facts.latest}, below the position {position}: the source "
+            f"the source log ends at {resume_at}, below the position {position}: the source "
             f"lost records that were already copied",
-            facts.latest,
-            (facts.latest, facts.latest),
+            resume_at,
+            (resume_at, resume_at),
         )
     if facts.diverged and not checkpoint.problem:
         return _Loss(

@@ -22,7 +22,12 @@ from replicator.dataplane.takeover.start_position import (
     after_target_loss,
     decide_start,
 )
-from replicator.dataplane.takeover.target_looks import LastCopy, find_last_copies, read_targets
+from replicator.dataplane.takeover.target_looks import (
+    LastCopy,
+    find_last_copies,
+    find_undecided_copies,
+    read_targets,
+)
 from replicator.dataplane.takeover.target_loss import (
     SeenTarget,
     TargetLossFound,
@@ -148,9 +153,19 @@ def look_at_targets(
         def look() -> dict[TopicPartition, LastCopy]:
             return last_copies_in_order(look_at, wanted, claims)
 
-        copies = look() if abort_in is None else without_hidden_copies(look, held, abort_in)
+        copies = look() if abort_in is None else without_hidden_copies(look, abort_in)
         return {key: copies[targets[key]] for key in some if targets[key] in copies}
 
+    if abort_in is not None and _marked(spec):
+        first = {targets[key]: one for key, one in seen.items() if key not in checkpoints}
+        first = {place: one for place, one in first.items() if one.start < one.end}
+
+        def undecided() -> dict[TopicPartition, LastCopy]:
+            return find_undecided_copies(
+                spec.target, first, origins, source_alias=spec.source.alias, client_id=client_id
+            )
+
+        without_hidden_copies(undecided, abort_in)
     if not _marked(spec):
         # In a topic that was made anew only somebody else can have put copies back, as a restore does: with marks.
         anew = [key for key in asked if recreated(checkpoints[key].target, seen[key])]
@@ -220,6 +235,13 @@ def decide_starts(
     known = [key for key in keys if key[0] in ids]
     earliest = source.offsets(known, at="earliest", isolation="read_uncommitted")
     latest = source.offsets(known, at="latest", isolation="read_committed")
+    behind = [
+        key
+        for key, stable in latest.items()
+        if isinstance(stable, int) and key in checkpoints and checkpoints[key].offset > stable
+    ]
+    behind = behind if spec.settings.engine == "records" else []
+    ends = source.offsets(behind, at="latest", isolation="read_uncommitted") if behind else {}
     start_from = spec.settings.start_from
     timed: Mapping[tuple[str, int], int | ReplicatorError] = {}
     first = [key for key in known if key not in checkpoints]
@@ -229,7 +251,8 @@ def decide_starts(
     for state in states:
         low, high = earliest.get(state.key), latest.get(state.key)
         at_timestamp = timed.get(state.key)
-        answers = (described.get(state.topic), low, high, at_timestamp)
+        end = ends.get(state.key)
+        answers = (described.get(state.topic), low, high, at_timestamp, end)
         refused = next((each for each in answers if isinstance(each, ReplicatorError)), None)
         if refused is not None:
             on_failure(state, refused)
@@ -237,6 +260,7 @@ def decide_starts(
             not isinstance(low, int)
             or not isinstance(high, int)
             or isinstance(at_timestamp, ReplicatorError)
+            or isinstance(end, ReplicatorError)
         ):
             continue
         facts = SourceLog(
@@ -245,6 +269,7 @@ def decide_starts(
             latest=max(low, high),
             at_timestamp=at_timestamp if at_timestamp is not None and at_timestamp >= 0 else None,
             diverged=state.diverged,
+            end=end,
         )
         checkpoint, decision = _decide(
             spec, state, checkpoints.get(state.key), facts, targets, at_ms=at_ms

@@ -108,18 +108,63 @@ def find_last_copies(
             found[key] = (
                 LastCopy(None) if copy is None else LastCopy(copy[0], target_offset=copy[1])
             )
-    unsettled = [key for key, seen in wanted.items() if stable[key] < seen.end]
-    if unsettled:
-        with _TailReader(target, client_id, "read_uncommitted") as everything:
-            for key in unsettled:
-                prefix = hop_prefix(source_alias, *origins[key])
-                last = everything.last_copy(key, stable[key], wanted[key].end, prefix)
-                if last is not None and last[0] > (found[key].source_offset or -1):
-                    found[key] = LastCopy(last[0], undecided=True, target_offset=last[1])
+    undecided = _undecided(
+        target, wanted, origins, stable, source_alias=source_alias, client_id=client_id
+    )
+    for key, unsettled in undecided.items():
+        if _at(unsettled) > _at(found[key]):
+            found[key] = unsettled
     none = [key for key, copy in found.items() if copy.source_offset is None]
     # Copies made under `provenance: path` say only which way they came.
     empty = [key for key in none if wanted[key].start == 0 and key not in settled.others]
     return {**found, **_whole_logs_without(target, empty, client_id=client_id)}
+
+
+def _at(copy: LastCopy) -> int:
+    return -1 if copy.source_offset is None else copy.source_offset
+
+
+def find_undecided_copies(
+    target: ClusterPlan,
+    wanted: Mapping[TopicPartition, SeenTarget],
+    origins: Mapping[TopicPartition, TopicPartition],
+    *,
+    source_alias: str,
+    client_id: str,
+) -> dict[TopicPartition, LastCopy]:
+    """As ``find_last_copies``, of copies in transactions that have no outcome; quick where there is none.
+
+    Raises:
+        UnreachableError: a log could not be read to its end in time.
+        ReplicatorError: the target refuses to be read.
+    """
+    if not wanted:
+        return {}
+    stable = _stable_ends(target, wanted, client_id=client_id)
+    return _undecided(
+        target, wanted, origins, stable, source_alias=source_alias, client_id=client_id
+    )
+
+
+def _undecided(
+    target: ClusterPlan,
+    wanted: Mapping[TopicPartition, SeenTarget],
+    origins: Mapping[TopicPartition, TopicPartition],
+    stable: Mapping[TopicPartition, int],
+    *,
+    source_alias: str,
+    client_id: str,
+) -> dict[TopicPartition, LastCopy]:
+    open_ones = [key for key, seen in wanted.items() if stable[key] < seen.end]
+    found: dict[TopicPartition, LastCopy] = {}
+    if open_ones:
+        with _TailReader(target, client_id, "read_uncommitted") as everything:
+            for key in open_ones:
+                prefix = hop_prefix(source_alias, *origins[key])
+                last = everything.last_copy(key, stable[key], wanted[key].end, prefix)
+                if last is not None:
+                    found[key] = LastCopy(last[0], undecided=True, target_offset=last[1])
+    return found
 
 
 class _TailReader:

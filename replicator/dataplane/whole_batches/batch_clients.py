@@ -154,6 +154,9 @@ class BatchClients:
             give_up=context.give_up,
             on_flow=context.on_flow,
             register=self._register,
+            confirm=lambda states: context.changed_logs.confirm(
+                states, self._writer.brokers.leaders
+            ),
         )
         self.session = BatchSession(
             loop=self._loop,

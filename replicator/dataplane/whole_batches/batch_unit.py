@@ -5,7 +5,7 @@ it stands in the transaction of its records; under at-least-once it is written b
 acknowledgements, while the lane copies on.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from replicator.batches.copy.outgoing import Outgoing
@@ -54,8 +54,12 @@ class BatchUnit:
         give_up: Callable[[], bool],
         on_flow: Callable[[], None],
         register: Callable[[ProducerIdentity], None],
+        confirm: Callable[[Iterable[PartitionState]], None] = lambda _: None,
     ) -> None:
-        """``register`` makes a producer id known as the flow's, before its first batch. ``checkpoints`` is the lane's partition; ``turn`` reads and writes what can be, without copying."""
+        """``register`` makes a producer id known as the flow's, before its first batch.
+
+        ``confirm`` raises where a transaction must not be committed. ``checkpoints`` is the lane's partition; ``turn`` reads and writes what can be, without copying.
+        """
         self.opened_at: float | None = None
         self.deferred_since: float | None = None
         self.last_commit_at = 0.0
@@ -70,6 +74,7 @@ class BatchUnit:
         self._give_up = give_up
         self._on_flow = on_flow
         self._register = register
+        self._confirm = confirm
         self._registered_id = -1
         self._uncommitted: set[PartitionState] = set()
         self._deferred: set[PartitionState] = set()
@@ -157,6 +162,7 @@ class BatchUnit:
             self._settle()
         self._check_regressed()
         if self._transactional:
+            self._confirm(stored)
             self._transactions.end(_COMMIT_SECONDS)
             self.adopt_identity()
             self._writer.hold(self._clock.monotonic())

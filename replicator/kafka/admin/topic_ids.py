@@ -13,14 +13,12 @@ that did not poll for 15 s spent 20 s of CPU on it, and its client answered no b
 """
 
 import logging
-import re
 from collections.abc import Callable
 
 from replicator.kafka.clients.settings import LOGGER, Config
+from replicator.kafka.logs.metadata_log import ASKED, topic_id_in
 
-_LINE = re.compile(r"Topic (\S+) changed id from \S+ to (\S+)$")
 _DEBUG = "debug"
-_TELLING = "metadata"
 
 
 class TopicIdLogger:
@@ -33,9 +31,9 @@ class TopicIdLogger:
     def log(self, level: int, template: str, *arguments: object) -> None:
         """Called by the library from inside ``poll`` and ``consume``."""
         if arguments and arguments[0] == "METADATA":
-            found = _LINE.search(str(arguments[-1]))
-            if found is not None:
-                self._on_topic_id(found[1], found[2].replace("+", "-").replace("/", "_"))
+            told = topic_id_in(str(arguments[-1]))
+            if told is not None:
+                self._on_topic_id(*told)
         if level >= self._least:
             LOGGER.log(level, template, *arguments)
 
@@ -48,6 +46,6 @@ def watch_topic_ids(config: Config, on_topic_id: Callable[[str, str], None]) -> 
     asked = str(config.get(_DEBUG, ""))
     return {
         **config,
-        _DEBUG: f"{asked},{_TELLING}" if asked else _TELLING,
+        _DEBUG: f"{asked},{ASKED}" if asked else ASKED,
         "logger": TopicIdLogger(on_topic_id, everything=bool(asked)),
     }

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from replicator.kafka.clients.client import KafkaException
 from replicator.kafka.clients.settings import LOGGER, Config
+from replicator.kafka.logs.metadata_log import MetadataLog
 
 RESENT_SECONDS = 0.08
 """Nothing is sent again sooner: the library waits `retry.backoff.ms`, 100 by default, less 20 %."""
@@ -49,7 +50,14 @@ def end_in_doubt(*, lost_meanwhile: bool, lost_lately: bool, seconds: float) -> 
 class CoordinatorWatch:
     """Of one producer; gets the library's log instead of a logger, and passes warnings on."""
 
-    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        metadata: MetadataLog | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``metadata`` gets the lines that are about it, where somebody wants to know."""
+        self._metadata = metadata
         self._monotonic = monotonic
         self._lost_at: float | None = None
         self._losses = 0
@@ -59,13 +67,16 @@ class CoordinatorWatch:
     def settings(self) -> Config:
         """What the producer is configured with to be watched."""
         # Losses are logged as information; everything below a warning ends here.
-        return {"logger": self, "log_level": 6}
+        asked = {"log_level": 6} if self._metadata is None else self._metadata.settings()
+        return {"logger": self, **asked}
 
     def log(self, level: int, form: str, *parts: object) -> None:
         """Takes a line of the library's log; called from inside ``poll``, ``flush`` and the like."""
         if parts and parts[0] in _LOST and is_loss(str(parts[-1])):
             self._losses += 1
             self._lost_at = self._monotonic()
+        if self._metadata is not None and parts and parts[0] == "METADATA":
+            self._metadata.take(str(parts[-1]))
         if level >= logging.WARNING:
             LOGGER.log(level, form, *parts)
 
