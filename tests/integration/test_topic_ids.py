@@ -60,7 +60,9 @@ def test_a_topic_created_again_is_told_with_its_new_id(east, unique):
 def test_a_producer_hears_of_another_leader_before_it_writes_under_it(clusters, unique):
     (west,) = clusters("west", brokers=3)
     layout = [[1, 2], [2, 1]]
-    new = NewTopic(unique, num_partitions=2, replica_assignment=layout)
+    new = NewTopic(
+        unique, num_partitions=2, replica_assignment=layout, config={"min.insync.replicas": "1"}
+    )
     west.admin().create_topics([new])[unique].result(30)
     log = MetadataLog()
     watch = CoordinatorWatch(metadata=log)
@@ -69,9 +71,13 @@ def test_a_producer_hears_of_another_leader_before_it_writes_under_it(clusters, 
     producer = open_producer({**settings, **watch.settings()})
 
     def epochs_once_stored():
+        errors = []
         for number in range(2):
-            producer.produce(unique, b"v", partition=number)
+            producer.produce(
+                unique, b"v", partition=number, callback=lambda error, _: errors.append(error)
+            )
         assert producer.flush(60) == 0
+        assert errors == [None, None]
         producer.poll(0)  # as before each commit
         return [log.epoch((unique, number)) for number in range(2)]
 
