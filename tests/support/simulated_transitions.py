@@ -191,6 +191,7 @@ class World:
             self.last = error
             # Brokers fence nobody who changes rules: who was overtaken then, and is killed, cannot undo it.
             self.left_rules |= isinstance(error, Killed) and self.changing[-1]
+            self.left_rules |= "does not name the rules that were added here" in str(error)
             return None
         finally:
             self.operators -= 1

@@ -22,7 +22,7 @@ SELDOM = 650
 
 FOUND_SOMETHING = (
     3, 15, 30, 38, 43, 80, 101, 149, 165, 208, 910, 1899, 3787, 6876, 7660, 10516, 10903, 11624, 13584,
-    13999, 23301, 31710, 36392,
+    13999, 23301, 31710, 36392, 43957,
 )  # fmt: skip
 """Schedules that have found something; most mean something else since what they found was mended."""
 
@@ -46,6 +46,15 @@ def test_planned_changes_alone_lose_nothing():
 
 def test_schedules_that_once_found_something_hold_now():
     assert broken(FOUND_SOMETHING) is None
+
+
+def test_rules_that_no_fence_on_record_names_are_told(monkeypatch):
+    told = []
+    true = fence_steps._left_rules
+    monkeypatch.setattr(fence_steps, "_left_rules", lambda *a: told.append(true(*a)) or told[-1])
+    assert run_schedule(43957, chances=Chances()) == []
+    assert "that were added here: DENY WRITE for User:app on t" in told[0].message
+    assert "--remove --operation Write --deny-principal" in told[0].remedy
 
 
 @pytest.mark.slow

@@ -5,8 +5,9 @@ able to let writers in again when the other cluster, with the journal, is lost f
 """
 
 import contextlib
+from collections.abc import Collection
 
-from replicator.control.records.role_records import FenceRecord
+from replicator.control.records.role_records import Denial, FenceRecord
 from replicator.errors import ReplicatorError
 from replicator.failover.clusters.fencing import apply_fence, plan_fence, remove_fence
 from replicator.failover.clusters.lag import link_keys
@@ -55,30 +56,54 @@ def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing
     ran = apply_fence(clusters, cluster, plan, clock=run.clock)
     try:
         run.journal.write([record.model_copy(update={"state": "held"})])
-    except ReplicatorError:
-        _remove_unwanted(run, cluster, fencing, record)
+    except ReplicatorError as error:
+        held = _remove_unwanted(run, cluster, fencing, record)
+        nobodys = set() if held is None else set(plan.missing) - set(held.denials)
+        if nobodys and isinstance(error, TakenOverError):
+            raise _left_rules(error, cluster, nobodys) from error
         raise
     return ran.output.strip() if ran is not None else ""
 
 
 def _remove_unwanted(
     run: TransitionContext, cluster: ClusterPlan, fencing: Fencing, record: FenceRecord
-) -> None:
-    """Removes a fence that was put up while somebody rolled it back: nobody else would."""
+) -> FenceRecord | None:
+    """Removes a fence that was put up while somebody rolled it back: nobody else would.
+
+    Returns the record of the fence that stands there instead, or may stand there.
+    """
     clusters = run.clusters
     both = {one.alias: one for one in (cluster, run.journal_cluster)}
     deadline = run.clock.monotonic() + REMOVED_SECONDS
     while run.clock.monotonic() < deadline:
-        asked = 0
+        held: list[FenceRecord] = []
         for one in both.values():
             with contextlib.suppress(ReplicatorError):
-                if clusters.control(one).fence(record.link, record.cluster) is None:
+                found = clusters.control(one).fence(record.link, record.cluster)
+                if found is None:
                     remove_fence(clusters, cluster, fencing, record)
-                    return
-                asked += 1
-        if asked == len(both):
-            return
+                    return None
+                held.append(found)
+        if len(held) == len(both):
+            return held[0]
         run.clock.sleep(1.0)
+    return None
+
+
+def _left_rules(
+    error: TakenOverError, cluster: ClusterPlan, rules: Collection[Denial]
+) -> TakenOverError:
+    """Somebody fenced the cluster again while these rules were added: taken for older ones, they are nobody's."""
+    names = sorted({one.name for one in rules})
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    who = ", ".join(sorted({one.principal for one in rules}))
+    return TakenOverError(
+        f"{error.message}; meanwhile {cluster.alias} was fenced again, and that fence does not name the rules "
+        f"that were added here: DENY WRITE for {who} on {shown}",
+        subject=error.subject,
+        remedy=f"They keep writers out until somebody removes them. Once {cluster.alias} is the active cluster: "
+        "kafka-acls.sh --remove --operation Write --deny-principal <principal> --topic <topic>.",
+    )
 
 
 def assert_fence(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> None:
