@@ -6,9 +6,9 @@ from confluent_kafka.admin import NewTopic
 
 from replicator.kafka.admin.topic_ids import TopicIdLogger, watch_topic_ids
 from replicator.kafka.clients.client import open_consumer, open_producer
+from replicator.kafka.clients.metadata_log import MetadataLog
 from replicator.kafka.clients.settings import consumer_config, producer_config
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
-from replicator.kafka.logs.metadata_log import MetadataLog
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
 

@@ -8,8 +8,8 @@ from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import LogChangedError
 from replicator.formats.checkpoint import TargetClaim
+from replicator.kafka.clients.metadata_log import MetadataLog
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
-from replicator.kafka.logs.metadata_log import MetadataLog
 from replicator.topology.plan import ClusterPlan
 
 ID = "ZEbE3opuR9a-jNBd_yyicg"

@@ -37,9 +37,9 @@ from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import Consumer, Producer
+from replicator.kafka.clients.metadata_log import MetadataLog
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
-from replicator.kafka.logs.metadata_log import MetadataLog
 from replicator.policy.capacity.line_settings import line_settings
 from replicator.policy.capacity.memory_shares import lane_memory
 from replicator.wire.probes.broker_count import broker_count

@@ -15,8 +15,8 @@ that did not poll for 15 s spent 20 s of CPU on it, and its client answered no b
 import logging
 from collections.abc import Callable
 
+from replicator.kafka.clients.metadata_log import ASKED, topic_id_in
 from replicator.kafka.clients.settings import LOGGER, Config
-from replicator.kafka.logs.metadata_log import ASKED, topic_id_in
 
 _DEBUG = "debug"
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from replicator.kafka.clients.client import KafkaException
+from replicator.kafka.clients.metadata_log import MetadataLog
 from replicator.kafka.clients.settings import LOGGER, Config
-from replicator.kafka.logs.metadata_log import MetadataLog
 
 RESENT_SECONDS = 0.08
 """Nothing is sent again sooner: the library waits `retry.backoff.ms`, 100 by default, less 20 %."""
