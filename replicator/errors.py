@@ -168,7 +168,7 @@ class LogChangedError(ReplicatorError):
     """A target partition has another leader or topic than when it was looked at: look again before anything is stored."""
 
     retriable = True
-    code = "UNREACHABLE"
+    code = "LOG_CHANGED"
 
 
 class RecordRefusedError(ReplicatorError):

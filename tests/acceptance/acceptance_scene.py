@@ -246,7 +246,7 @@ class Scene:
         return end_offsets(cluster, topic or self.topic)
 
     def lag(self) -> int:
-        """What status says is still to be copied, over all flows."""
+        """What status says is still to be copied, over all flows; of a second ago, so not of what was just written."""
         lags = [flow["lagRecords"] for flow in self.asked().status().values()]
         return -1 if None in lags else sum(lags)
 

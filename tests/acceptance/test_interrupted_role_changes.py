@@ -13,7 +13,6 @@ from replicator.control.roles.open_transitions import open_transition
 from replicator.control.roles.read import read_roles
 from replicator.errors import RefusedError
 from replicator.failover.steps.journal import Journal
-from replicator.testing import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -57,8 +56,7 @@ def pair(east, west, scene):
     scene.worker()
     scene.writer(east, rate=200).wait_acked(200)
     scene.copying("east->west")
-    scene.stop_writing()
-    wait_until(lambda: scene.lag() == 0, timeout_seconds=60.0, describe="nothing left to copy")
+    scene.settled()
     return {"east": east, "west": west}
 
 

@@ -61,8 +61,7 @@ def test_a_cluster_that_returned_shorter_is_rebuilt_and_gets_its_role_back(
     scene.writer(east, rate=500)
     scene.written(2_000)
     scene.copying(FLOW)
-    scene.stop_writing()
-    wait_until(lambda: scene.lag() == 0, timeout_seconds=60.0, describe="nothing left to copy")
+    scene.settled()
     east.kill()
     ann = Operator(scene)
     assert ann.run("failover", to="west", accept_loss=True).outcome == "done"
@@ -124,8 +123,7 @@ def test_a_cluster_that_is_gone_for_good_is_replaced_by_another(clusters, scene)
     scene.writer(east, rate=500)
     scene.written(1_000)
     scene.copying(FLOW)
-    scene.stop_writing()
-    wait_until(lambda: scene.lag() == 0, timeout_seconds=60.0, describe="nothing left to copy")
+    scene.settled()
 
     def cleanup(*words):
         return Command(scene, "ann", "cleanup", "--link", LINK, *words).ended()

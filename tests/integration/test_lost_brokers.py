@@ -19,6 +19,7 @@ from replicator.errors import (
     UnreachableError,
 )
 from replicator.kafka.admin.admin import ClusterAdmin
+from replicator.kafka.admin.topics import NewTopicSpec
 from replicator.kafka.clients import lost_brokers
 from replicator.kafka.clients.lost_brokers import LostBrokers, has_broker
 from replicator.kafka.logs.compacted_log import LogTail
@@ -154,6 +155,29 @@ def test_an_admin_session_that_found_no_broker_asks_with_another_client(proxy, e
         proxy.play([])
         assert admin.describe_topics([unique])[unique].partitions == 1
         assert admin._session.client is not before
+
+
+@pytest.mark.parametrize("times", [1, 3, 8])
+@pytest.mark.parametrize("used", [False, True], ids=["new", "used"])
+def test_an_admin_client_that_was_told_of_no_broker_asks_again_who_the_controller_is(
+    proxy, east, unique, used, times
+):
+    """The library waits until a controller is named, and never asks: one answer was ten seconds and an error."""
+    east.create_topic(unique)
+    at = ClusterPlan("east", tuple(proxy.bootstrap_servers))
+    with ClusterAdmin(at, client_id="test", timeout_seconds=20) as admin:
+        if used:
+            admin.describe_topics([unique])
+        proxy.play([Rule(Match(Api.METADATA, times=times), NameNoBrokers())])
+        if used:
+            has_broker(admin._session.client, unique)
+        begun = time.monotonic()
+        if used:
+            assert admin.describe_topics([unique])[unique].partitions == 1
+        else:
+            new = f"{unique}.new"
+            assert admin.create_topics([NewTopicSpec(new, 1, 1)]) == {new: None}
+        assert time.monotonic() - begun < 10
 
 
 def test_who_knows_of_no_broker_is_not_believed_that_a_topic_does_not_exist(proxy, unique):

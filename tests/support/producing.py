@@ -37,6 +37,8 @@ def produce(
         if error is not None:
             failed.append(error)
 
+    # While the client does not know the topic, records wait elsewhere; a flush sends them as they are moved, one by one.
+    producer.list_topics(topic, timeout=FLUSH_SECONDS)
     for record in records:
         arguments = {"value": record} if isinstance(record, bytes) else record
         producer.produce(topic, on_delivery=delivered, **{"partition": partition, **arguments})

@@ -93,7 +93,9 @@ def test_a_transaction_of_the_source_that_is_open_again_is_not_copied_twice():
     behind = SourceLog("A", 10, 50, end=70)
     passed = decide(at(55), behind, policy="report")
     assert (passed.offset, passed.lost) == (55, (55, 55))
-    assert decide(at(55), behind).problem == "TRUNCATED"
+    stopped = decide(at(55), behind)
+    assert stopped.problem == "TRUNCATED"
+    assert "transaction at offset 50 of the source is open again" in stopped.detail
     # Told once: until the transaction ends the lane knows no epoch but the leader's.
     waiting = at(55, position_epoch=4, record_end=55, epoch_of_leader=True)
     assert decide(waiting, behind) == StartDecision(55, "from its checkpoint")

@@ -161,12 +161,18 @@ def _loss(checkpoint: Checkpoint, facts: SourceLog) -> _Loss | None:
     # reads nothing before it ends, and knows no epoch but the leader's.
     end = facts.latest if facts.end is None else max(facts.end, facts.latest)
     if position > end or (position > facts.latest and not checkpoint.epoch_of_leader):
-        resume_at = min(position, end)
+        if position <= end:
+            return _Loss(
+                f"the transaction at offset {facts.latest} of the source is open again, which was copied up to offset "
+                f"{position}: the source lost its outcome",
+                position,
+                (position, position),
+            )
         return _Loss(
-            f"the source log ends at {resume_at}, below the position {position}: the source "
+            f"the source log ends at {end}, below the position {position}: the source "
             f"lost records that were already copied",
-            resume_at,
-            (resume_at, resume_at),
+            end,
+            (end, end),
         )
     if facts.diverged and not checkpoint.problem:
         return _Loss(

@@ -43,6 +43,8 @@ CHUNK = 500
 _STEP_SECONDS = 0.25
 _ANY_TOPIC = "__consumer_offsets"
 _LOOK_AGAIN_SECONDS = 5.0
+_LOOK_SECONDS = 0.5
+_TIMES_WITHOUT = 2
 _PATIENCE_SECONDS = 1.0
 """A refused login or certificate is believed after this long; other brokers may still answer."""
 
@@ -132,9 +134,16 @@ class AdminSession:
                 self._trouble.clear()
                 return answer
 
-    def outcome(self, future: "Future[Any]", doing: str, *, deadline: float) -> Any:  # noqa: ANN401 - whatever the library's future holds
-        """The future's answer, or our error as a value."""
-        begun = time.monotonic()
+    def outcome(
+        self, future: "Future[Any]", doing: str, *, deadline: float, asks_again: bool = False
+    ) -> Any:  # noqa: ANN401 - whatever the library's future holds
+        """The future's answer, or our error as a value.
+
+        ``asks_again``: it will be asked again, so that a client without any broker is given up before the deadline.
+        """
+        begun, client = time.monotonic(), self._client
+        pause, without = _LOOK_SECONDS, 0
+        look_at = begun + pause
         while True:
             try:
                 answer = future.result(_STEP_SECONDS)
@@ -142,6 +151,15 @@ class AdminSession:
                 mapped = self._heard(self._late(), doing, self.subject)
                 if time.monotonic() >= deadline + _STEP_SECONDS or self._hopeless(mapped, begun):
                     return self._told(mapped)
+                if client is not None and look_at <= time.monotonic() <= deadline - _LOOK_SECONDS:
+                    # The library waits for a controller to be named, and does not ask who it is: where a broker
+                    # said that nobody lives, it would wait to the end.
+                    without = 0 if has_broker(client, _ANY_TOPIC) else without + 1
+                    if asks_again and without == _TIMES_WITHOUT:
+                        self.close()
+                        return mapped
+                    pause *= 2
+                    look_at = time.monotonic() + pause
             except KafkaException as error:
                 return self._told(self._heard(as_kafka_error(error), doing, self.subject))
             else:
@@ -186,7 +204,7 @@ class AdminSession:
         for chunk in chunks(items, self.chunk_size):
             pause = _STEP_SECONDS
             while True:
-                found = self._each_of(chunk, send, doing, deadline)
+                found = self._each_of(chunk, send, doing, deadline, asks_again=asks_again)
                 lost = any(isinstance(answer, UnreachableError) for answer in found.values())
                 if not (lost and asks_again) or time.monotonic() + pause >= deadline:
                     break
@@ -201,16 +219,22 @@ class AdminSession:
         send: Callable[[list[Item]], Mapping[Any, "Future[Any]"]],
         doing: Callable[[Any], str],
         deadline: float,
+        *,
+        asks_again: bool,
     ) -> dict[Any, Any]:
         answers: dict[Any, Any] = {}
         try:
             sent = send(chunk)
+            client = self._client
         except KafkaException as error:
             raise self._told(
                 self._heard(as_kafka_error(error), "send a request", self.subject)
             ) from error
         for key, future in sent.items():
-            answer = self.outcome(future, doing(key), deadline=deadline)
+            if answers and self._client is not client and not future.done():
+                answers[key] = self._heard(self._late(), doing(key), self.subject)
+                continue  # nobody answers it any more
+            answer = self.outcome(future, doing(key), deadline=deadline, asks_again=asks_again)
             if isinstance(answer, AuthenticationFailedError):
                 raise answer
             answers[key] = answer

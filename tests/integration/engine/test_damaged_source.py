@@ -22,11 +22,12 @@ class Segment:
         self._file: Path = cluster.brokers[0].data / f"{topic}-0" / "00000000000000000000.log"
 
     def flip(self, batch: int, place: int) -> None:
-        """Changes one byte of a batch; a second call changes it back."""
+        """Changes one byte of a batch of ten records; a second call changes it back."""
         data = self._file.read_bytes()
         start = 0
         for _ in range(batch):
             start += 12 + int.from_bytes(data[start + 8 : start + 12], "big")
+        assert int.from_bytes(data[start : start + 8], "big") == 10 * batch
         with self._file.open("r+b") as file:
             file.seek(start + place)
             file.write(bytes([data[start + place] ^ 0x15]))

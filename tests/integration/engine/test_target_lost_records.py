@@ -247,7 +247,7 @@ def test_a_disk_that_lost_every_copy_gets_all_of_them(east, clusters, unique):
 def test_an_unclean_election_on_the_target_costs_nothing(  # noqa: PLR0917 - fixtures
     east, clusters, unique, running, kept, others, engine
 ):
-    """Where nothing of a producer is left, brokers take whatever it writes next, behind what others wrote."""
+    """With some of the lane's copies left or none, and with others who make the log as long as it was, or longer."""
     (west,) = clusters("west", brokers=3)
     lab = LaneLab(east, west, name=unique)
     topic = f"t.{unique}"
