@@ -5,6 +5,7 @@ Shared clusters are never killed or paused by a test, and only ``proxied`` is ev
 
 import logging
 import re
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=["records", "batches"],
         help="the engine of all links of acceptance tests that name none (default: the product's own choice)",
     )
+
+
+def pytest_configure() -> None:
+    # A shell without job control starts what it puts in the background with Ctrl-C ignored, and so are its children.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,7 +21,7 @@ def join(west, unique):
             cluster=ClusterPlan("west", tuple(servers)), group=unique, topic=unique,
             client_id="test", instance_id=name, on_assigned=lanes.update,
             on_revoked=lambda given_up, _lost: lanes.difference_update(given_up),
-            on_problem=lambda error: problems.append(error) if error else None,
+            on_problem=problems.append,
         )  # fmt: skip
         joined.append(member)
         member.start()
@@ -48,6 +48,24 @@ def test_a_named_worker_whose_name_was_taken_ends_its_membership_and_may_join_ag
     second.stop(10)
     _, again, _ = join("a-name")
     wait_until(lambda: again == {0, 1}, timeout_seconds=60, describe="its lanes again")
+
+
+def test_a_cluster_that_was_away_for_less_than_a_session_is_no_problem_any_more(
+    join, proxied, unique
+):
+    """Nothing is assigned anew then, so that nothing but an answer of the coordinator ends the problem."""
+    proxied.create_topic(unique, partitions=2)
+    _, lanes, problems = join(None, proxied.bootstrap_servers)
+    wait_until(lambda: lanes == {0, 1}, timeout_seconds=60, describe="the lanes")
+    problems.clear()
+    proxied.proxy.cut()
+    try:
+        wait_until(lambda: any(problems), timeout_seconds=30, describe="the problem")
+    finally:
+        proxied.proxy.heal()
+    wait_until(
+        lambda: problems[-1] is None, timeout_seconds=30, describe=lambda: f"its end: {problems}"
+    )
 
 
 GROUP_AUTHORIZATION_FAILED, ILLEGAL_GENERATION = 30, 22

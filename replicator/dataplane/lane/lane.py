@@ -21,6 +21,7 @@ from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.lane.clients_change import ClientsChange, clients_for, close_clients
 from replicator.dataplane.lane.lane_failures import LaneFailures
 from replicator.dataplane.lane.lane_report import LaneReport
+from replicator.dataplane.lane.login_wait import tried, wait_for_login
 from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.periodic_checks import PeriodicChecks
@@ -94,6 +95,7 @@ class Lane(threading.Thread):
         self._bounded_copy = bounded_copy
         # Held between sessions too, or each would ask for a token of its own.
         self._logins = (login_of(spec.source), login_of(spec.target))
+        self._tried = tried(self._logins)
         self._clock = clock
         self._commands: deque[Callable[[], None]] = deque()
         self._wake = threading.Event()
@@ -205,7 +207,7 @@ class Lane(threading.Thread):
         """Session after session; returns whether another owner took over."""
         failures = 0
         while not self._stopping:
-            began = self._clock.monotonic()
+            began, self._tried = self._clock.monotonic(), tried(self._logins)
             try:
                 self._run_session()
             except FencedError:
@@ -341,7 +343,7 @@ class Lane(threading.Thread):
     def _pause(self, seconds: float) -> None:
         self._wake.clear()
         if not self._stopping:
-            self._wake.wait(seconds)
+            wait_for_login(self._logins, self._tried, self._wake, seconds=seconds)
 
     def _close(self) -> None:
         clients, self._clients = self._clients, None

@@ -37,6 +37,8 @@ HANGS_SECONDS = 60.0
 """A member whose loop did not go round for so long hangs: to give lanes up takes a few seconds."""
 FAILED_SECONDS = 10.0
 """For how long a connection that failed is a reason to log in anew."""
+_ANSWER_SECONDS = 1.0
+_ASK_AGAIN_SECONDS = 2.0
 
 _OFFSET_END = -1
 _NO_MEMBER = frozenset(
@@ -91,6 +93,9 @@ class Membership(threading.Thread):
         self._stopping = threading.Event()
         self._cluster = cluster
         self._failed_at = float("-inf")
+        self._doubted: KafkaError | None = None
+        self._refused = False
+        self._ask_at = 0.0
         self._leaving = False
         self._kept: Lanes = frozenset()
         self._opened_with = OpenedWith(cluster)
@@ -102,7 +107,7 @@ class Membership(threading.Thread):
             "heartbeat.interval.ms": int(HEARTBEAT_SECONDS * 1000),
             "max.poll.interval.ms": 300_000,
             "topic.metadata.refresh.interval.ms": 5_000,  # a grown topic is new lanes to share
-            "error_cb": self._note,
+            "error_cb": self._doubt,
         }
         if instance_id is not None:
             config["group.instance.id"] = instance_id
@@ -120,10 +125,13 @@ class Membership(threading.Thread):
             error = self._polled()
             if error is not None:
                 self._note(error)
+                self._refused = True
+                self._on_problem(error)
                 self._stopping.wait(POLL_SECONDS)
             if self._lost_for_good:
                 break
             self._serve()
+            self._decide_doubt()
             failed = time.monotonic() - self._failed_at < FAILED_SECONDS
             outdated = failed and self._opened_with.outdated()
             if outdated or self._lost_brokers.found(self._consumer):
@@ -132,10 +140,34 @@ class Membership(threading.Thread):
         self._serve()
 
     def _note(self, error: KafkaError) -> None:
-        """What the client says beside records; called inside its ``poll`` too."""
         self._failed_at = time.monotonic()
         self._lost_for_good = self._lost_for_good or error.fatal() or error.code() in _LOST_FOR_GOOD
-        self._on_problem(error)
+
+    def _doubt(self, error: KafkaError) -> None:
+        """What the client says of its connections, inside ``poll``."""
+        self._note(error)
+        self._doubted = error
+        if self._lost_for_good:
+            self._on_problem(error)
+
+    def _decide_doubt(self) -> None:
+        """A connection that failed is a problem while the group's coordinator does not answer.
+
+        One broker that is away may be any other; and after a cluster was away for less than a session nothing is assigned
+        anew, which would end the problem.
+        """
+        error, now = self._doubted, time.monotonic()
+        if error is None or now < self._ask_at:
+            return
+        try:
+            self._consumer.committed([ClientPartition(self._topic, 0)], timeout=_ANSWER_SECONDS)
+        except KafkaException:
+            self._on_problem(error)
+            self._ask_at = time.monotonic() + _ASK_AGAIN_SECONDS
+        else:
+            self._doubted = None
+            if not self._refused:  # which an assignment ends
+                self._on_problem(None)
 
     def _polled(self) -> KafkaError | None:
         try:
@@ -258,6 +290,7 @@ class Membership(threading.Thread):
         consumer.incremental_assign(parked)
         if parked:
             consumer.pause(parked)
+        self._refused, self._doubted = False, None
         self._on_problem(None)
         lanes = frozenset(item.partition for item in partitions)
         gone, self._kept = self._kept - lanes, frozenset()
