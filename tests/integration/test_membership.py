@@ -68,6 +68,29 @@ def test_a_cluster_that_was_away_for_less_than_a_session_is_no_problem_any_more(
     )
 
 
+def test_of_several_brokers_the_coordinator_alone_decides_whether_one_that_is_away_is_a_problem(
+    join, clusters, unique
+):
+    (three,) = clusters("west", brokers=3, proxied=True)
+    three.create_topic(unique, partitions=2)
+    _, lanes, problems = join(None, three.bootstrap_servers)
+    wait_until(lambda: lanes == {0, 1}, timeout_seconds=60, describe="the lanes")
+    group = three.admin().describe_consumer_groups([unique])[unique].result(30)
+    proxies = dict(zip([one.node_id for one in three.brokers], three.proxies, strict=True))
+    coordinator = proxies.pop(group.coordinator.id)
+    problems.clear()
+    for proxy in proxies.values():
+        proxy.cut()
+    wait_until(lambda: problems, timeout_seconds=60, describe="that somebody asked")
+    assert not any(problems), problems
+    coordinator.cut()
+    wait_until(lambda: any(problems), timeout_seconds=30, describe="the problem")
+    coordinator.heal()
+    wait_until(
+        lambda: problems[-1] is None, timeout_seconds=30, describe=lambda: f"its end: {problems}"
+    )
+
+
 GROUP_AUTHORIZATION_FAILED, ILLEGAL_GENERATION = 30, 22
 
 

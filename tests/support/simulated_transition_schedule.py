@@ -12,6 +12,7 @@ from simulated_link import apply_flow, roles_in
 from simulated_sides import LINK, PLACES, numbers
 from simulated_transitions import STEPS, Chances, Killed, World
 
+from replicator.control.roles.link_facts import link_facts
 from replicator.control.roles.open_transitions import open_transition
 from replicator.control.store import controller_writer
 from replicator.failover.clusters import (
@@ -148,6 +149,10 @@ def _in_order(world: World) -> TransitionRequest | None:
         return TransitionRequest(kind="failover", to="west", **common)
     if role.state in {"promoted", "salvaging", "realigning", "declared", "promoting"}:
         return TransitionRequest(kind="failback", and_switch=False, **common)
+    if link_facts(
+        seen, world.plan.link(LINK), role
+    ).problems:  # a fence of the active cluster is on record
+        return TransitionRequest(kind="switchover", roll_back=True, **common)
     return None
 
 

@@ -25,6 +25,7 @@ from replicator.errors import ReplicatorError, UnreachableError
 from replicator.failover.report.report import TransitionReport
 from replicator.failover.rules.request import Question, StepEvent, TransitionRequest
 from replicator.failover.run import runner
+from replicator.failover.steps.overtaken_fences import NobodysRulesError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import (
     TopicPartition,
@@ -191,7 +192,7 @@ class World:
             self.last = error
             # Brokers fence nobody who changes rules: who was overtaken then, and is killed, cannot undo it.
             self.left_rules |= isinstance(error, Killed) and self.changing[-1]
-            self.left_rules |= "does not name the rules that were added here" in str(error)
+            self.left_rules |= isinstance(error, NobodysRulesError)
             return None
         finally:
             self.operators -= 1

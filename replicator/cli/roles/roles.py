@@ -54,7 +54,8 @@ RollbackOption = Annotated[
     bool,
     typer.Option(
         "--rollback",
-        help="Roll back an unfinished role change; the process that runs it now is stopped.",
+        help="Roll back an unfinished role change; the process that runs it now is stopped. Without one, "
+        "remove a fence that was left on the active cluster.",
     ),
 ]
 ManualFenceOption = Annotated[

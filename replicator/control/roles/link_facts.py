@@ -31,14 +31,7 @@ class LinkFacts:
 def link_facts(states: Iterable[ControlState], link: LinkPlan, role: Role) -> LinkFacts:
     """Reads them out of the control topics of the link's clusters."""
     seen = tuple(states)
-    found: dict[str, FenceRecord] = {}
-    for state in seen:
-        for alias in link.clusters:
-            fence = state.fence(link.name, str(alias))
-            if fence is None or not stands(fence, role):
-                continue
-            if _newer(fence, found.get(fence.cluster)):
-                found[fence.cluster] = fence
+    found = _fences(seen, link, role)
     transition = open_transition(seen, link.name)
     returns = [
         one
@@ -54,6 +47,23 @@ def link_facts(states: Iterable[ControlState], link: LinkPlan, role: Role) -> Li
     if returned is not None and role.state == "promoted":
         problems += [Problem(o.code, o.subject, o.detail, o.remedy) for o in returned.problems]
     return LinkFacts(transition, tuple(found.values()), returned, tuple(problems))
+
+
+def active_fence(states: Iterable[ControlState], link: LinkPlan, role: Role) -> FenceRecord | None:
+    """The fence on record that keeps writers out of the active cluster."""
+    return _fences(states, link, role).get(role.active)
+
+
+def _fences(states: Iterable[ControlState], link: LinkPlan, role: Role) -> dict[str, FenceRecord]:
+    found: dict[str, FenceRecord] = {}
+    for state in states:
+        for alias in link.clusters:
+            fence = state.fence(link.name, str(alias))
+            if fence is None or not stands(fence, role):
+                continue
+            if _newer(fence, found.get(fence.cluster)):
+                found[fence.cluster] = fence
+    return found
 
 
 def stands(fence: FenceRecord, role: Role) -> bool:
@@ -92,7 +102,7 @@ def _fenced_active(
         Problem(
             "ACTIVE_FENCED", role.link,
             f"a fence ({fence.method}) by {fence.by} is on record for {role.active}, which is active",
-            f"Look whether writers are refused on {role.active}; a switchover there and back, or "
-            f"removing the DENY rules, lets them in.",
+            f"Writers may be refused on {role.active}. This lets them in: "
+            f"replicator switchover --link {role.link} --rollback",
         )
     ]  # fmt: skip

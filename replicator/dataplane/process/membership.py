@@ -153,21 +153,27 @@ class Membership(threading.Thread):
     def _decide_doubt(self) -> None:
         """A connection that failed is a problem while the group's coordinator does not answer.
 
-        One broker that is away may be any other; and after a cluster was away for less than a session nothing is assigned
-        anew, which would end the problem.
+        One broker that is away may be any other; and after a cluster was away for less than a session nothing is
+        assigned anew, which would end the problem.
         """
         error, now = self._doubted, time.monotonic()
         if error is None or now < self._ask_at:
             return
         try:
-            self._consumer.committed([ClientPartition(self._topic, 0)], timeout=_ANSWER_SECONDS)
+            (answer,) = self._consumer.committed(
+                [ClientPartition(self._topic, 0)], timeout=_ANSWER_SECONDS
+            )
         except KafkaException:
+            answered = False
+        else:
+            answered = answer.error is None
+        if not answered:
             self._on_problem(error)
             self._ask_at = time.monotonic() + _ASK_AGAIN_SECONDS
-        else:
-            self._doubted = None
-            if not self._refused:  # which an assignment ends
-                self._on_problem(None)
+            return
+        self._doubted = None
+        if not self._refused:  # which an assignment ends
+            self._on_problem(None)
 
     def _polled(self) -> KafkaError | None:
         try:

@@ -2,7 +2,8 @@
 
 It reads roles, runs the checks, states the loss, asks, takes the lock, and then runs one step after the
 other. The journal records each step before and after it; the pure machine decides when a step may run.
-An interrupted run can be resumed (``--resume``) or rolled back (``--rollback``) by anybody.
+An interrupted run can be resumed (``--resume``) or rolled back (``--rollback``) by anybody; where none is open,
+``--rollback`` removes a fence that was left on the active cluster.
 """
 
 import secrets
@@ -10,6 +11,7 @@ from dataclasses import replace
 
 from replicator.clock import Clock
 from replicator.control.records.role_records import TransitionRecord
+from replicator.control.roles.link_facts import active_fence
 from replicator.control.roles.open_transitions import (
     open_transition,
     overtaken_transitions,
@@ -33,7 +35,7 @@ from replicator.failover.rules.request import (
 )
 from replicator.failover.run.executor import TransitionExecutor
 from replicator.failover.run.taking import begin, take_over, what_was_before
-from replicator.failover.steps.journal import Journal, why_ended
+from replicator.failover.steps.journal import ROLLBACK_REASON, Journal, why_ended
 from replicator.failover.steps.preflight import Preflight
 from replicator.failover.steps.transition_context import TransitionContext
 from replicator.topology.plan import LinkPlan, Plan
@@ -84,6 +86,17 @@ def run_transition(
     held = open_transition(read.states.values(), link.name)
     if held is not None and (request.resume or request.roll_back):
         return _go_on(plan, link, held, request, clock=clock, on_step=on_step, answer=answer)
+    if request.roll_back and active_fence(read.states.values(), link, read.role(link)) is not None:
+        return _remove_left_fence(
+            plan,
+            link,
+            request,
+            read,
+            began_ms=began_ms,
+            clock=clock,
+            on_step=on_step,
+            answer=answer,
+        )
     if request.resume or request.roll_back:
         raise _nothing_open(link, read)
     return _new(
@@ -154,6 +167,45 @@ def _new(
                 method_in_force(link.procedure.fencing, stated=request.manual_fence), loss, answer,
             )  # fmt: skip
             return TransitionExecutor(run, draft).run()
+        finally:
+            journal.close()
+
+
+def _remove_left_fence(
+    plan: Plan,
+    link: LinkPlan,
+    request: TransitionRequest,
+    read: RolesRead,
+    *,
+    began_ms: int,
+    clock: Clock,
+    on_step: OnStep,
+    answer: Answer,
+) -> TransitionReport:
+    """Removes a fence of the active cluster that belongs to no open transition, under the lock of the link.
+
+    It runs as a switchover that did nothing and is rolled back, so that whoever is interrupted can be followed.
+    """
+    role = read.role(link)
+    active = role.active
+    other = next(str(alias) for alias in link.clusters if alias != active)
+    with LinkClusters(plan, link, plan.cluster(active), plan.cluster(other)) as clusters:
+        clusters.look(request.unreachable_after_seconds)
+        before = what_was_before(read.states.values(), role, replaced=None)
+        header = TransitionRecord(
+            link=link.name, id=secrets.token_hex(6), kind="switchover", state="open", source=active, target=other,
+            home=active, token=secrets.token_hex(8), at_ms=began_ms, by=request.by, plan_hash=plan.hash,
+            base_epoch=role.epoch, fencing=_fencing_word(link, request),
+            options={**before, ROLLBACK_REASON: f"a fence of {active} had stayed"},
+        )  # fmt: skip
+        journal = _journal(clusters, header, clock)
+        try:
+            begin(journal, clusters, replaced=None, overtaken=())
+            run = TransitionContext(
+                clusters, journal, request, clock, on_step, link.procedure.fencing, answer=answer
+            )
+            draft = _draft(header, None, Loss(), clusters)
+            return TransitionExecutor(run, draft, rolling_back=True).run()
         finally:
             journal.close()
 

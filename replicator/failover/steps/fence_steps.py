@@ -4,21 +4,18 @@ The record is written to the journal cluster and to the fenced cluster as well: 
 able to let writers in again when the other cluster, with the journal, is lost for good.
 """
 
-import contextlib
-from collections.abc import Collection
+from dataclasses import replace
 
-from replicator.control.records.role_records import Denial, FenceRecord
+from replicator.control.records.role_records import FenceRecord
 from replicator.errors import ReplicatorError
-from replicator.failover.clusters.fencing import apply_fence, plan_fence, remove_fence
+from replicator.failover.clusters.fencing import FencePlan, apply_fence, plan_fence, remove_fence
 from replicator.failover.clusters.lag import link_keys
 from replicator.failover.steps.journal import TakenOverError
+from replicator.failover.steps.overtaken_fences import put_back, settle
 from replicator.failover.steps.transition_context import TransitionContext
 from replicator.policy.procedure import Fencing
 from replicator.topology.plan import ClusterPlan
 from replicator.topology.roles import Role
-
-REMOVED_SECONDS = 30.0
-"""How long it is tried to remove a fence that nobody wants any more."""
 
 
 def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> str:
@@ -53,57 +50,29 @@ def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing
         error = run.journal.write_to(cluster, [record])
         if error is not None:
             raise error
-    ran = apply_fence(clusters, cluster, plan, clock=run.clock)
+    done = replace(plan, record=record)
+    try:
+        ran = apply_fence(clusters, cluster, plan, clock=run.clock)
+    except ReplicatorError:
+        _settle_if_taken_over(run, cluster, done)
+        raise
     try:
         run.journal.write([record.model_copy(update={"state": "held"})])
     except ReplicatorError as error:
-        held = _remove_unwanted(run, cluster, fencing, record)
-        nobodys = set() if held is None else set(plan.missing) - set(held.denials)
-        if nobodys and isinstance(error, TakenOverError):
-            raise _left_rules(error, cluster, nobodys) from error
+        settle(run, cluster, done, error)
         raise
     return ran.output.strip() if ran is not None else ""
 
 
-def _remove_unwanted(
-    run: TransitionContext, cluster: ClusterPlan, fencing: Fencing, record: FenceRecord
-) -> FenceRecord | None:
-    """Removes a fence that was put up while somebody rolled it back: nobody else would.
-
-    Returns the record of the fence that stands there instead, or may stand there.
-    """
-    clusters = run.clusters
-    both = {one.alias: one for one in (cluster, run.journal_cluster)}
-    deadline = run.clock.monotonic() + REMOVED_SECONDS
-    while run.clock.monotonic() < deadline:
-        held: list[FenceRecord] = []
-        for one in both.values():
-            with contextlib.suppress(ReplicatorError):
-                found = clusters.control(one).fence(record.link, record.cluster)
-                if found is None:
-                    remove_fence(clusters, cluster, fencing, record)
-                    return None
-                held.append(found)
-        if len(held) == len(both):
-            return held[0]
-        run.clock.sleep(1.0)
-    return None
-
-
-def _left_rules(
-    error: TakenOverError, cluster: ClusterPlan, rules: Collection[Denial]
-) -> TakenOverError:
-    """Somebody fenced the cluster again while these rules were added: taken for older ones, they are nobody's."""
-    names = sorted({one.name for one in rules})
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    who = ", ".join(sorted({one.principal for one in rules}))
-    return TakenOverError(
-        f"{error.message}; meanwhile {cluster.alias} was fenced again, and that fence does not name the rules "
-        f"that were added here: DENY WRITE for {who} on {shown}",
-        subject=error.subject,
-        remedy=f"They keep writers out until somebody removes them. Once {cluster.alias} is the active cluster: "
-        "kafka-acls.sh --remove --operation Write --deny-principal <principal> --topic <topic>.",
-    )
+def _settle_if_taken_over(run: TransitionContext, cluster: ClusterPlan, plan: FencePlan) -> None:
+    """A call that failed may have added rules, after whoever has taken over had removed them."""
+    try:
+        run.journal.check_ours()
+    except TakenOverError as error:
+        settle(run, cluster, plan, error)
+        raise
+    except ReplicatorError:
+        return  # the transition goes on or is rolled back by what is on record
 
 
 def assert_fence(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> None:
@@ -130,6 +99,10 @@ def unfence_writers(run: TransitionContext, cluster: ClusterPlan) -> bool:
     Raises:
         ReplicatorError: it could not be done; try again.
     """
+    if run.fence_record(cluster) is None:
+        return False
+    # Its rules cannot be removed without it, so it is asked again: it may name more of them than the journal.
+    run.clusters.silent.pop(str(cluster.alias), None)
     record = run.fence_record(cluster)
     if record is None:
         return False
@@ -138,21 +111,10 @@ def unfence_writers(run: TransitionContext, cluster: ClusterPlan) -> bool:
     remove_fence(run.clusters, cluster, fencing, record)
     try:
         run.forget_fence(record)
-    except TakenOverError:
-        _put_back(run, cluster, fencing)
+    except TakenOverError as error:
+        put_back(run, cluster, fencing, error)
         raise
     return True
-
-
-def _put_back(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing) -> None:
-    """Puts a fence up again that another transition wants, and that was removed without knowing of it."""
-    held = run.fence_record(cluster)
-    if held is not None and held.transition != run.journal.header.id:
-        topics = {topic for topic, _ in link_keys(run.clusters, cluster)}
-        plan = plan_fence(
-            run.clusters, cluster, fencing, topics=topics, held=held, at_ms=held.at_ms, by=held.by
-        )
-        apply_fence(run.clusters, cluster, plan, clock=run.clock)
 
 
 def remove_fences(run: TransitionContext) -> list[str]:

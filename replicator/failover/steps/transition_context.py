@@ -144,8 +144,12 @@ class TransitionContext:
 
         Raises:
             TakenOverError: the link has moved on: the cluster to be fenced may be the active one now.
+            ReplicatorError: the cluster does not say what it has on record: rules that are ours would be taken for others'.
         """
+        self.clusters.silent.pop(str(cluster.alias), None)
         states = self._states()
+        if (silent := self.clusters.silent.get(str(cluster.alias))) is not None:
+            raise silent
         self._refuse_overtaken(newest_role(states, self.clusters.link.name))
         return self._fence_in(states, cluster), self._role_in(states)
 

@@ -42,9 +42,15 @@ CHUNK = 500
 
 _STEP_SECONDS = 0.25
 _ANY_TOPIC = "__consumer_offsets"
-_LOOK_AGAIN_SECONDS = 5.0
-_LOOK_SECONDS = 0.5
-_TIMES_WITHOUT = 2
+_PROBE_SECONDS = 0.5
+"""A request without an answer for so long: does its client have a broker at all? Asked after twice as long each time."""
+
+_PROBES_WITHOUT = 2
+"""After so many probes in a row that found no broker, a question is asked again with a new client."""
+
+_LOST_CHECK_SECONDS = 5.0
+"""Failed requests of one client look for its brokers once in so long: each look may block for a second."""
+
 _PATIENCE_SECONDS = 1.0
 """A refused login or certificate is believed after this long; other brokers may still answer."""
 
@@ -96,6 +102,12 @@ class AdminSession:
             self._client = None
         self._trouble.clear()
 
+    def _drop(self, client: AdminClient) -> None:
+        """Closes that client, unless another call has replaced it already."""
+        with self._lock:
+            if self._client is client:
+                self._client = None
+
     def close_unused(self, seconds: float) -> None:
         """Closes if nothing was asked for so long: an open client costs threads that wake up."""
         with self._lock:
@@ -142,8 +154,8 @@ class AdminSession:
         ``asks_again``: it will be asked again, so that a client without any broker is given up before the deadline.
         """
         begun, client = time.monotonic(), self._client
-        pause, without = _LOOK_SECONDS, 0
-        look_at = begun + pause
+        pause, without = _PROBE_SECONDS, 0
+        probe_at = begun + pause
         while True:
             try:
                 answer = future.result(_STEP_SECONDS)
@@ -151,15 +163,15 @@ class AdminSession:
                 mapped = self._heard(self._late(), doing, self.subject)
                 if time.monotonic() >= deadline + _STEP_SECONDS or self._hopeless(mapped, begun):
                     return self._told(mapped)
-                if client is not None and look_at <= time.monotonic() <= deadline - _LOOK_SECONDS:
+                if client is not None and probe_at <= time.monotonic() <= deadline - _PROBE_SECONDS:
                     # The library waits for a controller to be named, and does not ask who it is: where a broker
                     # said that nobody lives, it would wait to the end.
                     without = 0 if has_broker(client, _ANY_TOPIC) else without + 1
-                    if asks_again and without == _TIMES_WITHOUT:
-                        self.close()
+                    if asks_again and without == _PROBES_WITHOUT:
+                        self._drop(client)
                         return mapped
                     pause *= 2
-                    look_at = time.monotonic() + pause
+                    probe_at = time.monotonic() + pause
             except KafkaException as error:
                 return self._told(self._heard(as_kafka_error(error), doing, self.subject))
             else:
@@ -231,9 +243,9 @@ class AdminSession:
                 self._heard(as_kafka_error(error), "send a request", self.subject)
             ) from error
         for key, future in sent.items():
-            if answers and self._client is not client and not future.done():
+            if asks_again and answers and self._client is not client and not future.done():
                 answers[key] = self._heard(self._late(), doing(key), self.subject)
-                continue  # nobody answers it any more
+                continue  # the client that was asked is gone; all of them are asked again
             answer = self.outcome(future, doing(key), deadline=deadline, asks_again=asks_again)
             if isinstance(answer, AuthenticationFailedError):
                 raise answer
@@ -263,7 +275,7 @@ class AdminSession:
     def _lost_brokers(self) -> bool:
         """Whether the client has no broker to ask, and may never find one again; blocks for a second then."""
         client, now = self._client, time.monotonic()
-        if client is None or now - self._looked_at < _LOOK_AGAIN_SECONDS:
+        if client is None or now - self._looked_at < _LOST_CHECK_SECONDS:
             return False
         self._looked_at = now
         return not has_broker(client, _ANY_TOPIC)

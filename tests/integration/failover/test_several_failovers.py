@@ -8,6 +8,7 @@ from link_lab import Link
 
 from replicator.clock import SystemClock
 from replicator.control.records.role_records import RoleRecord
+from replicator.control.roles.link_facts import link_facts
 from replicator.errors import RefusedError, ReplicatorError
 from replicator.failover.clusters.lag import stored_checkpoints
 from replicator.failover.clusters.link_clusters import LinkClusters
@@ -183,8 +184,11 @@ def test_a_failback_that_is_rolled_back_leaves_the_passive_cluster_fenced(fenced
 
 
 @pytest.mark.slow
-def test_who_sleeps_while_a_fence_is_rolled_back_leaves_none_behind(fenced):
-    """Brokers fence nobody who changes rules: what he then puts up he removes again."""
+@pytest.mark.parametrize("answers", [True, False], ids=["both-answer", "the-other-is-away"])
+def test_a_fence_of_who_slept_while_it_was_rolled_back_is_told_by_all_and_removed_by_a_command(
+    fenced, answers
+):
+    """Brokers fence nobody who changes rules, so who wakes removes none either: somebody may have fenced again."""
     killed_at(fenced, "promote", "failover", to="west", accept_loss=True)
     (held,) = fenced.control(fenced.west).transitions("dr")
     with fenced.clusters() as clusters:
@@ -200,10 +204,28 @@ def test_who_sleeps_while_a_fence_is_rolled_back_leaves_none_behind(fenced):
                 return true(bindings)
 
             clusters.admin(clusters.old).create_acls = create_acls
-            with pytest.raises(TakenOverError):
+            with pytest.raises(TakenOverError) as told:
                 fence_writers(run, clusters.old, fencing)
     assert slept == ["rolled-back"]
+    assert f"put up again here: DENY WRITE for User:ann on {fenced.topic}" in told.value.message
+    command = "replicator switchover --link dr --rollback"
+    assert command in told.value.remedy
+    assert denied(fenced, fenced.east) == {"User:ann"}
+    states = [fenced.control(one) for one in (fenced.east, fenced.west)]
+    facts = link_facts(states, fenced.plan.link("dr"), role(fenced, fenced.east).role())
+    (problem,) = facts.problems
+    assert problem.code == "ACTIVE_FENCED"
+    assert command in problem.remedy
+
+    if not answers:  # it holds the journal of what was rolled back
+        fenced.plan = fenced.without("west")
+    report = fenced.run("switchover", roll_back=True, unreachable_after_seconds=3.0)
+    assert (report.outcome, report.reason) == ("rolled-back", "a fence of east had stayed")
     assert denied(fenced, fenced.east) == set()
+    after = role(fenced, fenced.east)
+    assert (after.active, after.state) == ("east", "mirroring")
+    with pytest.raises(RefusedError, match="no transition of the link is open"):
+        fenced.run("switchover", roll_back=True, unreachable_after_seconds=3.0)
 
 
 def test_who_was_overtaken_does_not_fence_the_cluster_that_is_active_now(fenced):
