@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from replicator.policy.values import PRIORITIES, Priority
 
-MIN_COMMIT_SECONDS = 0.02
-"""A commit costs the target's coordinator three writes; 50 a second per lane is the most."""
+MIN_COMMIT_SECONDS = 0.012
+"""A commit costs the target's coordinator three writes; some 80 a second per lane is the most. Why not fewer or more:
+docs/decisions/between-two-transactions.md."""
 
 IDLE_POLL_SECONDS = 0.5
 """How long an idle lane sleeps in the client; bounds how late it notices a command."""
