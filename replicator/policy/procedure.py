@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+EVERYBODY = "User:*"
+
 FencingMethod = Literal["acl", "command", "manual"]
 Moment = Literal["before-fence", "after-fence", "before-promote", "after-promote"]
 
@@ -20,6 +22,11 @@ class Fencing:
     fence: tuple[str, ...] = ()
     unfence: tuple[str, ...] = ()
     fence_passive: bool = False
+
+    @property
+    def denied(self) -> tuple[str, ...]:
+        """Whom the rules of an ``acl`` fence name; nobody with the other methods."""
+        return (self.principals or (EVERYBODY,)) if self.method == "acl" else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,10 @@ def test_a_side_whose_writers_an_unfinished_change_fences_can_be_promoted_when_t
             directions(LINK, unfinished, asked("switchover", "east"), silent=frozenset({"west"}))
     with pytest.raises(RefusedError):  # nobody keeps writers off: there is nothing to mend
         directions(LINK, MIRRORING, asked("failover", "east"), silent=frozenset({"west"}))
+    fenced = directions(
+        LINK, MIRRORING, asked("failover", "east"), silent=frozenset({"west"}), fenced=True
+    )
+    assert fenced == ("west", "east")
 
 
 def test_a_conflict_is_decided_by_a_failover_to_either_side():

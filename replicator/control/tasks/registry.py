@@ -6,6 +6,7 @@ from replicator.control.tasks.sync.mm2_heartbeats import mm2_heartbeat_task
 from replicator.control.tasks.sync.mm2_offsets import mm2_offsets_task
 from replicator.control.tasks.task import PeriodicTask, TaskContext
 from replicator.control.tasks.watch.canary import canary_task
+from replicator.control.tasks.watch.denied_writers import denied_writers_task
 from replicator.control.tasks.watch.last_contact import last_contact_task
 from replicator.control.tasks.watch.open_transactions import open_transactions_task
 from replicator.control.tasks.watch.split_brain import split_brain_task
@@ -15,6 +16,7 @@ _BUILDERS = (
     acl_task,
     last_contact_task,
     split_brain_task,
+    denied_writers_task,
     canary_task,
     mm2_heartbeat_task,
     mm2_offsets_task,

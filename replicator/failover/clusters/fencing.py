@@ -22,7 +22,7 @@ from replicator.failover.clusters.lag import link_keys
 from replicator.failover.clusters.link_clusters import LinkClusters
 from replicator.failover.external.programs import ProgramCall, run_command
 from replicator.failover.report.report import Check
-from replicator.policy.copies.acl_rules import TOPIC, AclBinding, without_rules
+from replicator.policy.copies.acl_rules import AclBinding, without_rules, write_denial
 from replicator.policy.procedure import Fencing
 from replicator.topology.file.secrets import read_secret
 from replicator.topology.plan import ClusterPlan
@@ -32,7 +32,6 @@ COMMAND_SECONDS = 120.0
 LISTED_SECONDS = 10.0
 """How long added rules may take until the cluster lists them."""
 
-EVERYBODY = "User:*"
 LETS_IN = "allow.everyone.if.no.acl.found"
 
 
@@ -142,7 +141,7 @@ def plan_fence(
         wanted = tuple(
             Denial(pattern="LITERAL", name=topic, principal=principal)
             for topic in sorted(topics)
-            for principal in fencing.principals or (EVERYBODY,)
+            for principal in fencing.denied
         )
         there = topic_acls(cluster)
         missing = tuple(one for one in wanted if _binding(one) not in there)
@@ -231,7 +230,7 @@ def _refuse_if_we_are_fenced(clusters: LinkClusters, cluster: ClusterPlan, plan:
 
 
 def _binding(denial: Denial) -> AclBinding:
-    return AclBinding(TOPIC, denial.pattern, denial.name, denial.principal, "*", "WRITE", "DENY")
+    return write_denial(denial.name, denial.principal, pattern=denial.pattern)
 
 
 def _own_principal(cluster: ClusterPlan) -> str | None:

@@ -10,7 +10,12 @@ UNFINISHED = frozenset({"fencing", "draining", "verifying"})
 
 
 def directions(
-    link: LinkPlan, role: Role, request: TransitionRequest, *, silent: frozenset[str]
+    link: LinkPlan,
+    role: Role,
+    request: TransitionRequest,
+    *,
+    silent: frozenset[str],
+    fenced: bool = False,
 ) -> tuple[str, str]:
     """The cluster that is left and the cluster that becomes active, or is used.
 
@@ -21,24 +26,30 @@ def directions(
         role: in force, as far as it is visible.
         request: the operator's request.
         silent: aliases of clusters that do not answer.
+        fenced: a fence of the active cluster is on record.
 
     Raises:
         InputError: the request leaves the direction open, or names no cluster of the link.
         RefusedError: that cluster is active already, or both claim to be.
     """
     if has_roles(link):
-        return _with_roles(link, role, request, silent=silent)
+        return _with_roles(link, role, request, silent=silent, fenced=fenced)
     return _without_roles(link, request)
 
 
 def _with_roles(
-    link: LinkPlan, role: Role, request: TransitionRequest, *, silent: frozenset[str]
+    link: LinkPlan,
+    role: Role,
+    request: TransitionRequest,
+    *,
+    silent: frozenset[str],
+    fenced: bool,
 ) -> tuple[str, str]:
     """On a link with an active cluster.
 
-    A failover may also promote the cluster that is active by all that can be seen, where an unfinished
-    switchover had fenced its writers and the other cluster, with the journal, is lost: the epoch that
-    it begins is newer than any that the lost cluster may have begun.
+    A failover may also promote the cluster that is active by all that can be seen, where its writers are fenced, as
+    by an unfinished switchover, and the other cluster, with the journal, is lost: the epoch that it begins is newer
+    than any that the lost cluster may have begun.
     """
     other = next(str(alias) for alias in link.clusters if alias != role.active)
     names = " and ".join(link.clusters)
@@ -57,7 +68,7 @@ def _with_roles(
             )  # fmt: skip
         return next(str(a) for a in link.clusters if a != to), to
     if to == role.active:
-        if request.kind == "failover" and other in silent and role.state in UNFINISHED:
+        if request.kind == "failover" and other in silent and (fenced or role.state in UNFINISHED):
             return other, to
         raise RefusedError(
             f"{to} is the active cluster already, since epoch {role.epoch}", subject=link.name,

@@ -34,6 +34,7 @@ from replicator.failover.rules.request import (
     TransitionRequest,
 )
 from replicator.failover.run.executor import TransitionExecutor
+from replicator.failover.run.refusals import cannot_reverse, nothing_open
 from replicator.failover.run.taking import begin, take_over, what_was_before
 from replicator.failover.steps.journal import ROLLBACK_REASON, Journal, why_ended
 from replicator.failover.steps.preflight import Preflight
@@ -71,7 +72,7 @@ def run_transition(
     began_ms = round(clock.now() * 1000)
     link = find_link(plan, request.link)
     if has_roles(link) and not link.standby:
-        raise RefusedError(_CANNOT_REVERSE, subject=link.name, remedy=_CANNOT_REVERSE_REMEDY)
+        raise cannot_reverse(link)
     read = read_roles(
         plan,
         client_id=CLIENT_ID,
@@ -86,19 +87,12 @@ def run_transition(
     held = open_transition(read.states.values(), link.name)
     if held is not None and (request.resume or request.roll_back):
         return _go_on(plan, link, held, request, clock=clock, on_step=on_step, answer=answer)
-    if request.roll_back and active_fence(read.states.values(), link, read.role(link)) is not None:
+    if request.roll_back and _left_fence(link, read):
         return _remove_left_fence(
-            plan,
-            link,
-            request,
-            read,
-            began_ms=began_ms,
-            clock=clock,
-            on_step=on_step,
-            answer=answer,
-        )
+            plan, link, request, read, began_ms=began_ms, clock=clock, on_step=on_step, answer=answer
+        )  # fmt: skip
     if request.resume or request.roll_back:
-        raise _nothing_open(link, read)
+        raise nothing_open(link, read)
     return _new(
         plan, link, request, read, began_ms=began_ms, clock=clock, on_step=on_step, answer=answer
     )
@@ -120,7 +114,10 @@ def _new(
     held = open_transition(read.states.values(), link.name)
     if held is not None and not (request.kind == "failover" and request.take_over):
         raise Lock(held).refusal(began_ms)
-    source, target = directions(link, role, request, silent=frozenset(read.silent))
+    source, target = directions(
+        link, role, request, silent=frozenset(read.silent),
+        fenced=active_fence(read.states.values(), link, role) is not None,
+    )  # fmt: skip
     with LinkClusters(plan, link, plan.cluster(source), plan.cluster(target)) as clusters:
         clusters.silent = {
             alias: error for alias, error in read.silent.items() if alias in link.clusters
@@ -169,6 +166,16 @@ def _new(
             return TransitionExecutor(run, draft).run()
         finally:
             journal.close()
+
+
+def _left_fence(link: LinkPlan, read: RolesRead) -> bool:
+    """Whether a fence of the active cluster belongs to no open transition, by what both clusters say.
+
+    Where one does not answer, the transition may be open there, and may have promoted it.
+    """
+    role = read.role(link)
+    known = role.state != "conflict" and not set(link.clusters) & read.silent.keys()
+    return known and active_fence(read.states.values(), link, role) is not None
 
 
 def _remove_left_fence(
@@ -265,17 +272,6 @@ def _journal(clusters: LinkClusters, header: TransitionRecord, clock: Clock) -> 
     return Journal(clusters, header, clock=clock)
 
 
-def _nothing_open(link: LinkPlan, read: RolesRead) -> RefusedError:
-    """The error where no open transition is visible."""
-    silent = ", ".join(alias for alias in read.silent if alias in link.clusters)
-    hidden = f", as far as can be seen: {silent} does not answer" if silent else ""
-    return RefusedError(
-        f"no transition of the link is open{hidden}", subject=link.name,
-        remedy=f"Bring {silent} back, or see 'replicator failover --help'." if silent else
-        f"Look at 'replicator history --link {link.name}'.",
-    )  # fmt: skip
-
-
 def _check(checked: Preflight) -> Loss:
     kind = checked.request.kind
     if not has_roles(checked.clusters.link):
@@ -330,9 +326,3 @@ def _fencing_word(link: LinkPlan, request: TransitionRequest) -> str:
         return "epoch"
     method = method_in_force(link.procedure.fencing, stated=request.manual_fence)
     return method.method if method is not None else "none"
-
-
-_CANNOT_REVERSE = (
-    "the link's naming adds the source to topic names, so its reverse flow would copy other topics"
-)
-_CANNOT_REVERSE_REMEDY = "Use naming: identity for a link whose roles are to change."

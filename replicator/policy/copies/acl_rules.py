@@ -41,6 +41,11 @@ class AclBinding:
         return self.name if self.pattern == "LITERAL" else f"{self.name}*"
 
 
+def write_denial(topic: str, principal: str, *, pattern: Pattern = "LITERAL") -> AclBinding:
+    """The rule that fences a writer of a topic."""
+    return AclBinding(TOPIC, pattern, topic, principal, "*", "WRITE", "DENY")
+
+
 @dataclass(frozen=True, slots=True)
 class AclScope:
     """What of the source a link's rights may speak of.

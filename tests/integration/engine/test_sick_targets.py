@@ -306,8 +306,15 @@ def test_a_quarantine_topic_that_takes_no_writes_is_named(sick_lab, settings, in
     assert (found.side, bool(found.remedy)) == ("target", True)
     assert any(quarantine in line.fields.get("detail", "") for line in lane.log)
     lab.numbered(well, range(5, 10))
-    if in_use and "delivery" not in settings:  # its transaction holds the lane
-        lab.until(lambda: names_it(lane.stats.target_problem, quarantine, "in sync"), "why", lane)
+    if in_use and "delivery" not in settings:
+        # Its transaction holds the lane, unless the broker's end had made it look at the target before.
+        lab.until(
+            lambda: (
+                names_it(lane.stats.target_problem, quarantine, "in sync")
+                or lane.partition(well).position == 10
+            ),
+            "why, or the other topic's records", lane,
+        )  # fmt: skip
     else:
         lab.caught_up(lane, well)
         assert failure(lane, well) is None
