@@ -19,6 +19,8 @@ Answer = TypeVar("Answer")
 
 _METADATA_VERSION = 9
 _PAUSE_SECONDS = 0.1
+_SHORT_SECONDS = 2.0
+"""With so little time left an attempt without an answer says nothing of its broker."""
 _UNKNOWN_TOPIC = 3
 _ASKED_ELSEWHERE = 3
 
@@ -99,8 +101,27 @@ def until_led(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
 
 
 def until_answered(attempt: Callable[[], Answer], *, deadline: float) -> Answer:
-    """As ``until_led``, and where nobody answers; for questions, which change nothing."""
-    return _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(attempt)
+    """As ``until_led``, and where nobody answers; for questions, which change nothing.
+
+    What a broker said a moment ago says more than a last attempt that the deadline cut short.
+    """
+    heard: TransientBrokerError | None = None
+
+    def asked() -> Answer:
+        nonlocal heard
+        began = time.monotonic()
+        try:
+            return attempt()
+        except TransientBrokerError as error:
+            heard = error
+            raise
+        except UnreachableError:
+            if heard is not None and began > deadline - _SHORT_SECONDS:
+                raise heard from None
+            heard = None
+            raise
+
+    return _retrying(TransientBrokerError, UnreachableError, deadline=deadline)(asked)
 
 
 def split_address(server: str) -> tuple[str, int]:
