@@ -18,6 +18,7 @@ import typer
 
 from replicator.cli.output import say
 from replicator.errors import InputError, ReplicatorError
+from replicator.interruption import ctrl_c_as_itself
 from replicator.redaction import redact_text, redact_tracebacks
 
 VERBS = {
@@ -97,7 +98,8 @@ def run_command(arguments: Sequence[str]) -> int:
     given, debug = _without_debug(arguments)
     given = given or ["--help"]
     try:
-        outcome = build_app(given[0])(given, prog_name="replicator", standalone_mode=False)
+        with ctrl_c_as_itself():
+            outcome = build_app(given[0])(given, prog_name="replicator", standalone_mode=False)
         sys.stdout.flush()
         if outcome == INTERRUPTED:  # typer turns Ctrl-C into its code without a word
             say("Interrupted.")

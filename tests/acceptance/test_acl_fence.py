@@ -1,5 +1,8 @@
 """The fence of DENY ACLs: writers are kept off by the brokers, and rights are restored exactly."""
 
+import re
+import urllib.request
+
 import pytest
 from role_changes import LINK, Operator
 
@@ -80,5 +83,39 @@ def test_a_writer_whom_the_fence_does_not_reach_is_noticed_and_rights_are_as_bef
     assert report.outcome == "rolled-back", report
     assert "writers still write" in report.reason
     assert rights(scene.east) == before
+    scene.copying(FLOW)
+    scene.settled()
+
+
+def test_rules_that_nobody_has_on_record_are_told_by_workers_until_they_are_gone(scene, operator):
+    """The way to the alert: what the task that looks for them finds is in the status and the metrics of a worker."""
+    east, (worker,) = scene.east, scene.workers
+    writer = scene.writer(east, rate=100, user="ann")
+    scene.copying(FLOW)
+    writer.stop()
+
+    def told():
+        with urllib.request.urlopen(f"{worker.url()}/metrics", timeout=20) as answer:  # noqa: S310
+            metrics = answer.read().decode()
+        series = re.findall(
+            r'^replicator_problems\{.*code="ACTIVE_FENCED".*\} 1', metrics, re.MULTILINE
+        )
+        problems = worker.status()[FLOW]["problems"]
+        return series, [each for each in problems if each["code"] == "ACTIVE_FENCED"]
+
+    assert told() == ([], [])
+    # Left by an operator's process that was killed before its record was written.
+    east.deny("ann", ["WRITE"], resource="topic", name=scene.topic)
+    series, (problem,) = wait_until(
+        lambda: all(told()) and told(), timeout_seconds=100.0, describe="ACTIVE_FENCED"
+    )
+    assert f'link="{LINK}"' in series[0]
+    assert f"DENY WRITE for User:ann stands on {scene.topic}" in problem["detail"]
+    east.revoke_all("ann")
+    east.allow("ann", ["WRITE", "DESCRIBE"], resource="topic")
+    wait_until(
+        lambda: told() == ([], []), timeout_seconds=60.0, describe="the end of ACTIVE_FENCED"
+    )
+    scene.writer(east, rate=100, user="ann")
     scene.copying(FLOW)
     scene.settled()

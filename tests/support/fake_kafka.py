@@ -219,7 +219,6 @@ class FakeConsumer:
         self._position: dict[tuple[str, int], ClientPartition] = {}
         self._paused: set[tuple[str, int]] = set()
         self._end_reported: set[tuple[str, int]] = set()
-        self.group: dict[tuple[str, int], int] = {}
         self.closed = False
 
     def assignment(self) -> list[ClientPartition]:
@@ -255,10 +254,6 @@ class FakeConsumer:
     def get_watermark_offsets(self, item: ClientPartition, *, cached: bool = False, **_):
         del cached
         return 0, len(self._cluster.logs[item.topic, item.partition])
-
-    def commit(self, *, offsets: list[ClientPartition], asynchronous: bool) -> None:
-        del asynchronous
-        self.group.update({(item.topic, item.partition): item.offset for item in offsets})
 
     def poll(self, _timeout: float = 0) -> Message | None:
         return next(iter(self.consume(1)), None)

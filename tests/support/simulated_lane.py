@@ -206,10 +206,13 @@ class World:
             transactional_id="lane-0" if transactional else None,
             on_delivery=parts.deliveries.report,
         )  # fmt: skip
-        session = wire_session(spec, context, parts, consumer=consumer, producer=producer)
+        progress = session_lab.NobodyWatchesLag()
+        session = wire_session(
+            spec, context, parts, consumer=consumer, producer=producer, progress=progress
+        )
         return LaneClients(
             spec=spec, consumer=consumer, producer=producer, source_admin=SourceAdmin(self.source, PARTITIONS),
-            session=session, clock=self.clock, record_by_record=record_by_record,
+            session=session, progress=progress, clock=self.clock, record_by_record=record_by_record,
             opened_with=OpenedWith(), writer_id=self.writer_id,
         )  # fmt: skip
 

@@ -15,9 +15,9 @@ from replicator.dataplane.progress.shown_positions import (
     PROGRESS_SECONDS,
     ShownPositions,
 )
+from replicator.dataplane.session import progress_beside
+from replicator.dataplane.session.progress_beside import ProgressBeside
 from replicator.dataplane.transport.spec import PartitionWork
-from replicator.dataplane.whole_batches import progress_beside
-from replicator.dataplane.whole_batches.progress_beside import ProgressBeside
 from replicator.errors import GroupInUseError, NotAuthorizedError, UnreachableError
 from replicator.testing import wait_until
 from replicator.topology.plan import ClusterPlan
@@ -223,7 +223,7 @@ class Beside:
 
     def __init__(self, group, *states):
         self.states = list(states)
-        self.problems = ConnectionProblems(source="east", target="west", group=GROUP)
+        self.problems = ConnectionProblems(source="east", target="west")
         self.now = 0.0
         self.progress = ProgressBeside(group, now=self.now, on_answer=self.problems.refuse_progress)
 

@@ -6,7 +6,7 @@ why a tool that watches lag shows nothing.
 
 from collections.abc import Callable
 
-from replicator.errors import GroupInUseError, ReplicatorError
+from replicator.errors import ReplicatorError
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import KafkaError
 from replicator.kafka.clients.errors import map_kafka_error
@@ -15,24 +15,17 @@ from replicator.kafka.clients.errors import map_kafka_error
 class ConnectionProblems:
     """A problem each of source and target; empty texts mean none."""
 
-    def __init__(self, *, source: str, target: str, group: str = "") -> None:
-        """``source`` and ``target`` are the clusters' aliases, ``group`` shows progress on the source."""
-        self._group = group
+    def __init__(self, *, source: str, target: str) -> None:
+        """``source`` and ``target`` are the clusters' aliases."""
         self._aliases = {"source": source, "target": target}
         self._texts = {"source": "", "target": ""}
         self._progress = ""
-        self._progress_failed = False
         self._moved = (0, 0)
 
     @property
     def progress(self) -> str:
         """Why progress is not shown in the lane's group; the same form."""
         return self._progress
-
-    @property
-    def progress_failed(self) -> bool:
-        """Whether the group has not taken all positions the last time, for whatever reason."""
-        return self._progress_failed
 
     @property
     def source(self) -> str:
@@ -61,25 +54,9 @@ class ConnectionProblems:
             self._texts[side] = ""
             return
         if side == "source" and error.code() == codes.GROUP_REFUSED:
-            self.note_progress(error)  # records come without the lane's group
-            return
+            return  # records come without the lane's group, and why it refuses is told by its coordinator
         subject = f"cluster:{self._aliases[side]}"
         self._texts[side] = _text(map_kafka_error(error, subject=subject, doing="connect"))
-
-    def note_progress(self, error: KafkaError | None) -> None:
-        """Takes what the source says of the lane's group; None clears it.
-
-        Only the text of a refusal is kept: all of what failed is tried again within seconds.
-        """
-        self._progress_failed = error is not None
-        subject = f"cluster:{self._aliases['source']}"
-        doing = f"show progress in group {self._group}"
-        if error is None:
-            self.refuse_progress(None)
-        elif error.code() == codes.GROUP_REFUSED:
-            self.refuse_progress(map_kafka_error(error, subject=subject, doing=doing))
-        elif error.code() in codes.GROUP_HAS_MEMBERS:
-            self.refuse_progress(GroupInUseError(self._group, subject=subject, doing=doing))
 
     def refuse_progress(self, error: ReplicatorError | None) -> None:
         """Keeps why the lane's group takes no positions; None clears it."""

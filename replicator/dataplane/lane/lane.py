@@ -33,9 +33,8 @@ from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
-from replicator.dataplane.transport.spec import LaneSpec, handed_over
+from replicator.dataplane.transport.spec import LaneSpec, handed_over, lane_client_id
 from replicator.errors import (
     FencedError,
     LogChangedError,
@@ -46,7 +45,7 @@ from replicator.errors import (
     UnseenCopiesError,
 )
 from replicator.formats.lane_stats import LaneStats
-from replicator.identifiers import TopicPartition, checkpoints_topic, progress_group
+from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.clients.client import KafkaException
 from replicator.logins.cluster_login import login_of
 from replicator.policy.capacity.broker_quota import FIRST_BYTES, BrokerQuota
@@ -120,11 +119,7 @@ class Lane(threading.Thread):
             counters=self._counters,
             throttle=LaneThrottle(spec.throttle, now=clock.monotonic()),
             quarantine=quarantine,
-            problems=ConnectionProblems(
-                source=spec.source.alias,
-                target=spec.target.alias,
-                group=progress_group(spec.topology, spec.target.alias),
-            ),
+            problems=ConnectionProblems(source=spec.source.alias, target=spec.target.alias),
             source_quota=BrokerQuota(spec.source.alias),
             target_quota=BrokerQuota(spec.target.alias, first_bytes=FIRST_BYTES),
             give_up=self._writes.give_up,

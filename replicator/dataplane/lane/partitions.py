@@ -14,11 +14,10 @@ from replicator.dataplane.lane.two_ids import TwoIds
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.session.session_clients import lane_client_id
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.target_looks import read_targets
 from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
-from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
+from replicator.dataplane.transport.spec import LaneSpec, PartitionWork, lane_client_id
 from replicator.errors import (
     NotFoundError,
     PartitionsRefusedError,

@@ -9,8 +9,7 @@ from replicator.dataplane.lane.partitions import LanePartitions, UnlookedTargetE
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.session.session_clients import lane_client_id
-from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.errors import ReplicatorError
 
 RECHECK_SECONDS = 2.0

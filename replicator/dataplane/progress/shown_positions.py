@@ -48,7 +48,3 @@ class ShownPositions:
     def shown(self, positions: Mapping[TopicPartition, int]) -> None:
         """The source has these."""
         self._shown.update(positions)
-
-    def forget(self) -> None:
-        """The source may have none."""
-        self._shown.clear()

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
-from replicator.dataplane.session.session_clients import batch_bytes, lane_client_id
-from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.session.session_clients import batch_bytes
+from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.identifiers import progress_group
 from replicator.kafka.admin.topic_ids import watch_topic_ids
 from replicator.kafka.clients.client import Consumer, Producer, open_consumer, open_producer
@@ -61,6 +61,7 @@ def open_lane_consumer(
             spec.source,
             follower_reads=True,
             client_id=lane_client_id(spec),
+            # The library looks up its coordinator, though nothing is committed here; our user may use this one.
             group_id=progress_group(spec.topology, spec.target.alias),
             fetch_bytes=memory.answer_bytes,
             partition_fetch_bytes=min(partition_fetch_bytes, memory.answer_bytes),
@@ -70,9 +71,6 @@ def open_lane_consumer(
         "queued.min.messages": FETCH_AHEAD_RECORDS,
         "error_cb": lambda error: context.problems.note("source", error),
         "throttle_cb": context.on_source_throttle,
-        "on_commit": lambda error, places: context.problems.note_progress(
-            error or next((place.error for place in places if place.error), None)
-        ),
     }
     return open_consumer(watch_topic_ids(settings, on_topic_id))
 

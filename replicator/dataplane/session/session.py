@@ -29,7 +29,7 @@ from replicator.dataplane.copy.refused_record_search import (
 from replicator.dataplane.copy.source_message import SourceMessage
 from replicator.dataplane.progress.pacing import commit_schedule
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
-from replicator.dataplane.progress.progress_group import ProgressGroup
+from replicator.dataplane.session.progress_beside import ProgressBeside
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.errors import RecordTooLargeError
@@ -88,6 +88,7 @@ class Session:
         unit: ProgressUnit,
         context: LaneContext,
         settings: LaneSettings,
+        progress: ProgressBeside,
         record_by_record: bool = False,
     ) -> None:
         """``record_by_record``: the engine looks for records that the target refuses."""
@@ -111,12 +112,9 @@ class Session:
             UNACKNOWLEDGED_INTERVALS if self._beside else 1
         )
         self._ended: set[PartitionState] = set()
-        self._read_at = now = self._clock.monotonic()
+        self._read_at = self._clock.monotonic()
         self._full_at = -1.0
-        self._progress = ProgressGroup(
-            consumer, now=now, on_answer=context.problems.note_progress,
-            not_taken=lambda: context.problems.progress_failed,
-        )  # fmt: skip
+        self._progress = progress
 
     def states(self) -> list[PartitionState]:
         """Every partition of the lane."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from replicator.clock import Clock
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.progress_beside import ProgressBeside
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.takeover.own_transaction import AbortIn, OwnTransaction
@@ -17,7 +18,7 @@ from replicator.dataplane.takeover.takeover import (
     look_at_targets,
     read_lane_records,
 )
-from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.errors import FencedError, ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import TopicPartition
@@ -59,6 +60,7 @@ class LaneClients:
         producer: Producer,
         source_admin: ClusterAdmin,
         session: Session,
+        progress: ProgressBeside,
         clock: Clock,
         record_by_record: bool,
         opened_with: OpenedWith,
@@ -81,6 +83,7 @@ class LaneClients:
         self.consumer = consumer
         self.producer = producer
         self.session = session
+        self._progress = progress
         self.record_by_record = record_by_record
         self._clock = clock
         self._source_admin = source_admin
@@ -238,10 +241,12 @@ class LaneClients:
             self._source_admin.close()
 
     def show_end(self) -> None:
-        """Nothing: a commit on its way holds up the client's end for as long as the coordinator is away."""
+        """The lane has committed and ends: its last positions are shown, if that takes less than a second."""
+        self._progress.show_end(self.session.states)
 
     def close(self) -> None:
         """Closes without waiting for anything: what is not committed is not done."""
+        self._progress.close()
         try:
             self.producer.purge(in_queue=True, in_flight=True, blocking=False)
             self.producer.poll(0)
@@ -314,8 +319,3 @@ def batch_bytes(spec: LaneSpec) -> int:
 def holds_too_much(old: LaneSpec, new: LaneSpec) -> bool:
     """Whether clients that were opened for the old spec may hold more than the new one allows."""
     return 0 < new.memory.size_bytes < (old.memory.size_bytes or new.memory.size_bytes + 1)
-
-
-def lane_client_id(spec: LaneSpec) -> str:
-    """What brokers see of the lane in their logs and quotas."""
-    return f"replicator-{spec.topology}-{spec.source.alias}-{spec.target.alias}-lane-{spec.lane}"

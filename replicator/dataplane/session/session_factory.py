@@ -28,11 +28,12 @@ from replicator.dataplane.session.consumer_and_producer import (
     open_lane_producer,
 )
 from replicator.dataplane.session.lost_clients import LostClients
+from replicator.dataplane.session.progress_beside import ProgressBeside, progress_beside
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
-from replicator.dataplane.session.session_clients import LaneClients, lane_client_id
+from replicator.dataplane.session.session_clients import LaneClients
 from replicator.dataplane.session.source_events import SourceEvents
-from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
@@ -127,12 +128,12 @@ def open_clients(
     returned = (
         ReturnedRecords(spec, client_id=lane_client_id(spec)) if spec.settings.returns else None
     )
-    interval = line.commit_interval_seconds
+    interval, progress = line.commit_interval_seconds, progress_beside(spec, context)
     lost = LostClients(spec.source, spec.target, consumer, producer, client_id=lane_client_id(spec))
     session = wire_session(
         replace(spec, settings=replace(spec.settings, commit_interval_seconds=interval)),
         replace(context, give_up=lost.asked_in_waits(context.give_up)), parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
-        returned=returned,
+        returned=returned, progress=progress,
     )  # fmt: skip
     try:
         admin = ClusterAdmin(spec.source, client_id=lane_client_id(spec))
@@ -145,6 +146,7 @@ def open_clients(
         producer=producer,
         source_admin=admin,
         session=session,
+        progress=progress,
         clock=context.clock,
         record_by_record=record_by_record,
         opened_with=opened_with,
@@ -162,6 +164,7 @@ def wire_session(
     *,
     consumer: Consumer,
     producer: Producer,
+    progress: ProgressBeside,
     bounded_copy: BoundedCopy | None = None,
     returned: ReturnedRecords | None = None,
 ) -> Session:
@@ -176,6 +179,7 @@ def wire_session(
         unit=unit,
         context=context,
         settings=spec.settings,
+        progress=progress,
         record_by_record=parts.record_by_record,
     )
 

@@ -112,3 +112,8 @@ def handed_over(old: LaneSpec, new: LaneSpec) -> bool:
         item.backfill_run and (item.topic, item.partition, item.backfill_run) not in known
         for item in new.work
     )
+
+
+def lane_client_id(spec: LaneSpec) -> str:
+    """What brokers see of the lane in their logs and quotas."""
+    return f"replicator-{spec.topology}-{spec.source.alias}-{spec.target.alias}-lane-{spec.lane}"

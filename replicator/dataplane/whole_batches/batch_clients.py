@@ -14,10 +14,10 @@ from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.bounded_copy import BoundedCopy, writer_id
+from replicator.dataplane.session.progress_beside import progress_beside
 from replicator.dataplane.session.session_clients import (
     CONNECTED_SECONDS,
     holds_too_much,
-    lane_client_id,
 )
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.takeover.counted_copies import CountedCopies
@@ -29,7 +29,7 @@ from replicator.dataplane.takeover.takeover import (
     look_at_targets,
     read_lane_records,
 )
-from replicator.dataplane.transport.spec import LaneSpec
+from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.dataplane.whole_batches.batch_session import (
     FETCH_BYTES,
     OUTSTANDING_BYTES,
@@ -37,7 +37,6 @@ from replicator.dataplane.whole_batches.batch_session import (
     BatchSession,
 )
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
-from replicator.dataplane.whole_batches.progress_beside import progress_beside
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.formats.producer_registry import (

@@ -19,11 +19,11 @@ from replicator.batches.registry.returning import ReturnGuard
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.engine_protocol import Run
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
+from replicator.dataplane.session.progress_beside import ProgressBeside
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.dataplane.whole_batches.batch_pacing import BatchPacing
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
-from replicator.dataplane.whole_batches.progress_beside import ProgressBeside
 from replicator.errors import ReplicatorError
 from replicator.kafka.clients.client import ClientPartition
 from replicator.policy.capacity.line_settings import LineSettings

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from replicator.clock import Clock
 from replicator.errors import ReplicatorError
+from replicator.interruption import ctrl_c_as_itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class StepLog:
         at, began = self._clock.now(), self._clock.monotonic()
         self._notify(name, "")
         try:
-            yield outcome
+            with ctrl_c_as_itself():
+                yield outcome
         except ReplicatorError as error:
             self._add(name, at, began, error.message, ok=False, part=part)
             raise

@@ -1,4 +1,4 @@
-"""Why an operator's command is refused before anything is looked at."""
+"""Why an operator's command is refused by what is on record, before anything is changed."""
 
 from replicator.control.roles.link_facts import active_fence
 from replicator.control.roles.read import RolesRead

@@ -28,6 +28,7 @@ from replicator.failover.rules.locks import Lock
 from replicator.failover.rules.machine import steps_of
 from replicator.failover.rules.request import (
     Answer,
+    Kind,
     OnStep,
     OpenTransactions,
     Question,
@@ -40,7 +41,7 @@ from replicator.failover.steps.journal import ROLLBACK_REASON, Journal, why_ende
 from replicator.failover.steps.preflight import Preflight
 from replicator.failover.steps.transition_context import TransitionContext
 from replicator.topology.plan import LinkPlan, Plan
-from replicator.topology.roles import has_roles
+from replicator.topology.roles import Role, has_roles
 
 
 def run_transition(
@@ -124,11 +125,9 @@ def _new(
         }
         if not read.silent or request.kind != "failover":
             clusters.look(request.unreachable_after_seconds)
-        header = TransitionRecord(
-            link=link.name, id=secrets.token_hex(6), kind=request.kind, state="open",
-            source=source, target=target, home=source if request.kind == "failback" else target,
-            token=secrets.token_hex(8), at_ms=began_ms, by=request.by, plan_hash=plan.hash,
-            base_epoch=role.epoch, fencing=_fencing_word(link, request),
+        header = _header(
+            plan, link, request, role, kind=request.kind, source=source, target=target,
+            home=source if request.kind == "failback" else target, began_ms=began_ms,
             options={
                 "tail": request.tail, "tailTopics": dict(request.tail_topics), "openTransactions": request.open_transactions, "andSwitch": request.and_switch,
                 "manualFence": request.manual_fence,
@@ -168,6 +167,27 @@ def _new(
             journal.close()
 
 
+def _header(
+    plan: Plan,
+    link: LinkPlan,
+    request: TransitionRequest,
+    role: Role,
+    *,
+    kind: Kind,
+    source: str,
+    target: str,
+    home: str,
+    began_ms: int,
+    options: dict[str, object],
+) -> TransitionRecord:
+    """The record of a transition that begins now; nothing is written."""
+    return TransitionRecord(
+        link=link.name, id=secrets.token_hex(6), kind=kind, state="open", source=source, target=target, home=home,
+        token=secrets.token_hex(8), at_ms=began_ms, by=request.by, plan_hash=plan.hash,
+        base_epoch=role.epoch, fencing=_fencing_word(link, request), options=options,
+    )  # fmt: skip
+
+
 def _left_fence(link: LinkPlan, read: RolesRead) -> bool:
     """Whether a fence of the active cluster belongs to no open transition, by what both clusters say.
 
@@ -191,7 +211,7 @@ def _remove_left_fence(
 ) -> TransitionReport:
     """Removes a fence of the active cluster that belongs to no open transition, under the lock of the link.
 
-    It runs as a switchover that did nothing and is rolled back, so that whoever is interrupted can be followed.
+    It runs as a switchover that did nothing and is rolled back, so that another process can follow one that is interrupted.
     """
     role = read.role(link)
     active = role.active
@@ -199,11 +219,9 @@ def _remove_left_fence(
     with LinkClusters(plan, link, plan.cluster(active), plan.cluster(other)) as clusters:
         clusters.look(request.unreachable_after_seconds)
         before = what_was_before(read.states.values(), role, replaced=None)
-        header = TransitionRecord(
-            link=link.name, id=secrets.token_hex(6), kind="switchover", state="open", source=active, target=other,
-            home=active, token=secrets.token_hex(8), at_ms=began_ms, by=request.by, plan_hash=plan.hash,
-            base_epoch=role.epoch, fencing=_fencing_word(link, request),
-            options={**before, ROLLBACK_REASON: f"a fence of {active} had stayed"},
+        header = _header(
+            plan, link, request, role, kind="switchover", source=active, target=other, home=active,
+            began_ms=began_ms, options={**before, ROLLBACK_REASON: f"a fence of {active} had stayed"},
         )  # fmt: skip
         journal = _journal(clusters, header, clock)
         try:

@@ -65,7 +65,7 @@ def fence_writers(run: TransitionContext, cluster: ClusterPlan, fencing: Fencing
 
 
 def _settle_if_taken_over(run: TransitionContext, cluster: ClusterPlan, plan: FencePlan) -> None:
-    """A call that failed may have added rules, after whoever has taken over had removed them."""
+    """A call that failed may have added rules after the process that has taken over had removed them."""
     try:
         run.journal.check_ours()
     except TakenOverError as error:

@@ -42,7 +42,7 @@ def settle(
     """
     if plan.fencing.method == "manual" or (plan.fencing.method == "acl" and not plan.missing):
         return
-    # While all records are this fence's own, whoever rolls it back may have removed rules and not yet its record.
+    # While all records are this fence's own, a process that rolls it back may have removed rules and not yet its record.
     seen = _on_record(run, cluster, but=plan.record)
     own = [one is None or _same(one, plan.record) for one in seen.values()]
     if None in seen.values() and all(own) and _keep_on_record(run, cluster, plan):
@@ -150,7 +150,7 @@ def _tell_what_stays(
 ) -> None:
     """Raises an error that names the rules which were added here and stand in no record of somebody else.
 
-    Taken for older ones by whoever fenced the cluster meanwhile, they are nobody's.
+    Another process that fenced the cluster meanwhile took them for older ones, so they are nobody's.
     """
     if not _complete(run, cluster, seen):
         unnamed: Collection[Denial] = plan.missing

@@ -12,15 +12,6 @@ LOG_TRUNCATION: int = KafkaError._LOG_TRUNCATION
 FATAL: int = KafkaError._FATAL
 ERRONEOUS_STATE: int = KafkaError._STATE
 GROUP_REFUSED: int = KafkaError.GROUP_AUTHORIZATION_FAILED
-GROUP_HAS_MEMBERS: frozenset[int] = frozenset(
-    {
-        KafkaError.ILLEGAL_GENERATION,
-        KafkaError.UNKNOWN_MEMBER_ID,
-        KafkaError.REBALANCE_IN_PROGRESS,
-        KafkaError.STALE_MEMBER_EPOCH,
-    }
-)
-"""Answers to a commit of one who is no member of a group that has some."""
 NO_BROKER: int = KafkaError._TRANSPORT
 """In answer to a question that any broker may answer: there was none to ask, or its connection broke."""
 PARTITION_EOF: int = KafkaError._PARTITION_EOF

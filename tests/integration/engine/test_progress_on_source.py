@@ -8,7 +8,7 @@ from lane_lab import LaneLab
 from running_lane import PATIENCE_SECONDS
 
 from replicator.dataplane.progress import shown_positions
-from replicator.dataplane.whole_batches import progress_beside
+from replicator.dataplane.session import progress_beside
 from replicator.identifiers import progress_group
 from replicator.testing import ProtocolProxy, wait_until
 from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
@@ -92,13 +92,14 @@ def test_the_group_follows_to_the_end_of_the_log_behind_markers_and_aborted_reco
     assert lane.stats.progress_problem == ""
 
 
-def test_a_lane_that_stops_in_order_has_shown_all_that_it_copied(lab, monkeypatch):
+@ENGINES
+def test_a_lane_that_stops_in_order_has_shown_all_that_it_copied(lab, monkeypatch, engine):
     monkeypatch.setattr(shown_positions, "PROGRESS_SECONDS", 3600.0)
     # The first group of a cluster waits until its brokers have made the topic for groups.
     monkeypatch.setattr(progress_beside, "END_SECONDS", 20.0)
     topic = lab.topic(partitions=2)
     lab.numbered(topic, range(100))
-    lab.copied(topic, **BATCHES)
+    lab.copied(topic, **engine)
     assert shown(lab, topic) == ends(lab, topic) == [100, 0]
 
 

@@ -1,6 +1,9 @@
 """A link for tests of role changes: applied on real clusters, with records and no worker."""
 
 import json
+import shlex
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -97,6 +100,19 @@ class Link:
         return run_transition(
             self.plan, request, clock=SystemClock(), on_step=self.events.append, answer=answer
         )
+
+
+def typed(link, command, *, code=0, file=None):
+    """A command as a runbook or a remedy has it, in a shell of its own; returns what it printed."""
+    name, *rest = shlex.split(command)
+    assert name == "replicator"
+    ran = subprocess.run(
+        [sys.executable, "-m", name, *rest, "-f", file or link.file],
+        check=False, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert ran.returncode == code, ran
+    assert "Traceback" not in ran.stderr
+    return f"{ran.stdout}\n{ran.stderr}"
 
 
 def failed(report):

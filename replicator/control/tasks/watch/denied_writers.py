@@ -50,12 +50,12 @@ class DeniedWritersTask:
         try:
             there = topic_acls(source)
         except (AuthorizerMissingError, NotAuthorizedError):
-            return ()  # whoever reads no rules has none to tell of
+            return ()  # without the right to read rules there are none to tell of
         found: dict[str, Problem] = {}
         for link in links:
             fencing, topics = link.procedure.fencing, self._topics(link)
             denied = denied_topics(there, fencing.denied if fencing else (), topics)
-            # Whoever shuts a topic or two on purpose knows it; a fence is about all that were there.
+            # A topic or two may be shut on purpose; a fence is about all that were there.
             if denied and 2 * len(denied) >= len(topics):
                 found[link.name] = _problem(link, str(source.alias), denied, len(topics))
         before, self._before = self._before, set(found)
