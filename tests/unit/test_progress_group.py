@@ -16,7 +16,7 @@ from replicator.dataplane.progress.shown_positions import (
     ShownPositions,
 )
 from replicator.dataplane.session import progress_beside
-from replicator.dataplane.session.progress_beside import ProgressBeside
+from replicator.dataplane.session.progress_beside import TOLD_SECONDS, ProgressBeside
 from replicator.dataplane.transport.spec import PartitionWork
 from replicator.errors import GroupInUseError, NotAuthorizedError, UnreachableError
 from replicator.testing import wait_until
@@ -286,6 +286,28 @@ def test_what_was_not_taken_is_shown_again(coordinator, beside, monkeypatch):
     coordinator.says.clear()
     beside.interval()
     assert coordinator.stored == ORDERS
+
+
+def test_a_coordinator_that_takes_nothing_for_a_minute_is_told_until_it_does(
+    coordinator, beside, monkeypatch
+):
+    monkeypatch.setattr(progress_beside, "ANSWER_SECONDS", 0.1)
+    coordinator.says.extend([NOT_COORDINATOR] * 100)
+    for _ in range(int(TOLD_SECONDS / PROGRESS_SECONDS)):
+        beside.interval()
+        assert beside.problems.progress == ""
+    beside.interval()
+    said = beside.problems.progress
+    assert said.startswith("UNREACHABLE the group that shows progress")
+    assert GROUP in said
+    assert said.partition("\n")[2]
+    beside.problems.on_failure(UnreachableError("no broker answers", subject="cluster:east"))
+    assert beside.problems.progress == "", "that says it all"
+    beside.problems.note("source", None)
+    assert beside.problems.progress == said
+    coordinator.says.clear()
+    beside.interval()
+    assert (beside.problems.progress, coordinator.stored) == ("", ORDERS)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A task of the sink whose cluster is absent says so in the executor's log, and fails within its bound."""
 
+import re
 import time
 
 import pytest
@@ -23,7 +24,8 @@ def test_an_absent_cluster_is_reported_and_given_up(monkeypatch, capsys):
         write_rows(options, TaskOfQuery("q", 0, 1), [])
     assert 3 <= time.monotonic() - began < 30
     said = capsys.readouterr().err
-    assert "query q, task 1: cluster west has not answered for 1 s" in said
+    # An attempt takes a second; one that ends a moment earlier is told of after the next one.
+    assert re.search(r"query q, task 1: cluster west has not answered for [12] s", said)
     assert f"127.0.0.1:{port}" in said
     assert "\n" not in raised.value.paragraph()
     assert "cluster:west" in raised.value.paragraph()

@@ -24,8 +24,8 @@ class ConnectionProblems:
 
     @property
     def progress(self) -> str:
-        """Why progress is not shown in the lane's group; the same form."""
-        return self._progress
+        """Why progress is not shown in the lane's group; the same form. Empty where the source itself has a problem."""
+        return "" if self._texts["source"] else self._progress
 
     @property
     def source(self) -> str:

@@ -14,7 +14,13 @@ from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.progress.shown_positions import ShownPositions
 from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
-from replicator.errors import InputError, NotAuthorizedError, NotFoundError, ReplicatorError
+from replicator.errors import (
+    InputError,
+    NotAuthorizedError,
+    NotFoundError,
+    ReplicatorError,
+    UnreachableError,
+)
 from replicator.identifiers import TopicPartition, progress_group
 from replicator.wire.groups.group_positions import GroupPositions
 
@@ -24,6 +30,9 @@ owner to show its first ones."""
 
 END_SECONDS = 0.8
 """How long a lane that ends in order waits for its last positions to be shown."""
+
+TOLD_SECONDS = 60.0
+"""What passes by itself, as a coordinator that moves, is told once it has lasted for so long."""
 
 POSITIONS_AT_ONCE = 1000
 """The coordinator writes a request as one batch, of about 100 bytes a position; topics take 1 MB by default."""
@@ -45,6 +54,8 @@ class ProgressBeside:
         self._positions = ShownPositions(now)
         self._showing: _Showing | None = None
         self._failing = False
+        self._passing_since: float | None = None
+        self._now = now
 
     def show(self, states: Callable[[], Iterable[PartitionState]], now: float) -> None:
         """Has shown what moved since the last time, if that is long enough ago (monotonic seconds).
@@ -53,6 +64,7 @@ class ProgressBeside:
         """
         if self._showing is not None:
             if self._showing.over:
+                self._now = now
                 self._take(self._showing)
         elif self._positions.due(now):
             self._begin(states, ANSWER_SECONDS)
@@ -95,8 +107,16 @@ class ProgressBeside:
         self._positions.shown(showing.taken)
         self._failing = bool(showing.failures)
         lasting = next(filter(_lasts, showing.failures), None)
-        if lasting is not None or not self._failing:
+        passing = next((each for each in showing.failures if each.retriable), None)
+        if passing is None:
+            self._passing_since = None
+        elif self._passing_since is None:
+            self._passing_since = self._now
+        since = self._passing_since
+        if lasting is not None or passing is None:
             self._on_answer(lasting)
+        elif since is not None and self._now - since >= TOLD_SECONDS:
+            self._on_answer(_stood_still(passing))
 
 
 def progress_beside(spec: LaneSpec, context: LaneContext) -> ProgressBeside:
@@ -173,6 +193,15 @@ class _Showing:
             refused = self._group.store(some, timeout_seconds=seconds)
             self.taken.update((place, at) for place, at in some.items() if place not in refused)
             self.failures += refused.values()
+
+
+def _stood_still(cause: ReplicatorError) -> UnreachableError:
+    return UnreachableError(
+        f"the group that shows progress has not taken all positions for {TOLD_SECONDS:g} s: {cause.message}",
+        subject=cause.subject,
+        remedy=cause.remedy
+        or "Look at the logs of the group's coordinator, a broker of the cluster.",
+    )
 
 
 def _lasts(failure: ReplicatorError) -> bool:
