@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -104,11 +105,13 @@ def test_the_other_recipes_start_and_fail_at_the_store_with_one_sentence(
     copied_topic, store, url, setting, named
 ):
     name, _, value = setting.partition("=")
+    began = time.monotonic()
     code, said = run_with(
         store, "archive", "--cluster", "east", "--topic", copied_topic.topic, "--archive", url,
         "-f", copied_topic.file, conf={f"spark.hadoop.{name}": value},
     )  # fmt: skip
     assert code == 1, said
+    assert time.monotonic() - began < 150, "with the packages fetched and Spark started"
     assert "Traceback" not in said
     assert named in said
     assert len(said.strip().splitlines()) <= 3, said

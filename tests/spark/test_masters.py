@@ -92,7 +92,7 @@ def test_executors_on_kubernetes_are_pods_as_documented_and_go_with_the_command(
     with running_api_server(tmp_path) as server:
         server.kubectl("create", "namespace", "shop")
         server.kubectl("create", "serviceaccount", "default", "-n", "shop")
-        address = server._address.removeprefix("https://")
+        address = server.address.removeprefix("https://")
         child = start(
             tmp_path, f"k8s://https://{address}",
             f"spark.kubernetes.authenticate.oauthToken={TOKENS['admin']}",

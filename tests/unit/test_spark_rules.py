@@ -241,6 +241,10 @@ JAVA_ERRORS = {
         "there is no host 'nowhere.dfs.core.windows.net'. Check the name of the store, account or "
         "cluster, and that this machine can look it up."
     ),
+    ": org.apache.spark.SparkException: Job 37 cancelled because SparkContext was shut down\n\tat x": (
+        "Spark ended while a job ran, as it does where its driver has no memory left. Give it more with --conf "
+        "spark.driver.memory=4g (or spark.executor.memory on a cluster)."
+    ),
     "An error occurred while calling o1.x.\n: java.lang.A: outer\n\tat y\nCaused by: java.lang.B: in": (
         "a Spark job failed: B: in. Run it again with --debug for the details."
     ),

@@ -18,6 +18,9 @@ _LOCAL = "file:"
 _NO_FILE_SYSTEM = re.compile(
     r"No FileSystem for scheme|ClassNotFoundException|IllegalArgumentException|URISyntaxException"
 )
+_FIRST_LOOK = dict.fromkeys(("abfs", "abfss"), ("fs.azure.io.retry.max.retries", 3))
+"""By scheme, the setting for how often a store is asked again. Azure's client asks for a name that is wrong thirty times,
+in a quarter of an hour and without a word; a store that was there is asked as often as its client likes."""
 
 
 class Files:
@@ -28,14 +31,16 @@ class Files:
 
         Raises:
             InputError: no file system knows the path.
-            SparkJobError: its file system does not open, for want of keys for example.
+            SparkJobError: its file system does not open, for want of keys or of an answer for example.
         """
         # The file systems of Spark are Java's, and this is the library's only door to them.
         context: Any = session.sparkContext
         self._jvm = context._jvm  # noqa: SLF001
         try:
             path = self._jvm.org.apache.hadoop.fs.Path(root)
-            self._fs = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001
+            conf = context._jsc.hadoopConfiguration()  # noqa: SLF001
+            self._look(path, conf)
+            self._fs = path.getFileSystem(conf)
             self.root = str(self._fs.makeQualified(path).toString()).rstrip("/")
         except Exception as error:
             cause = innermost_cause(str(error))
@@ -46,6 +51,24 @@ class Files:
                 subject=root,
                 remedy="Write a local path, or add the package of its store (docs/spark.md, 'In object stores').",
             ) from error
+
+    def _look(self, path: Any, conf: Any) -> None:  # noqa: ANN401  Java objects
+        """Raises what the store says, or why it does not answer, before anything waits for it at length."""
+        java = self._jvm.org.apache.hadoop
+        uri = path.toUri()
+        if uri.getScheme() is None:
+            uri = java.fs.FileSystem.getDefaultUri(conf)
+        setting = _FIRST_LOOK.get(str(uri.getScheme()))
+        if setting is None:
+            return
+        name, times = setting
+        patience = java.conf.Configuration(conf)
+        patience.setInt(name, min(times, conf.getInt(name, times)))
+        store = java.fs.FileSystem.newInstance(uri, patience)
+        try:
+            store.exists(path)
+        finally:
+            store.close()
 
     def path(self, *parts: str) -> str:
         """A whole path below the folder."""

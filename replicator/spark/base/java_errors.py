@@ -35,6 +35,9 @@ _NO_PACKAGES = re.compile(
     r"RuntimeException: \[((?:unresolved dependency|download failed): [^\n]*)\]"
 )
 """Said by Spark's resolver of packages, at the end of a long report."""
+_MORE_MEMORY = (
+    "Give it more with --conf spark.driver.memory=4g (or spark.executor.memory on a cluster)."
+)
 _Error = Callable[[re.Match[str], str], SparkJobError]
 _Rule = tuple[re.Pattern[str], _Error]
 
@@ -194,7 +197,14 @@ _RULES: tuple[_Rule, ...] = (
         re.compile(r"OutOfMemoryError: Java heap space"),
         _says(
             "Spark ran out of memory",
-            "Give it more with --conf spark.driver.memory=4g (or spark.executor.memory on a cluster).",
+            _MORE_MEMORY,
+        ),
+    ),
+    (
+        re.compile(r"cancelled because SparkContext was shut down"),
+        _says(
+            "Spark ended while a job ran, as it does where its driver has no memory left",
+            _MORE_MEMORY,
         ),
     ),
 )
