@@ -4,6 +4,7 @@ Everything here is pure. The wire names are a contract (operators' tools and oth
 them), so nothing else in the code may build such a name by hand.
 """
 
+import base64
 from collections.abc import Iterable
 from typing import NewType
 
@@ -23,8 +24,16 @@ RESERVED_PREFIX = "__replicator."
 DRILL_TOPICS = "replicator-drill"
 """What the names of topics begin with that drills make on real links."""
 
+LOG_END_KEY = b'{"kind":"end","v":1}'
+"""Key of a record without a value that is written to a log of the replicator's own to learn where that ends."""
+
 _CANARY = ".canary"
 _STREAM = "spark-"
+
+
+def topic_id_text(topic_id: bytes) -> str:
+    """A topic's id of 16 bytes as Kafka's tools write it."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def flow_id(source: ClusterAlias, target: ClusterAlias) -> FlowId:

@@ -13,6 +13,7 @@ from promtool import promtool
 
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yaml"
 CASES = yaml.safe_load((Path(__file__).parent / "alert_cases.yaml").read_text())
+KINDS = ("fires", "fires too", "silent")
 LABELS = {
     "namespace": "streams", "job": "streams/rel", "pod": "w-0", "topology": "shop",
     "link": "orders-dr", "flow": "east->west",
@@ -142,8 +143,10 @@ def test_an_alert_asks_only_for_metrics_labels_and_codes_that_there_are(name):
         assert set(codes.split("|")) <= problem_codes()
 
 
-def test_every_alert_has_a_case():
+def test_every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_is_silent():
     assert CASES.keys() == alerts().keys()
+    for name, case in CASES.items():
+        assert {"at", "fires", "silent"} <= case.keys() <= {"at", *KINDS}, name
 
 
 def test_alerts_fire_and_stay_silent(tmp_path):
@@ -154,7 +157,7 @@ def test_alerts_fire_and_stay_silent(tmp_path):
         document = {
             "rule_files": [f"{name}.rule.yaml"],
             "evaluation_interval": "30s",
-            "tests": [_test(name, case, kind) for kind in case if kind != "at"],
+            "tests": [_test(name, case, kind) for kind in KINDS if kind in case],
         }
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(document))
     promtool("test", "rules", *(f"{name}.yaml" for name in CASES), directory=tmp_path)

@@ -65,7 +65,12 @@ def test_a_worker_copies_under_load_is_checked_and_leaves_within_its_grace_perio
     assert "CapEff:\t0000000000000000" in status
     assert "NoNewPrivs:\t1" in status
     assert ("Uid:\t1000690000" if security else "Uid:\t10001") in status
-    assert first.get("/readyz")["ok"]
+    # As kubelet does: lanes that are still taking over make the first answers a no.
+    wait_until(
+        lambda: first.get("/readyz")["ok"],
+        timeout_seconds=60.0,
+        describe=lambda: f"the worker to be ready, but: {first.get('/readyz')}",
+    )
     code, said = run.finish(pod_of(run.rendered, "Pod", "-test"), name="test", seconds=180)
     assert code == 0, said
     assert "link-0" in said, "a canary of every link made its round trip"

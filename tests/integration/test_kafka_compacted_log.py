@@ -25,6 +25,8 @@ from replicator.testing import wait_until
 from replicator.testing.faults.protocol_proxy import ProtocolProxy
 from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.requests.known_leaders import known_leaders
+from replicator.wire.requests.produce_one import end_by_a_write
 
 UNKNOWN_TOPIC_OR_PARTITION = 3
 
@@ -130,6 +132,45 @@ def test_who_waits_for_an_end_is_told_of_a_transaction_and_of_a_dead_broker(
     assert len(told) >= 2
     assert f"transactional id '{log}'" in told[0]
     assert "broker 7 at b:9092 does not answer" in told[0]
+
+
+def test_a_log_is_read_as_far_as_a_write_shows_that_it_goes(cluster, log):
+    with LogWriter(cluster, log, client_id="test") as writer:
+        writer.write([(b"a", b"1"), (b"end", b"of an older release")])
+    end = end_by_a_write(cluster, log, 0, key=b"end", timeout_seconds=10.0)
+    with LogTail(cluster, log, client_id="test") as tail:
+        assert tail.load(timeout_seconds=10.0, reaches={0: end}) == {0: {b"a": b"1"}}
+        assert tail.position == end
+
+
+def test_a_leader_that_shows_less_than_is_there_is_not_believed(cluster, log):
+    end = end_by_a_write(cluster, log, 0, key=b"end", timeout_seconds=10.0)
+    said = []
+    with (
+        LogTail(cluster, log, client_id="test") as tail,
+        pytest.raises(UnreachableError) as refused,
+    ):
+        tail.load(timeout_seconds=7.0, reaches={0: end + 5}, on_wait=said.append)
+    assert f"{log}/0 ends at {end} by broker 0, and was written to up to {end + 5}" in str(
+        refused.value
+    )
+    assert said, "who waits is told before the time is over"
+
+
+def test_every_broker_is_asked_who_leads(cluster, log):
+    dead = ClusterPlan("east", ("127.0.0.1:1", *cluster.bootstrap_servers))
+    for asked in (cluster, dead):
+        found = known_leaders(asked, [(log, 0), (log, 2), (log, 7)], client_id="test")
+        with ClusterAdmin(cluster, client_id="test") as admin:
+            topic = admin.describe_topics([log])[log]
+            ends = admin.log_ends([(log, 0)])
+        assert found.leaders.keys() == {(log, 0), (log, 2)}
+        assert found.topic_ids((log, 0)) == {topic.topic_id}
+        assert found.newest((log, 0), topic.topic_id) == ends[log, 0].leader_epoch == 0
+        # A bootstrap server that no broker names is none that could know more.
+        assert found.silent == {}
+    with pytest.raises(UnreachableError):
+        known_leaders(ClusterPlan("east", ("127.0.0.1:1",)), [(log, 0)], client_id="test")
 
 
 def test_a_replaced_owner_is_fenced_and_writes_nothing(cluster, log):

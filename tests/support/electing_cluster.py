@@ -1,6 +1,18 @@
 """A cluster in memory whose leaders change, cleanly or not, and whose topics are made anew."""
 
+from dataclasses import dataclass
+
 from fake_kafka import Entry, FakeCluster, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class PastLog:
+    """A log as a broker shows it that has not heard of what happened since."""
+
+    topic_id: str
+    end: int
+    stable: int
+    epoch: int
 
 
 class ElectingCluster(FakeCluster):
@@ -10,14 +22,20 @@ class ElectingCluster(FakeCluster):
         super().__init__()
         self._elections: dict[tuple[str, int], list[tuple[int, int]]] = {}
         self._reopened: dict[tuple[str, int], list[Transaction]] = {}
+        self.past: dict[tuple[str, int], PastLog] = {}
+        """Logs as they were before the last election."""
+
         self.revives = True
         """Whether what was aborted may be committed where the marker was lost: with its writer's next transaction."""
 
     def recreate_topic(self, topic: str) -> None:
         """Deletes a topic and creates it again: empty, with another id, its leaders' epochs from the start."""
+        places = [each for each in self.logs if each[0] == topic]
+        for place in places:
+            self.past[place] = self.shown(place)
         name, life = self.topic_ids[topic].rsplit("-", 1)
         self.topic_ids[topic] = f"{name}-{int(life) + 1}"
-        for place in [each for each in self.logs if each[0] == topic]:
+        for place in places:
             self.logs[place] = []
             self._elections.pop(place, None)
             self._reopened.pop(place, None)
@@ -29,6 +47,7 @@ class ElectingCluster(FakeCluster):
         """
         place = topic, partition
         log = self.logs[place]
+        self.past[place] = self.shown(place)
         end = len(log) if end is None else end
         lost, log[end:] = log[end:], []
         for ended in (each for marker in lost for each in marker.ends):
@@ -40,6 +59,11 @@ class ElectingCluster(FakeCluster):
                 self._reopened.setdefault(place, []).append(again)
         began = [each for each in self._elections.get(place, ()) if each[1] < end]
         self._elections[place] = [*began, (self.epoch_of(topic, partition) + 1, end)]
+
+    def shown(self, place: tuple[str, int]) -> PastLog:
+        """A log as its leader shows it now."""
+        stable, epoch = self.stable_end(*place), self.epoch_of(*place)
+        return PastLog(self.topic_ids[place[0]], len(self.logs[place]), stable, epoch)
 
     def epoch_of(self, topic: str, partition: int) -> int:
         """The epoch of the leader now."""

@@ -88,9 +88,11 @@ class SimulatedConsumer(FakeConsumer):
 class SourceAdmin:
     """What a take-over asks the source."""
 
-    def __init__(self, cluster: ElectingCluster, partitions: int = 2) -> None:
+    def __init__(self, cluster: ElectingCluster, partitions: int = 2, *, shown=None) -> None:
+        """``shown`` gives a log as who is asked shows it."""
         self._cluster = cluster
         self._partitions = partitions
+        self._shown = shown or (lambda cluster, place: cluster.shown(place))
 
     def describe_each_topic(self, names):
         return {
@@ -104,13 +106,16 @@ class SourceAdmin:
     def offsets(self, keys, *, at, isolation):
         if at == "earliest":
             return dict.fromkeys(keys, 0)
+        shown = {key: self._shown(self._cluster, key) for key in keys}
         if isolation == "read_uncommitted":
-            return {key: len(self._cluster.logs[key]) for key in keys}
-        return {key: self._cluster.stable_end(*key) for key in keys}
+            return {key: log.end for key, log in shown.items()}
+        return {key: log.stable for key, log in shown.items()}
 
-    def log_ends(self, keys):
+    def log_ends(self, keys, isolation="read_uncommitted"):
+        shown = {key: self._shown(self._cluster, key) for key in keys}
+        whole = isolation == "read_uncommitted"
         return {
-            key: LogEnd(len(self._cluster.logs[key]), self._cluster.epoch_of(*key)) for key in keys
+            key: LogEnd(log.end if whole else log.stable, log.epoch) for key, log in shown.items()
         }
 
     def known_offsets(self, keys, at):

@@ -19,6 +19,7 @@ from replicator.dataplane.takeover.target_looks import LastCopy, SeenTarget, _so
 from replicator.dataplane.transport.messages import LogLine, LostRange
 from replicator.formats.checkpoint import decode_checkpoints
 from replicator.policy.copies.provenance import hop_prefix
+from replicator.wire.requests.known_leaders import KnownLeader, KnownLeaders
 
 CHECK_SECONDS = 1.0
 """How often lanes look at their targets here: schedules are short."""
@@ -169,15 +170,36 @@ class CutWorld(JudgedWorld):
         self._consumers.append(clients.consumer)
         return clients
 
+    def shown(self, cluster, place):
+        """By the leader, or by a broker that has not heard of the last election."""
+        past = self._past(cluster, place)
+        if past is not None and self._happens(self.chances.past):
+            return past
+        return cluster.shown(place)
+
+    def _past(self, cluster, place):
+        cut_off = self.chances.past > 0 and not self.calm
+        return cluster.past.get(place) if cut_off else None
+
+    def known_leaders(self, cluster, places, *, client_id):
+        """Every broker is asked, one that knows nothing new among them."""
+        del client_id
+        model = self.source if cluster.alias == self.spec.source.alias else self.target
+        found = KnownLeaders()
+        for place in places:
+            logs = [model.shown(place), *filter(None, [self._past(model, place)])]
+            # The source tells no ids of its topics.
+            ids = ["" if model is self.source else log.topic_id for log in logs]
+            epochs = [log.epoch for log in logs]
+            found.leaders[place] = set(map(KnownLeader, ids, epochs))
+        return found
+
     def read_targets(self, _target, places, *, client_id):
         del client_id
+        shown = {place: self.shown(self.target, place) for place in places}
         return {
-            place: SeenTarget(
-                self.target.topic_ids[place[0]], 0, len(self.target.logs[place]),
-                self.target.epoch_of(*place),
-            )
-            for place in places
-        }  # fmt: skip
+            place: SeenTarget(log.topic_id, 0, log.end, log.epoch) for place, log in shown.items()
+        }
 
     def find_last_copies(self, _target, suspects, origins, *, source_alias, client_id):
         del client_id, source_alias

@@ -26,6 +26,7 @@ from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
 from replicator.testing import ManualClock
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.requests.known_leaders import KnownLeaders
 
 TOPIC, PARTITIONS = "orders", 2
 LIMIT = session_lab.TARGET_LIMIT
@@ -53,6 +54,7 @@ class Chances:
     drops: int = 10
     cuts: int = 0
     losses: int = 0
+    past: int = 0
 
 
 class World:
@@ -185,7 +187,7 @@ class World:
     def run_lane(self) -> None:
         """Runs one lane until it ends or its process is killed."""
         lane = Lane(
-            self.spec, post=self._on_said, may_start=lambda _: True,
+            self.spec, post=self._on_said, may_start=lambda *_: True,
             clock=self.clock,
         )  # fmt: skip
         self.lanes.append(lane)
@@ -211,9 +213,9 @@ class World:
             spec, context, parts, consumer=consumer, producer=producer, progress=progress
         )
         return LaneClients(
-            spec=spec, consumer=consumer, producer=producer, source_admin=SourceAdmin(self.source, PARTITIONS),
+            spec=spec, consumer=consumer, producer=producer, source_admin=SourceAdmin(self.source, PARTITIONS, shown=self.shown),
             session=session, progress=progress, clock=self.clock, record_by_record=record_by_record,
-            opened_with=OpenedWith(), writer_id=self.writer_id,
+            opened_with=OpenedWith(), changed=context.changed_logs, writer_id=self.writer_id,
         )  # fmt: skip
 
     def stored(self) -> dict[bytes, bytes]:
@@ -250,6 +252,15 @@ class World:
     def find_undecided_copies(self, _target, wanted, origins, *, source_alias, client_id):
         del wanted, origins, source_alias, client_id
         return {}
+
+    def known_leaders(self, _cluster, _places, *, client_id):
+        """No broker knows more than who was asked."""
+        del client_id
+        return KnownLeaders()
+
+    def shown(self, cluster, place):
+        """A log as who is asked shows it."""
+        return cluster.shown(place)
 
     def _on_said(self, said) -> None:
         if isinstance(said, LaneStopped) and said.fenced and self.calm:

@@ -13,6 +13,7 @@ from replicator.dataplane.lane.lane import Lane
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session import session_clients
 from replicator.dataplane.takeover import takeover
+from replicator.wire.requests import known_leaders
 
 
 class _NoChance:
@@ -35,7 +36,7 @@ def on_virtual_time(world: World):
     kept = (
         lane.random, clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
         Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
-        takeover.find_undecided_copies, PartitionState.__hash__,
+        takeover.find_undecided_copies, known_leaders.known_leaders, PartitionState.__hash__,
     )  # fmt: skip
     # By their addresses sets of them would have another order in each process, and a seed another schedule.
     PartitionState.__hash__ = lambda self: self.partition
@@ -48,13 +49,14 @@ def on_virtual_time(world: World):
     takeover.read_targets = partitions.read_targets = world.read_targets
     takeover.find_last_copies = world.find_last_copies
     takeover.find_undecided_copies = world.find_undecided_copies
+    known_leaders.known_leaders = world.known_leaders
     try:
         yield
     finally:
         (
             lane.random, clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
             Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
-            takeover.find_undecided_copies, PartitionState.__hash__,
+            takeover.find_undecided_copies, known_leaders.known_leaders, PartitionState.__hash__,
         ) = kept  # fmt: skip
 
 

@@ -92,3 +92,13 @@ def test_whole_batches_know_it_from_their_own_questions():
     assert leaders.topic_id("copies") == "AAAAAAAAAAAAAAAAAAAAAQ"
     leaders.seen = LeadersSeen({}, {}, {"copies": bytes(16)})
     assert leaders.topic_id("copies") == "", "a broker without ids"
+
+
+def test_what_a_session_was_ended_for_and_what_a_look_showed_is_known():
+    changed, place = ChangedLogs(), ("copies", 0)
+    assert changed.met(place) == (-1, "")
+    with pytest.raises(LogChangedError):
+        changed.confirm([state()], told(leader(4)))
+    assert changed.met(place)[0] == 4
+    changed.looked(place, 5, ID)
+    assert changed.met(place) == (5, ID)

@@ -15,7 +15,7 @@ class Waiting:
         self.clock = ManualClock(monotonic=100.0)
         self.said = []
         self.lane = Lane(
-            SessionLab().spec, post=self.said.append, may_start=lambda _: True, clock=self.clock
+            SessionLab().spec, post=self.said.append, may_start=lambda *_: True, clock=self.clock
         )
         self.still = StillLanes(clock=self.clock, post=self.said.append)
         self.state("running")

@@ -17,8 +17,9 @@ def read_control(
     timeout_seconds: float = READ_SECONDS,
     past_open_transactions: bool = False,
     known_to_exist: bool = False,
+    reaches: int = 0,
 ) -> ControlState:
-    """The control topic of a cluster, read to its end; the last two arguments as ``read_compacted`` has them.
+    """The control topic of a cluster, read to its end; the last three arguments as ``read_compacted`` has them.
 
     Raises:
         ClusterError: the cluster does not answer, or has no control topic (``NotFoundError``).
@@ -30,6 +31,7 @@ def read_control(
         timeout_seconds=timeout_seconds,
         past_open_transactions=past_open_transactions,
         known_to_exist=known_to_exist,
+        reaches={0: reaches},
     )
     return EMPTY.fold(read[0].items())
 

@@ -33,6 +33,7 @@ from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.clients_protocol import SessionClients
+from replicator.dataplane.takeover.takeover import EndOf
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over, lane_client_id
 from replicator.errors import (
@@ -57,7 +58,7 @@ lane's next owner is at work, and has fenced this one."""
 
 Post = Callable[[LaneStopped | LostRange | LogLine], None]
 
-MayStart = Callable[[LaneSpec], bool]
+MayStart = Callable[[LaneSpec, EndOf], bool]
 """Asked after the last owner was fenced and before its checkpoints are read: does the lane layout
 the spec was made from still hold? Without it a lane could start on a layout that just changed."""
 
@@ -245,7 +246,7 @@ class Lane(threading.Thread):
         self._held_id.takeover_begins()
         if not clients.fence_last_owner(self._waits_no_longer):
             return
-        if not self._may_start(spec):
+        if not self._may_start(spec, clients.end_of):
             self._stopping = self._outdated = True
             return
         checkpoints = clients.read_checkpoints(self._open_index, self._failures.unread)

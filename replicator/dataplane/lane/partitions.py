@@ -160,7 +160,7 @@ class LanePartitions:
             self._spec,
             states,
             stored,
-            on_failure=lambda state, error: self.on_failure(state, "source", error),
+            on_failure=self.on_failure,
         )
         self._clients.learn_leaders({state.topic for state in decisions if not state.problem})
         for state, decision in decisions.items():

@@ -7,8 +7,8 @@ from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.takeover.start_position import StartDecision
+from replicator.dataplane.takeover.takeover import OnFailure
 from replicator.dataplane.transport.spec import LaneSpec
-from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 from replicator.kafka.clients.opened_with import OpenedWith
@@ -132,9 +132,17 @@ class SessionClients(Protocol):
         states: set[PartitionState],
         stored: Mapping[tuple[str, int], Checkpoint],
         *,
-        on_failure: Callable[[PartitionState, ReplicatorError], None],
+        on_failure: OnFailure,
     ) -> dict[PartitionState, StartDecision]:
         """Asks the source about each partition."""
+        ...
+
+    def end_of(self, place: TopicPartition) -> int:
+        """Where a log of the replicator's own on the target ends, shown by a write of these clients.
+
+        Raises:
+            KafkaException, ReplicatorError: nobody acknowledges it, or the session is over.
+        """
         ...
 
     def stable_ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

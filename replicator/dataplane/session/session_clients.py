@@ -9,24 +9,28 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.progress_beside import ProgressBeside
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
+from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.dataplane.takeover.own_transaction import AbortIn, OwnTransaction
 from replicator.dataplane.takeover.seek import read_from
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import (
+    OnFailure,
     decide_starts,
     lane_tail,
     look_at_targets,
     read_lane_records,
 )
 from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
-from replicator.errors import FencedError, ReplicatorError, UnreachableError
+from replicator.errors import FencedError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
-from replicator.identifiers import TopicPartition
+from replicator.identifiers import LOG_END_KEY, TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import (
     ClientPartition,
     Consumer,
+    KafkaError,
     KafkaException,
+    Message,
     Producer,
 )
 from replicator.kafka.clients.errors import map_kafka_error
@@ -44,6 +48,9 @@ CONNECTED_SECONDS = 60.0
 
 ABORT_SECONDS = 5.0
 """How long to try to abort a refused transaction; otherwise the next take-over aborts it."""
+
+WRITTEN_SECONDS = 10.0
+"""How long the target may take for the first write of a session, which shows where the checkpoints end."""
 
 BATCH_BYTES = 1_000_000
 """Batches stay below the smallest limit of the lane's target topics, or they would be refused."""
@@ -64,6 +71,7 @@ class LaneClients:
         clock: Clock,
         record_by_record: bool,
         opened_with: OpenedWith,
+        changed: ChangedLogs,
         memory: LaneMemory | None = None,
         returned: ReturnedRecords | None = None,
         writer_id: str | None = None,
@@ -75,6 +83,7 @@ class LaneClients:
         after each step how many records were read, and raises where a client has lost all brokers.
         """
         self.require_brokers = require_brokers
+        self._changed = changed
         self._returned = returned
         self._own = None if writer_id is None else OwnTransaction(writer_id, self._abort_in)
         self.memory = memory
@@ -150,6 +159,7 @@ class LaneClients:
             tail=tail,
             on_wait=on_wait,
             own=self._own,
+            end_of=self.end_of,
         )
         transactional = self.spec.settings.transactional
         if open_index is not None and transactional and not self.record_by_record:
@@ -220,13 +230,14 @@ class LaneClients:
         states: set[PartitionState],
         stored: Mapping[tuple[str, int], Checkpoint],
         *,
-        on_failure: Callable[[PartitionState, ReplicatorError], None],
+        on_failure: OnFailure,
     ) -> dict[PartitionState, StartDecision]:
         """Asks both clusters about each partition; where the source has no answer it is left out, and reported."""
         index = self.session.unit.reports.index
         abort_in = None if self._own is None else self._abort_in
         targets = look_at_targets(
-            spec, states, stored, client_id=lane_client_id(spec), abort_in=abort_in,
+            spec, states, stored,
+            client_id=lane_client_id(spec), changed=self._changed, abort_in=abort_in,
             count=OlderWholeBatches(spec, states, stored, index, abort_in)
             if index is not None and abort_in is not None
             else None,
@@ -258,6 +269,36 @@ class LaneClients:
         self._source_admin.close()
         if self._checkpoints is not None:
             self._checkpoints.close()
+
+    def end_of(self, place: TopicPartition) -> int:
+        """Where a log of the target ends, by a record of this client that leaves nothing behind.
+
+        Raises:
+            KafkaException, UnknownOutcomeError: the session is over.
+            UnreachableError: nobody acknowledges it.
+        """
+        topic, partition = place
+        ends: list[int] = []
+
+        def written(error: KafkaError | None, message: Message) -> None:
+            offset = message.offset() if error is None else None
+            if offset is not None and offset >= 0:
+                ends.append(offset + 1)
+
+        unit, transactional = self.session.unit, self.spec.settings.transactional
+        if transactional:
+            unit.begin()
+        self.producer.produce(topic, key=LOG_END_KEY, partition=partition, on_delivery=written)
+        self.producer.flush(WRITTEN_SECONDS)
+        if transactional:
+            unit.abort()
+        if not ends:
+            raise UnreachableError(
+                f"no broker acknowledges a write to {topic}/{partition}",
+                subject=f"cluster:{self.spec.target.alias}",
+                remedy="Check that it has a leader and enough replicas in sync; it is tried again.",
+            )
+        return ends[0]
 
     def _abort_in(self, place: TopicPartition) -> None:
         """Ends what the lane has open in a partition of the target without its coordinator's knowledge.

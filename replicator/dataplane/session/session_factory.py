@@ -150,6 +150,7 @@ def open_clients(
         clock=context.clock,
         record_by_record=record_by_record,
         opened_with=opened_with,
+        changed=context.changed_logs,
         memory=memory,
         returned=returned,
         writer_id=own_id,

@@ -29,6 +29,15 @@ class ChangedLogs:
 
     def __init__(self) -> None:
         self._known: dict[TopicPartition, tuple[int, str]] = {}
+        self._met: dict[TopicPartition, tuple[int, str]] = {}
+
+    def met(self, place: TopicPartition) -> tuple[int, str]:
+        """The leader epoch and topic id that the lane met last, by its client or by a look; -1 and empty for none."""
+        return self._met.get(place, (-1, ""))
+
+    def looked(self, place: TopicPartition, epoch: int, topic_id: str) -> None:
+        """The lane has looked at the log of that leader and topic, and believes what it saw."""
+        self._met[place] = (epoch, topic_id)
 
     def confirm(self, states: Iterable[PartitionState], now: KnownLogs) -> None:
         """Before the open unit is stored, of the partitions in it.
@@ -45,7 +54,7 @@ class ChangedLogs:
             epoch, topic_id = now.epoch(place), now.topic_id(state.target_topic)
             why = state.target.changed(epoch, topic_id)
             if why and self._known.get(place) != (epoch, topic_id):
-                self._known[place] = (epoch, topic_id)
+                self._known[place] = self._met[place] = (epoch, topic_id)
                 changed.append((place, why))
         if changed:
             (topic, partition), why = min(changed)

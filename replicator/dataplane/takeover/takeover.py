@@ -8,14 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from replicator.dataplane.progress.partition_health import Side
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.takeover.applying import adopt_target, apply_decision, learn_epochs
+from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.dataplane.takeover.own_transaction import (
     AbortIn,
     OwnTransaction,
     without_hidden_copies,
 )
 from replicator.dataplane.takeover.rewinds import last_copies_in_order
+from replicator.dataplane.takeover.source_looks import look_at_source
+from replicator.dataplane.takeover.stale_answers import Answer, stale_answers
 from replicator.dataplane.takeover.start_position import (
     SourceLog,
     StartDecision,
@@ -38,12 +42,18 @@ from replicator.dataplane.takeover.target_loss import (
 )
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
-from replicator.formats.checkpoint import Checkpoint
+from replicator.formats.checkpoint import Checkpoint, TargetClaim
 from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.logs.compacted_log import LogTail
 from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.values import StartFrom
+
+OnFailure = Callable[[PartitionState, Side, ReplicatorError], None]
+"""Takes in why a partition cannot be read, or written, now."""
+
+EndOf = Callable[[TopicPartition], int]
+"""Where a log of the target ends, shown by writing to it: who acknowledges a write leads it, whatever others say."""
 
 
 def lane_tail(spec: LaneSpec, *, client_id: str) -> LogTail:
@@ -59,10 +69,13 @@ def read_lane_records(
     tail: LogTail | None = None,
     on_wait: OnWait = lambda _: None,
     own: OwnTransaction | None = None,
+    end_of: EndOf | None = None,
 ) -> dict[bytes, bytes]:
     """The last value of every key in the lane's partition: checkpoints, and its index.
 
-    A ``tail`` that has read a part of them before reads the rest, and is closed.
+    A ``tail`` that has read a part of them before reads the rest, and is closed. With ``end_of`` what a broker shows
+    is believed only if it reaches as far as that says: one that is cut off from the others shows what was stored
+    before, and the lane would copy again what others copied since.
 
     Backfill tasks write there too: what the last owner stored may stand behind a transaction of one
     of them that is open now, and must not be missed. ``on_wait`` is told every few seconds why that takes longer.
@@ -76,9 +89,11 @@ def read_lane_records(
             own.end_where_it_hides(spec.target, place, client_id=client_id)
 
     with tail or lane_tail(spec, client_id=client_id) as opened:
+        place = (checkpoints_topic(spec.topology, spec.source.alias), spec.lane)
         found = opened.load(
-            timeout_seconds=30.0, past_open_transactions=True, known_to_exist=True, on_wait=waits
-        )
+            timeout_seconds=30.0, past_open_transactions=True, known_to_exist=True, on_wait=waits,
+            reaches={} if end_of is None else {spec.lane: end_of(place)},
+        )  # fmt: skip
         return found[spec.lane]
 
 
@@ -105,10 +120,14 @@ class CountCopies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetLooks:
-    """What was seen of the targets, by source partition; ``last_copies`` where a look was needed."""
+    """What was seen of the targets, by source partition; ``last_copies`` where a look was needed.
+
+    ``stale`` are those whose targets' brokers do not agree about them, with the reason: nothing is known of these.
+    """
 
     seen: Mapping[TopicPartition, SeenTarget] = field(default_factory=dict)
     last_copies: Mapping[TopicPartition, LastCopy] = field(default_factory=dict)
+    stale: Mapping[TopicPartition, ReplicatorError] = field(default_factory=dict)
 
 
 def look_at_targets(
@@ -117,11 +136,13 @@ def look_at_targets(
     checkpoints: Mapping[TopicPartition, Checkpoint],
     *,
     client_id: str,
+    changed: ChangedLogs,
     count: CountCopies | None = None,
     abort_in: AbortIn | None = None,
 ) -> TargetLooks:
     """Asks the target about all partitions at once, and reads the last copies of those that may lack some.
 
+    ``changed`` knows of which leaders the lane's client has heard: what an earlier one shows is not believed.
     ``count`` finds the last copies by counting, where they carry no marks. ``abort_in`` ends copies with marks that
     the lane left undecided there.
 
@@ -131,10 +152,15 @@ def look_at_targets(
     targets = {state.key: (state.target_topic, state.partition) for state in states}
     found = read_targets(spec.target, targets.values(), client_id=client_id)
     seen = {key: found[target] for key, target in targets.items() if target in found}
+    held = {key: checkpoint for key, checkpoint in checkpoints.items() if key in seen}
+    doubted = _doubted(spec, seen, held, targets, changed, client_id=client_id)
+    seen = {key: one for key, one in seen.items() if key not in doubted}
+    for key, one in seen.items():
+        changed.looked(targets[key], one.leader_epoch, one.topic_id)
     suspects = {
         targets[key]: one
         for key, one in seen.items()
-        if (held := checkpoints.get(key)) is not None and needs_look(held.target, one)
+        if key in held and needs_look(held[key].target, one)
     }
     asked = {key: seen[key].end for key in seen if targets[key] in suspects}
     origins = {target: key for key, target in targets.items()}
@@ -172,10 +198,42 @@ def look_at_targets(
         same = {key: end for key, end in asked.items() if key not in anew}
         counted = count(same) if count is not None and same else {}
         copies = {key: LastCopy(counted.get(key), counted=key in counted) for key in same}
-        return TargetLooks(seen, {**copies, **marked(anew)})
+        return TargetLooks(seen, {**copies, **marked(anew)}, doubted)
     if count is not None and asked and count.needed:
-        return TargetLooks(seen, _last_copies(asked, checkpoints, count, marked))
-    return TargetLooks(seen, marked(asked))
+        return TargetLooks(seen, _last_copies(asked, checkpoints, count, marked), doubted)
+    return TargetLooks(seen, marked(asked), doubted)
+
+
+def _doubted(
+    spec: LaneSpec,
+    seen: Mapping[TopicPartition, SeenTarget],
+    held: Mapping[TopicPartition, Checkpoint],
+    targets: Mapping[TopicPartition, TopicPartition],
+    changed: ChangedLogs,
+    *,
+    client_id: str,
+) -> dict[TopicPartition, ReplicatorError]:
+    """Targets whose logs seem to be shorter, of an earlier leader or another topic, to a broker that may be behind.
+
+    What a later leader shows, and no less, is looked at without that question.
+    """
+    answers: dict[TopicPartition, Answer] = {}
+    for key, one in seen.items():
+        place, checkpoint = targets[key], held.get(key)
+        claim = TargetClaim() if checkpoint is None else checkpoint.target
+        epoch, topic_id = changed.met(place)
+        known = ((claim.leader_epoch, claim.topic_id), (epoch, topic_id))
+        epochs = [each for each, of in known if of in {"", one.topic_id}]
+        answer = Answer(
+            one.topic_id,
+            one.leader_epoch,
+            known_id=topic_id or claim.topic_id,
+            known_epoch=max(epochs, default=-1),
+        )
+        if answer.goes_back or one.end < claim.end:
+            answers[place] = answer
+    stale = stale_answers(spec.target, answers, client_id=client_id)
+    return {key: stale[targets[key]] for key in seen if targets[key] in stale}
 
 
 def _last_copies(
@@ -215,62 +273,27 @@ def decide_starts(
     targets: TargetLooks,
     *,
     at_ms: int,
-    on_failure: Callable[[PartitionState, ReplicatorError], None],
+    on_failure: OnFailure,
 ) -> dict[PartitionState, StartDecision]:
     """Asks the source once for all partitions and decides each one.
 
-    A partition about which the source cannot answer now is left out, and ``on_failure`` is told why: it
+    A partition about which a cluster cannot answer now is left out, and ``on_failure`` is told why: it
     still needs its check, and is asked about again.
     """
     states = list(states)
-    keys = [state.key for state in states]
-    if not keys:
-        return {}
-    described = source.describe_each_topic({topic for topic, _ in keys})
-    ids = {
-        name: topic.topic_id
-        for name, topic in described.items()
-        if not isinstance(topic, ReplicatorError)
-    }
-    known = [key for key in keys if key[0] in ids]
-    earliest = source.offsets(known, at="earliest", isolation="read_uncommitted")
-    latest = source.offsets(known, at="latest", isolation="read_committed")
-    behind = [
-        key
-        for key, stable in latest.items()
-        if isinstance(stable, int) and key in checkpoints and checkpoints[key].offset > stable
-    ]
-    behind = behind if spec.settings.engine == "records" else []
-    ends = source.offsets(behind, at="latest", isolation="read_uncommitted") if behind else {}
-    start_from = spec.settings.start_from
-    timed: Mapping[tuple[str, int], int | ReplicatorError] = {}
-    first = [key for key in known if key not in checkpoints]
-    if first and start_from.kind == "timestamp" and start_from.timestamp_ms is not None:
-        timed = source.offsets(first, at=start_from.timestamp_ms, isolation="read_committed")
+    looks = look_at_source(
+        spec, [state for state in states if state.key not in targets.stale], checkpoints, source
+    )
     decisions: dict[PartitionState, StartDecision] = {}
     for state in states:
-        low, high = earliest.get(state.key), latest.get(state.key)
-        at_timestamp = timed.get(state.key)
-        end = ends.get(state.key)
-        answers = (described.get(state.topic), low, high, at_timestamp, end)
-        refused = next((each for each in answers if isinstance(each, ReplicatorError)), None)
-        if refused is not None:
-            on_failure(state, refused)
-        if (
-            not isinstance(low, int)
-            or not isinstance(high, int)
-            or isinstance(at_timestamp, ReplicatorError)
-            or isinstance(end, ReplicatorError)
-        ):
+        if state.key in targets.stale:
+            on_failure(state, "target", targets.stale[state.key])
             continue
-        facts = SourceLog(
-            topic_id=ids[state.topic],
-            earliest=low,
-            latest=max(low, high),
-            at_timestamp=at_timestamp if at_timestamp is not None and at_timestamp >= 0 else None,
-            diverged=state.diverged,
-            end=end,
-        )
+        if state.key in looks.failures:
+            on_failure(state, "source", looks.failures[state.key])
+        facts = looks.logs.get(state.key)
+        if facts is None:
+            continue
         checkpoint, decision = _decide(
             spec, state, checkpoints.get(state.key), facts, targets, at_ms=at_ms
         )

@@ -17,6 +17,7 @@ from replicator.dataplane.session.bounded_copy import BoundedCopy, writer_id
 from replicator.dataplane.session.progress_beside import progress_beside
 from replicator.dataplane.session.session_clients import (
     CONNECTED_SECONDS,
+    WRITTEN_SECONDS,
     holds_too_much,
 )
 from replicator.dataplane.session.source_events import SourceEvents
@@ -24,6 +25,7 @@ from replicator.dataplane.takeover.counted_copies import CountedCopies
 from replicator.dataplane.takeover.own_transaction import OwnTransaction
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import (
+    OnFailure,
     decide_starts,
     lane_tail,
     look_at_targets,
@@ -44,7 +46,7 @@ from replicator.formats.producer_registry import (
     RegistryMemory,
     decode_memory,
 )
-from replicator.identifiers import TopicPartition, checkpoints_topic
+from replicator.identifiers import LOG_END_KEY, TopicPartition, checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
@@ -53,6 +55,7 @@ from replicator.policy.capacity.line_settings import line_settings
 from replicator.policy.capacity.memory_shares import LaneMemory, batches_memory
 from replicator.wire.probes.broker_count import broker_count
 from replicator.wire.probes.line import round_trip_seconds
+from replicator.wire.requests.produce_one import end_by_a_write
 
 _ATTEMPT_SECONDS = 5.0
 _JOIN_SECONDS = 10.0
@@ -244,6 +247,7 @@ class BatchClients:
             tail=tail,
             on_wait=on_wait,
             own=self._own,
+            end_of=self.end_of,
         )
         if open_index is not None:
             self.session.unit.index = open_index(records)
@@ -296,12 +300,13 @@ class BatchClients:
         states: set[PartitionState],
         stored: Mapping[tuple[str, int], Checkpoint],
         *,
-        on_failure: Callable[[PartitionState, ReplicatorError], None],
+        on_failure: OnFailure,
     ) -> dict[PartitionState, StartDecision]:
         """Asks the source about each partition; those it cannot answer for are left out, and reported."""
         index = self.session.unit.index
         targets = look_at_targets(
-            spec, states, stored, client_id=lane_client_id(spec),
+            spec, states, stored,
+            client_id=lane_client_id(spec), changed=self._context.changed_logs,
             # Under at-least-once records may stand there twice.
             count=CountedCopies(
                 spec, states, stored, index,
@@ -340,6 +345,12 @@ class BatchClients:
         self._source_admin.close()
         if self._checkpoints is not None:
             self._checkpoints.close()
+
+    def end_of(self, place: TopicPartition) -> int:
+        """Where a log of the target ends, by a write."""
+        return end_by_a_write(
+            self.spec.target, *place, key=LOG_END_KEY, timeout_seconds=WRITTEN_SECONDS
+        )
 
     def _abort_in(self, target: TopicPartition) -> None:
         """Ends what the lane has open in a target partition without its coordinator's knowledge."""

@@ -14,7 +14,6 @@ from replicator.batches.copy.readings import no_leader
 from replicator.batches.copy.source_reader import GONE, MOVED, Arrived, SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.network.io_loop import IoLoop
-from replicator.batches.network.leaders import topic_id_text
 from replicator.batches.registry.returning import ReturnGuard
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.engine_protocol import Run
@@ -25,6 +24,7 @@ from replicator.dataplane.transport.spec import LaneSettings
 from replicator.dataplane.whole_batches.batch_pacing import BatchPacing
 from replicator.dataplane.whole_batches.batch_unit import BatchUnit
 from replicator.errors import ReplicatorError
+from replicator.identifiers import topic_id_text
 from replicator.kafka.clients.client import ClientPartition
 from replicator.policy.capacity.line_settings import LineSettings
 from replicator.wire.connection.errors import code_error

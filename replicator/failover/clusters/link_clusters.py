@@ -91,12 +91,15 @@ class LinkClusters:
         wanted = self.pair(source).id
         return next(pair for pair in self.facing(source).pairs if pair.id == wanted)
 
-    def control(self, cluster: ClusterPlan, *, known_to_exist: bool = False) -> ControlState:
+    def control(
+        self, cluster: ClusterPlan, *, known_to_exist: bool = False, reaches: int = 0
+    ) -> ControlState:
         """The control topic of a cluster, read to its end; empty where it was never applied.
 
         Waits for transactions that are open there: a lock that was committed behind one would be
         hidden, and two operators would pass. So they would where a broker has not heard of a topic that is
-        ``known_to_exist``, see ``read_compacted``.
+        ``known_to_exist``, see ``read_compacted``. So they would where a broker shows the past, which ``reaches`` tells:
+        what a writer of ours has shown to be the end.
 
         Raises:
             ClusterError: it does not answer.
@@ -109,6 +112,7 @@ class LinkClusters:
                 timeout_seconds=CONTROL_SECONDS,
                 past_open_transactions=True,
                 known_to_exist=known_to_exist,
+                reaches=reaches,
             )
         except NotFoundError:
             return EMPTY

@@ -55,6 +55,7 @@ class Journal:
         self._cluster = clusters.plan.cluster(header.home)
         self._writer = open_writer(self._clusters, self._cluster)
         self._owned = False
+        self._reaches = 0
 
     def close(self) -> None:
         """Closes the connections; what is recorded stays."""
@@ -79,7 +80,7 @@ class Journal:
         for _ in range(ATTEMPTS):
             self._refuse_others(replacing)
             try:
-                self._writer.open()
+                self._fence_others()
                 self._refuse_others(replacing)  # by what was written before we fenced the others
                 self._writer.write([self.header.encode()])
             except (FencedError, TransientBrokerError) as error:
@@ -149,7 +150,7 @@ class Journal:
             RefusedError: it ended meanwhile.
         """
         self.header = self.header.model_copy(update={"token": secrets.token_hex(8)})
-        self._writer.open()
+        self._fence_others()
         held = open_transition([self.refresh()], self.header.link)
         if held is None or held.id != self.header.id:
             raise RefusedError(
@@ -162,7 +163,9 @@ class Journal:
 
     def refresh(self) -> ControlState:
         """Reads the journal cluster's control topic again."""
-        self.state = self._clusters.control(self._cluster, known_to_exist=True)
+        self.state = self._clusters.control(
+            self._cluster, known_to_exist=True, reaches=self._reaches
+        )
         return self.state
 
     # Steps.
@@ -285,9 +288,14 @@ class Journal:
         if self._owned:
             return
         self.check_ours()  # first, so that nobody is fenced for nothing
-        self._writer.open()
+        self._fence_others()
         self.check_ours()
         self._owned = True
+
+    def _fence_others(self) -> None:
+        """No other writer writes from here on, and what is read next holds all that they wrote."""
+        self._writer.open()
+        self._reaches = self._writer.end()
 
     def check_ours(self) -> None:
         """Reads again whether this transition is still ours.

@@ -42,12 +42,14 @@ def write_once(
         ensure_compacted_topic(clusters.admin(cluster), topic, partitions=1)
         writer.open()  # other writers are fenced from here on, so what is read next is final
         check()
-        fresh = [one for one in records if not _outdated(clusters, cluster, one)]
+        roles = any(isinstance(one, RoleRecord) for one in records)
+        end = writer.end() if roles else 0
+        fresh = [one for one in records if not _outdated(clusters, cluster, one, end)]
         writer.write([one.tombstone() if erase else one.encode() for one in fresh])
 
 
-def _outdated(clusters: LinkClusters, cluster: ClusterPlan, record: Record) -> bool:
+def _outdated(clusters: LinkClusters, cluster: ClusterPlan, record: Record, end: int) -> bool:
     if not isinstance(record, RoleRecord):
         return False
-    held = clusters.control(cluster, known_to_exist=True).role(record.link)
+    held = clusters.control(cluster, known_to_exist=True, reaches=end).role(record.link)
     return held is not None and held.role().rank > record.role().rank

@@ -141,10 +141,12 @@ class ClusterAdmin:
         return offsets.list_offsets(self._session, partitions, at, isolation=isolation)
 
     def log_ends(
-        self, partitions: Iterable[TopicPartition]
+        self,
+        partitions: Iterable[TopicPartition],
+        isolation: Isolation = "read_uncommitted",
     ) -> dict[TopicPartition, LogEnd | ReplicatorError]:
-        """Where logs end, open transactions included, with their leaders' epochs."""
-        return offsets.log_ends(self._session, partitions)
+        """Where logs end, open transactions included by default, with their leaders' epochs."""
+        return offsets.log_ends(self._session, partitions, isolation=isolation)
 
     def known_offsets(
         self,

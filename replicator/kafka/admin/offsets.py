@@ -22,21 +22,24 @@ OffsetPoint = Literal["earliest", "latest"] | int
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """Where a log ends, open transactions included, and the epoch of the leader that says so."""
+    """Where a log ends, and the epoch of the leader that says so."""
 
     offset: int
     leader_epoch: int
 
 
 def log_ends(
-    session: AdminSession, partitions: Iterable[TopicPartition]
+    session: AdminSession,
+    partitions: Iterable[TopicPartition],
+    *,
+    isolation: Isolation = "read_uncommitted",
 ) -> dict[TopicPartition, LogEnd | ReplicatorError]:
-    """The end of each log with its leader's epoch, or why it is not known."""
+    """The end of each log with its leader's epoch, or why it is not known; open transactions are included by default."""
     return {
         key: answer
         if isinstance(answer, ReplicatorError)
         else LogEnd(answer.offset, -1 if answer.leader_epoch is None else answer.leader_epoch)
-        for key, answer in _ask(session, partitions, "latest", "read_uncommitted").items()
+        for key, answer in _ask(session, partitions, "latest", isolation).items()
     }
 
 

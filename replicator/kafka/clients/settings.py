@@ -119,6 +119,9 @@ def consumer_config(
         # The default of one second stalls a consumer that has filled its queue.
         "fetch.queue.backoff.ms": 10,
         "fetch.error.backoff.ms": 100,
+        # A broker that is cut off from the controllers goes on leading, and says that nothing comes any more. Any other
+        # one that is asked says who leads now.
+        "topic.metadata.refresh.interval.ms": 20_000,
     }
     owned: Config = {
         "group.id": group_id,

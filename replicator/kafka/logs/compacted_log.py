@@ -8,7 +8,7 @@ which no consumer ever sees.
 # ruff: noqa: SLF001 - librdkafka begins the names of its local errors with an underscore
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -34,6 +34,9 @@ Entry = tuple[bytes, bytes | None]
 _BATCH = 2000
 _STEP_SECONDS = 0.1
 _CONNECT_SECONDS = 1.0
+
+_ELSEWHERE_SECONDS = 0.5
+"""How long a broker that shows less than is known to be there is given, before another one is asked."""
 
 LOAD_WAIT_SECONDS = 0.01
 """How long a broker holds a fetch that finds nothing while a topic is read to its end: that it is the
@@ -84,6 +87,7 @@ class LogTail:
         self._past_open_transactions = False
         self._ends: dict[int, int] = {}
         self._held: dict[int, int] = {}
+        self._reaches: dict[int, int] = {}
         self._values: dict[int, dict[bytes, bytes]] = {number: {} for number in self._partitions}
 
     def load(
@@ -93,6 +97,7 @@ class LogTail:
         past_open_transactions: bool = False,
         known_to_exist: bool = False,
         on_wait: OnWait = lambda _: None,
+        reaches: Mapping[int, int] | None = None,
     ) -> dict[int, dict[bytes, bytes]]:
         """Reads from the start to the end of every partition; call it before ``poll``.
 
@@ -100,7 +105,8 @@ class LogTail:
 
         Without ``past_open_transactions`` the end is where the oldest open transaction begins, with it where the
         log ended when that place was first reached. ``on_wait`` is told every few seconds why the end is not
-        reached yet. ``known_to_exist`` as ``read_compacted`` has it.
+        reached yet. ``known_to_exist`` as ``read_compacted`` has it. ``reaches`` are offsets up to which partitions are
+        known to go: a broker that shows less is none that leads them now, and another one is asked.
 
         Returns:
             The last value of every key, for each partition.
@@ -116,13 +122,14 @@ class LogTail:
         self._ended.clear()
         self._ends.clear()
         self._held.clear()
+        self._reaches = dict(reaches or {})
         again = self._started
         heard_at = time.monotonic() + (HEARD_SECONDS if known_to_exist else 0.0)
         self._start(timeout_seconds, on_wait, heard_at=heard_at)
         if again:
             self._assign()  # or an end that was told is not told again
         began = time.monotonic()
-        tell_at = began + TOLD_SECONDS
+        tell_at, elsewhere_at = began + TOLD_SECONDS, began + _ELSEWHERE_SECONDS
         while len(self._ended) < len(self._partitions):
             now = time.monotonic()
             left = deadline - now
@@ -132,24 +139,20 @@ class LogTail:
                 tell_at = now + TOLD_SECONDS
                 on_wait(self._late(round(now - began)))
                 self._open(self._awake_wait)  # anew where its client has lost its brokers
-                self._start(left, on_wait, heard_at=heard_at)
+            if now >= elsewhere_at and self._behind():
+                elsewhere_at = now + _ELSEWHERE_SECONDS
+                self.close()  # another client meets another broker first
+                self._open(self._awake_wait)
             try:
+                self._start(left, on_wait, heard_at=heard_at)
                 taken = self._take(min(left, _STEP_SECONDS))
             except NotFoundError:
                 if now >= heard_at:
                     raise
                 self._started = False  # the client asked another broker, which has not heard of it
-                self._start(left, on_wait, heard_at=heard_at)
                 continue
             for message in taken:
-                key, value = message.key(), message.value()
-                values = state[message.partition() or 0]
-                if key is None:
-                    continue
-                if value is None:
-                    values.pop(key, None)
-                else:
-                    values[key] = value
+                _keep(state[message.partition() or 0], message)
         self.awaken()
         return state
 
@@ -274,10 +277,18 @@ class LogTail:
         """The last stable offset was reached; the log itself may go on behind it."""
         if self._past_open_transactions and number not in self._ends:
             self._ends[number] = self._known_end(number)
-        if stable >= self._ends.get(number, 0):
+        if stable >= max(self._ends.get(number, 0), self._reaches.get(number, 0)):
             self._ended.add(number)
         else:
             self._held[number] = stable
+
+    def _behind(self) -> list[int]:
+        """Partitions that end, by who leads them as far as this client knows, before they are known to."""
+        return [
+            number
+            for number, end in self._reaches.items()
+            if number not in self._ended and 0 <= self._known_end(number) < end
+        ]
 
     def _failure(self, error: KafkaError) -> ReplicatorError:
         return map_kafka_error(
@@ -288,15 +299,17 @@ class LogTail:
         """Why the end was not reached in so many seconds. Blocking, for a few."""
         cause = self._trouble.cause()
         leaders = self._leaders()
-        held = next((each for each in self._held if each not in self._ended), None)
+        behind = self._behind()
+        held = next((each for each in self._held if each not in {*self._ended, *behind}), None)
         unread = [
             UnreadPart(
                 number,
                 self._places[number],
                 self._ends.get(number, self._known_end(number)),
                 leaders.get(number),
-                self._held.get(number),
+                None if number in behind else self._held.get(number),
                 self._held_by(number) if number == held else "",
+                self._reaches[number] if number in behind else -1,
             )
             for number in sorted(self._partitions, key=lambda each: each != held)
             if number not in self._ended
@@ -324,3 +337,14 @@ class LogTail:
         from replicator.wire.requests.open_transactions import who_holds
 
         return who_holds(self._cluster, (self.topic, number), client_id=self._client_id)
+
+
+def _keep(values: dict[bytes, bytes], message: Message) -> None:
+    """The last value of its key; a record without a value takes the key away."""
+    key, value = message.key(), message.value()
+    if key is None:
+        return
+    if value is None:
+        values.pop(key, None)
+    else:
+        values[key] = value

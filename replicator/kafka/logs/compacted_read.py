@@ -1,6 +1,6 @@
 """Reading some partitions of a compacted topic once, to their end."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from replicator.kafka.logs.compacted_log import LogTail
 from replicator.topology.plan import ClusterPlan
@@ -15,6 +15,7 @@ def read_compacted(
     timeout_seconds: float = 10.0,
     past_open_transactions: bool = False,
     known_to_exist: bool = False,
+    reaches: Mapping[int, int] | None = None,
 ) -> dict[int, dict[bytes, bytes]]:
     """The last value of every key, for each partition, up to its end at the time of the call.
 
@@ -22,7 +23,7 @@ def read_compacted(
     has not heard of it yet, and is asked again for HEARD_SECONDS.
 
     ``past_open_transactions`` waits for transactions that are open there: what was committed behind the first
-    record of an open one is hidden from readers until it ends.
+    record of an open one is hidden from readers until it ends. ``reaches`` as ``LogTail.load`` has it.
 
     Raises:
         NotFoundError: there is no such topic.
@@ -34,4 +35,5 @@ def read_compacted(
             timeout_seconds=timeout_seconds,
             past_open_transactions=past_open_transactions,
             known_to_exist=known_to_exist,
+            reaches=reaches,
         )

@@ -7,6 +7,7 @@ from typing import Self
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from replicator.errors import NotFoundError, ReplicatorError
+from replicator.identifiers import LOG_END_KEY
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import open_producer
 from replicator.kafka.clients.errors import as_kafka_error
@@ -66,6 +67,21 @@ class LogWriter:
             self._transactions.open()
         else:
             self._plain()
+
+    def end(self) -> int:
+        """Where partition 0 of the topic ends, by a record without a value that is written to it.
+
+        To be read as far as that is all that stands there, whatever a broker shows that is cut off from the others.
+
+        Raises:
+            ReplicatorError: nobody acknowledges the write.
+        """
+        # Here, because the protocol's codec takes half a second to import.
+        from replicator.wire.requests.produce_one import end_by_a_write
+
+        return end_by_a_write(
+            self._cluster, self.topic, 0, key=LOG_END_KEY, timeout_seconds=self._timeout_seconds
+        )
 
     def write(self, entries: Iterable[Entry], *, partition: int = 0) -> None:
         """Writes the entries in order and returns when they are stored.

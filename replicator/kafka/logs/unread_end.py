@@ -20,6 +20,7 @@ class UnreadPart:
         leader: the id of the broker that leads it, -1 where there is none, None where nobody said.
         held_at: where an open transaction begins that hides the rest; None where nothing is hidden.
         held_by: whose transaction that is, as far as it is known.
+        reaches: where it ends by who wrote to it, if its leader shows less; negative otherwise.
     """
 
     partition: int
@@ -28,6 +29,7 @@ class UnreadPart:
     leader: int | None = None
     held_at: int | None = None
     held_by: str = ""
+    reaches: int = -1
 
 
 _HELD_REMEDY = (
@@ -76,6 +78,12 @@ def unread_error(
 
 def _where(topic: str, part: UnreadPart) -> str:
     place = f"{topic}/{part.partition}"
+    if part.reaches >= 0:
+        by = "a broker" if part.leader is None else f"broker {part.leader}"
+        return (
+            f"{place} ends at {part.end} by {by}, and was written to up to {part.reaches}: that broker does not know "
+            f"who leads it now, as one that has lost its connection to the controllers"
+        )
     if part.leader == -1:
         return f"{place} has no leader"
     led = "" if part.leader is None else f", which broker {part.leader} leads,"

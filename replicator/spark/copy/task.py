@@ -20,6 +20,7 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.ranges.range_copy import RangeOutcome, copy_range
 from replicator.dataplane.ranges.range_patience import Patience
 from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
+from replicator.dataplane.takeover.takeover import EndOf
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.errors import RefusedError, ReplicatorError, UnreachableError
 from replicator.identifiers import control_topic, seed_transactional_id
@@ -178,13 +179,14 @@ class _Permit:
         self._order = order
         self._held: BackfillRecord | None = None
 
-    def given(self, spec: LaneSpec) -> bool:
+    def given(self, spec: LaneSpec, end_of: EndOf) -> bool:
         """Reads the control topic to its end, past whatever is open in it."""
         order = self._order
+        topic = control_topic(order.topology)
         log = read_compacted(
-            order.target, control_topic(order.topology), [0],
+            order.target, topic, [0],
             client_id=f"replicator-{order.topology}-seed", timeout_seconds=_READ_SECONDS,
-            past_open_transactions=True, known_to_exist=True,
+            past_open_transactions=True, known_to_exist=True, reaches={0: end_of((topic, 0))},
         )  # fmt: skip
         control = EMPTY.fold(log[0].items())
         source, work = order.source.alias, order.work

@@ -34,6 +34,7 @@ class LocalCluster:
         brokers: one, or three for leader moves and a real in-sync set.
         security: of the listener clients use; none is plaintext.
         proxied: whether clients go through a fault proxy.
+        isolable: whether the controller is a process of its own, off which brokers can be cut (``isolate``).
         config: broker settings that win over the kit's.
         jvm: ``fast-start`` for tests, ``throughput`` for benchmarks.
         heap_megabytes: of each broker.
@@ -47,6 +48,7 @@ class LocalCluster:
         brokers: int = 1,
         security: SecuritySetup | None = None,
         proxied: bool = False,
+        isolable: bool = False,
         config: Mapping[str, str] | None = None,
         jvm: Jvm = "fast-start",
         heap_megabytes: int = 400,
@@ -68,6 +70,7 @@ class LocalCluster:
             jvm=jvm,
             heap_megabytes=heap_megabytes,
             place=place,
+            isolable=isolable,
         )
         self._assembly: Assembly | None = None
         self._admin = KeptAdmin()
@@ -99,8 +102,7 @@ class LocalCluster:
     def _boot(self, backend: Backend, timeout_seconds: float) -> None:
         for attempt in range(_PORT_ATTEMPTS):
             assembly = self._assembly = assemble(self._blueprint, backend)
-            for broker in assembly.brokers:
-                broker.start()
+            assembly.start()
             try:
                 self.wait_ready(timeout_seconds)
             except ReplicatorError:
@@ -154,6 +156,21 @@ class LocalCluster:
         """SIGCONT."""
         for each in self._chosen(broker):
             each.resume()
+
+    def isolate(self, broker: int) -> None:
+        """Cuts a broker off from the controller; clients and the other brokers reach it as before.
+
+        It goes on as it is: it leads what it led, though others are elected after ``broker.session.timeout.ms``,
+        and describes the cluster as it was.
+
+        Raises:
+            InputError: the cluster was not started with ``isolable=True``.
+        """
+        self._line_to_controller(broker).cut()
+
+    def rejoin(self, broker: int) -> None:
+        """Ends ``isolate``."""
+        self._line_to_controller(broker).heal()
 
     def wait_ready(self, timeout_seconds: float = 60.0) -> None:
         """Waits until every running broker serves and knows of the others.
@@ -310,6 +327,16 @@ class LocalCluster:
         if self._assembly is None:
             raise InputError("the cluster is not started", subject=self.name)
         return self._assembly
+
+    def _line_to_controller(self, broker: int) -> FaultProxy:
+        lines = self._started().to_controller
+        if not lines:
+            raise InputError(
+                "its brokers are controllers too",
+                subject=self.name,
+                remedy="Ask for isolable=True.",
+            )
+        return lines[broker]
 
     def _chosen(self, broker: int | None) -> list[Broker]:
         brokers = self._started().brokers

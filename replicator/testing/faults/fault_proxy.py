@@ -21,10 +21,16 @@ _CALL_TIMEOUT_SECONDS = 10.0
 
 
 class FaultProxy:
-    """Forwards ``port`` to ``target_port`` on loopback, with the faults that are switched on."""
+    """Forwards ``port`` to ``target_port`` on loopback, with the faults that are switched on.
 
-    def __init__(self, *, port: int, target_port: int, seed: int = 0) -> None:
+    ``host`` is the loopback address that it listens on.
+    """
+
+    def __init__(
+        self, *, port: int, target_port: int, seed: int = 0, host: str = "127.0.0.1"
+    ) -> None:
         self.port = port
+        self._host = host
         self.target_port = target_port
         self._random = random.Random(seed)
         self._faults = {"to-broker": Faults(), "to-client": Faults()}
@@ -87,7 +93,7 @@ class FaultProxy:
 
     async def _listen(self) -> None:
         if self._listener is None:
-            self._listener = listen(self.port, self._accept)
+            self._listener = listen(self.port, self._accept, host=self._host)
 
     async def _shut(self) -> None:
         if self._listener is not None:

@@ -41,13 +41,15 @@ def shared_network() -> Network:
         return _network[0]
 
 
-def listen(port: int, accepted: Callable[[socket.socket], None]) -> socket.socket:
+def listen(
+    port: int, accepted: Callable[[socket.socket], None], *, host: str = "127.0.0.1"
+) -> socket.socket:
     """Listens on loopback (0: any free port) and hands over what is accepted; on the loop only.
 
     Not asyncio's server: it can drop a connection that it accepts in the moment it closes, and leave
     the socket to the collector.
     """
-    listener = socket.create_server(("127.0.0.1", port), backlog=256)
+    listener = socket.create_server((host, port), backlog=256)
     listener.setblocking(False)
 
     def accept() -> None:

@@ -2,7 +2,7 @@
 
 import time
 
-from replicator.errors import UnknownOutcomeError, UnreachableError
+from replicator.errors import TransientBrokerError, UnknownOutcomeError, UnreachableError
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
@@ -13,6 +13,8 @@ from replicator.wire.records.record_batch import RawRecord, encode_batch
 _VERSION = 8
 _UNDECIDED = frozenset({7, 20})  # timed out; written, but by too few replicas
 _CLIENT = "replicator-raw"
+_ATTEMPT_SECONDS = 2.5
+"""How long a write waits for its replicas: with a broker that is cut off from the others, for ever."""
 
 
 def produce_record(
@@ -43,6 +45,36 @@ def produce_record(
             return _send(leader, topic, partition, batch, subject=subject, deadline=deadline)
 
     return until_led(write, deadline=deadline)
+
+
+def end_by_a_write(
+    cluster: ClusterPlan, topic: str, partition: int, *, key: bytes, timeout_seconds: float
+) -> int:
+    """Where a log of a compacted topic ends, by a record without a value that is written to it: behind that.
+
+    Only the present leader can have it acknowledged by the replicas in sync; one that is cut off from the controllers
+    cannot, and would tell an end of the past. What has no answer is written again.
+
+    Raises:
+        ReplicatorError: nobody acknowledged it in time, or the cluster refuses us.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        left = deadline - time.monotonic()
+        record = RawRecord(0, round(time.time() * 1000), "CreateTime", key, None, ())
+        try:
+            written = produce_record(
+                cluster, topic, partition, record, timeout_seconds=min(left, _ATTEMPT_SECONDS)
+            )
+        except (UnknownOutcomeError, UnreachableError, TransientBrokerError) as error:
+            if time.monotonic() + _ATTEMPT_SECONDS >= deadline:
+                raise UnreachableError(
+                    f"no broker of {cluster.alias} acknowledges a write to {topic}/{partition}: {error.message}",
+                    subject=f"cluster:{cluster.alias}",
+                    remedy="Check that it has a leader and enough replicas in sync; it is tried again.",
+                ) from error
+        else:
+            return written + 1
 
 
 def _send(

@@ -22,7 +22,7 @@ class RunningLane:
         self.said: list[LaneStopped | LostRange | LogLine] = []
         self.idle_poller = IdlePoller()
         self.lane = Lane(
-            spec, post=self.said.append, may_start=lambda _: True, clock=SystemClock(),
+            spec, post=self.said.append, may_start=lambda *_: True, clock=SystemClock(),
             open_index=LaneIndex, idle_poller=self.idle_poller,
         )  # fmt: skip
         self.lane.start()

@@ -4,6 +4,7 @@ Every broker has three listeners: CLIENT (what users connect to: secured and pro
 INTERNAL (plaintext, for the brokers among themselves and for set-up by the kit) and CONTROLLER.
 """
 
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,22 @@ class BrokerPorts:
         return all(map(is_free, (self.client, self.internal, self.controller)))
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerAddress:
+    """Where brokers find a controller that is no broker.
+
+    By a name, because it tells them its address: whatever that is, each of them looks it up in a file of its own.
+    """
+
+    node_id: int
+    port: int
+    name: str = "controller-of-tests"
+
+    def hosts_text(self, address: str) -> str:
+        """A file of names for a JVM, in which the controller is at an ``address``."""
+        return f"127.0.0.1 localhost {socket.gethostname()}\n{address} {self.name}\n"
+
+
 def jvm_flags(jvm: Jvm, *, heap_megabytes: int) -> tuple[str, ...]:
     """Flags for ``java``: garbage collector, compiler, heap."""
     return (
@@ -60,6 +77,7 @@ def broker_properties(
     security: Mapping[str, str] | None = None,
     overrides: Mapping[str, str] | None = None,
     place: Place = HERE,
+    controller: ControllerAddress | None = None,
 ) -> dict[str, str]:
     """The whole ``server.properties`` of one broker.
 
@@ -71,6 +89,7 @@ def broker_properties(
         security: settings of that listener, and of the authorizer.
         overrides: settings of the kit's user; they win over everything.
         place: where the brokers run.
+        controller: of a controller that is no broker; without, all brokers are controllers too.
     """
     own = ports[node_id]
     replicas = min(3, len(ports))
@@ -123,7 +142,35 @@ def broker_properties(
         # With one broker leadership cannot move, and the attempt delays the stop.
         "controlled.shutdown.enable": "true" if len(ports) > 1 else "false",
     }
+    if controller is not None:
+        settings |= {
+            "process.roles": "broker",
+            "controller.quorum.voters": f"{controller.node_id}@{controller.name}:{controller.port}",
+            "listeners": settings["listeners"].rpartition(",CONTROLLER:")[0],
+        }
     return {**settings, **(security or {}), **(overrides or {})}
+
+
+def controller_properties(
+    *, own: ControllerAddress, data: Path, brokers: Mapping[str, str]
+) -> dict[str, str]:
+    """The ``server.properties`` of a controller that is no broker; ``brokers`` are the settings of one that uses it."""
+    of_brokers = {
+        "listeners",
+        "advertised.listeners",
+        "inter.broker.listener.name",
+        "process.roles",
+    }
+    settings = {name: value for name, value in brokers.items() if name not in of_brokers}
+    return {
+        **settings,
+        "process.roles": "controller",
+        "node.id": str(own.node_id),
+        "controller.quorum.voters": f"{own.node_id}@{own.name}:{own.port}",
+        "listeners": f"CONTROLLER://127.0.0.1:{own.port}",
+        "advertised.listeners": f"CONTROLLER://{own.name}:{own.port}",
+        "log.dirs": str(data),
+    }
 
 
 def properties_text(settings: Mapping[str, str]) -> str:

@@ -1,0 +1,189 @@
+"""A broker that is cut off from the controllers answers clients as before, and knows nothing that happened since.
+
+What it shows of a log looks like a log that lost its end. Nothing may be copied twice for it, and nothing be given up.
+"""
+
+from typing import Self
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from lane_lab import LaneLab, numbers
+from producing import produce
+
+from replicator.identifiers import checkpoints_topic
+from replicator.testing import LocalCluster, start_all, wait_until
+from replicator.topology.plan import ClusterPlan
+from replicator.wire.requests.known_leaders import known_leaders
+
+pytestmark = pytest.mark.slow
+
+BATCHES = {"engine": "batches", "provenance": "path"}
+ENGINES = pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
+OWNERS = 6
+"""So many owners of a lane follow each other: each meets that broker first by one chance in three."""
+
+
+@pytest.fixture(scope="module")
+def three():
+    cluster = LocalCluster("three", brokers=3, isolable=True)
+    start_all((cluster,))
+    yield cluster
+    cluster.stop()
+
+
+class CutOff:
+    """Whose broker is cut off from the controllers, for as long as the block lasts; it leads what it led."""
+
+    def __init__(self, cluster: LocalCluster, broker: int) -> None:
+        self.cluster = cluster
+        self.broker = broker
+        self._everybody = ClusterPlan("three", tuple(cluster.bootstrap_servers))
+        self._led = [
+            (name, number)
+            for name, topic in cluster.admin().list_topics(timeout=20).topics.items()
+            for number, part in topic.partitions.items()
+            if part.leader == broker
+        ]
+        self._before = self._leaders()
+
+    def __enter__(self) -> Self:
+        self.cluster.isolate(self.broker)
+        wait_until(self._disagree, timeout_seconds=60, describe="leaders that it does not know")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cluster.rejoin(self.broker)
+        wait_until(self._is_whole, timeout_seconds=60, describe="a cluster that is whole again")
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The setting of a client that knows of the other brokers only."""
+        servers = self.cluster.admin_bootstrap_servers
+        kept = [server for number, server in enumerate(servers) if number != self.broker]
+        return {"bootstrap.servers": ",".join(kept)}
+
+    def _leaders(self):
+        return known_leaders(self._everybody, self._led, client_id="lab").leaders
+
+    def _disagree(self) -> bool:
+        now = self._leaders()
+        return all(len(now[place] - self._before[place]) == 1 for place in self._led)
+
+    def _is_whole(self) -> bool:
+        """All know the same leaders, and every replica is in sync: the next test takes another broker away."""
+        topics = self.cluster.admin().list_topics(timeout=20).topics.values()
+        parts = [part for topic in topics for part in topic.partitions.values()]
+        in_sync = all(len(part.isrs) == len(part.replicas) for part in parts)
+        return in_sync and all(len(known) == 1 for known in self._leaders().values())
+
+
+def leader(cluster: LocalCluster, topic: str) -> int:
+    """Of its only partition; -1 where a broker is asked that has not heard of it."""
+    found = cluster.admin().list_topics(topic, timeout=20).topics[topic].partitions
+    return found[0].leader if found else -1
+
+
+def placed(cluster: LocalCluster, topic: str, first: int) -> None:
+    """A topic of one partition that this broker leads."""
+    replicas = [first, (first + 1) % 3, (first + 2) % 3]
+    new = NewTopic(topic, num_partitions=1, replica_assignment=[replicas])
+    cluster.admin().create_topics([new])[topic].result(30)
+    wait_until(lambda: leader(cluster, topic) == first, timeout_seconds=30, describe="its leader")
+
+
+def copied_by_one_after_the_other(lab, topic, engine, write):
+    for start in range(100, 100 + 20 * OWNERS, 20):
+        write(range(start, start + 20))
+        copied(lab, topic, start + 20, engine)
+
+
+def copied(lab, topic, end, engine):
+    """Runs owners of the lane, until one has stored that it copied up to ``end`` of the source.
+
+    That broker may coordinate the lane's transactions as far as it knows: it calls a later owner replaced. A worker
+    whose lane ends so asks its group whose it is, and runs it again.
+    """
+    while True:
+        lane = lab.lane(topic, **engine)
+        lab.until(
+            lambda lane=lane: lane.ended or lab._position(lane, topic, 0) >= end, "the copy", lane
+        )
+        if not lane.ended:
+            lane.stop()
+            return
+        assert lane.ended.fenced, lane.ended
+
+
+@ENGINES
+@pytest.mark.parametrize("copies", [0, 1], ids=["copies beside them", "copies elsewhere"])
+def test_checkpoints_and_copies_of_the_past_make_nothing_be_copied_again(
+    east, three, unique, engine, copies
+):
+    lab = LaneLab(east, three, name=unique)
+    lab.prepare()
+    stale = leader(three, checkpoints_topic(lab.name, "east"))
+    topic = f"t.{unique}"
+    east.create_topic(topic)
+    placed(three, topic, (stale + copies) % 3)
+    lab.numbered(topic, range(100))
+    lab.copied(topic, **engine)
+    try:
+        with CutOff(three, stale):
+            copied_by_one_after_the_other(
+                lab, topic, engine, lambda some: lab.numbered(topic, some)
+            )
+        assert lab.values(topic) == numbers(range(100 + 20 * OWNERS))
+        assert lab.checkpoints()[topic, 0].target_loss.count == 0
+    finally:
+        lab.close()
+
+
+@ENGINES
+def test_copies_of_the_past_are_no_loss(east, three, unique, engine):
+    lab = LaneLab(east, three, name=unique)
+    lab.prepare()
+    stale = (leader(three, checkpoints_topic(lab.name, "east")) + 1) % 3
+    topic = f"t.{unique}"
+    east.create_topic(topic)
+    placed(three, topic, stale)
+    lab.numbered(topic, range(100))
+    lab.copied(topic, **engine)
+    try:
+        with CutOff(three, stale):
+            copied_by_one_after_the_other(
+                lab, topic, engine, lambda some: lab.numbered(topic, some)
+            )
+        assert lab.values(topic) == numbers(range(100 + 20 * OWNERS))
+        assert lab.checkpoints()[topic, 0].target_loss.count == 0
+    finally:
+        lab.close()
+
+
+@ENGINES
+@pytest.mark.parametrize("policy", ["stop", "report"])
+def test_a_source_of_the_past_has_lost_nothing(three, west, unique, engine, policy):
+    lab = LaneLab(three, west, name=unique)
+    topic, stale = f"t.{unique}", 1
+    west.create_topic(topic)
+    placed(three, topic, stale)
+    engine = {**engine, "on_truncation": policy}
+    lab.numbered(topic, range(100))
+    lab.copied(topic, **engine)
+    try:
+        with CutOff(three, stale) as cut_off:
+            copied_by_one_after_the_other(
+                lab,
+                topic,
+                engine,
+                lambda some: produce(
+                    three,
+                    topic,
+                    [b"%d" % number for number in some],
+                    partition=0,
+                    settings=cut_off.others,
+                ),
+            )
+        assert lab.values(topic) == numbers(range(100 + 20 * OWNERS))
+        assert lab.checkpoints()[topic, 0].accepted_gap == ""
+    finally:
+        lab.close()
