@@ -8,7 +8,7 @@ gc.disable()  # while importing: it finds nothing and takes a tenth of the time;
 from replicator.control.lanes.lane_specs import lane_may_start
 from replicator.control.store.state import ControlState
 from replicator.dataplane.process.lane_process import run_lane_process
-from replicator.dataplane.takeover.takeover import EndOf
+from replicator.dataplane.takeover.lane_records import EndOf
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.identifiers import control_topic
 from replicator.kafka.logs.compacted_read import read_compacted

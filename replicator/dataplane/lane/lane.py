@@ -33,7 +33,7 @@ from replicator.dataplane.progress.partition_health import PartitionHealth
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.bounded_copy import BoundedCopy
 from replicator.dataplane.session.clients_protocol import SessionClients
-from replicator.dataplane.takeover.takeover import EndOf
+from replicator.dataplane.takeover.lane_records import EndOf
 from replicator.dataplane.transport.messages import LaneStopped, LogLine, LostRange
 from replicator.dataplane.transport.spec import LaneSpec, handed_over, lane_client_id
 from replicator.errors import (

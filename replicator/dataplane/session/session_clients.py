@@ -1,25 +1,20 @@
 """The clients of one session of a lane: taking over with them, and closing them as one."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from replicator.clock import Clock
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.dataplane.session.older_whole_batches import OlderWholeBatches
 from replicator.dataplane.session.progress_beside import ProgressBeside
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
 from replicator.dataplane.takeover.changed_logs import ChangedLogs
-from replicator.dataplane.takeover.own_transaction import AbortIn, OwnTransaction
+from replicator.dataplane.takeover.lane_records import lane_tail, read_lane_records
+from replicator.dataplane.takeover.own_transaction import OwnTransaction
 from replicator.dataplane.takeover.seek import read_from
 from replicator.dataplane.takeover.start_position import StartDecision
-from replicator.dataplane.takeover.takeover import (
-    OnFailure,
-    decide_starts,
-    lane_tail,
-    look_at_targets,
-    read_lane_records,
-)
+from replicator.dataplane.takeover.takeover import OnFailure, decide_starts, look_at_targets
 from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.errors import FencedError, UnreachableError
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
@@ -39,9 +34,6 @@ from replicator.kafka.logs.compacted_log import LogTail
 from replicator.kafka.logs.producer_calls import abort_transaction
 from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.capacity.memory_shares import LaneMemory
-
-if TYPE_CHECKING:
-    from replicator.dataplane.takeover.counted_copies import CountedCopies
 
 CONNECTED_SECONDS = 60.0
 """How long a lane tries to reach the target before it reports the failure and starts over."""
@@ -311,45 +303,6 @@ class LaneClients:
         self.producer.produce(topic, key=b"aborted", partition=partition)
         self.producer.flush(ABORT_SECONDS)
         unit.abort()
-
-
-class OlderWholeBatches:
-    """Counts the copies that whole batches left on a target before; opened only for a target in doubt."""
-
-    def __init__(
-        self,
-        spec: LaneSpec,
-        states: Iterable[PartitionState],
-        stored: Mapping[TopicPartition, Checkpoint],
-        index: IndexNotes,
-        abort_in: AbortIn,
-    ) -> None:
-        self._given = (spec, tuple(states), stored, index)
-        self._abort_in = abort_in
-        self._opened: CountedCopies | None = None
-
-    @property
-    def needed(self) -> bool:
-        """See ``CountCopies``."""
-        return self._counted().needed
-
-    def __call__(
-        self,
-        ends: Mapping[TopicPartition, int],
-        known: Mapping[TopicPartition, tuple[int, int]] | None = None,
-    ) -> dict[TopicPartition, int]:
-        """See ``CountCopies``."""
-        return self._counted()(ends, known)
-
-    def _counted(self) -> "CountedCopies":
-        if self._opened is None:
-            # Here, because the protocol's codec takes half a second to import.
-            from replicator.dataplane.takeover.counted_copies import CountedCopies
-
-            self._opened = CountedCopies(
-                *self._given, client_id=lane_client_id(self._given[0]), abort_in=self._abort_in
-            )
-        return self._opened
 
 
 def batch_bytes(spec: LaneSpec) -> int:

@@ -1,8 +1,4 @@
-"""Taking a lane over: read what its last owner stored, ask the source, decide every start.
-
-Runs after the producer was initialised, so the last owner is fenced and its open transaction aborted:
-nothing can be added to the checkpoints that are read here.
-"""
+"""Taking a lane over: look at the targets, ask the source, decide every start."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,11 +8,7 @@ from replicator.dataplane.progress.partition_health import Side
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.takeover.applying import adopt_target, apply_decision, learn_epochs
 from replicator.dataplane.takeover.changed_logs import ChangedLogs
-from replicator.dataplane.takeover.own_transaction import (
-    AbortIn,
-    OwnTransaction,
-    without_hidden_copies,
-)
+from replicator.dataplane.takeover.own_transaction import AbortIn, without_hidden_copies
 from replicator.dataplane.takeover.rewinds import last_copies_in_order
 from replicator.dataplane.takeover.source_looks import look_at_source
 from replicator.dataplane.takeover.stale_answers import Answer, stale_answers
@@ -43,58 +35,12 @@ from replicator.dataplane.takeover.target_loss import (
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.errors import ReplicatorError
 from replicator.formats.checkpoint import Checkpoint, TargetClaim
-from replicator.identifiers import TopicPartition, checkpoints_topic
+from replicator.identifiers import TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.logs.compacted_log import LogTail
-from replicator.kafka.logs.topic_lookup import OnWait
 from replicator.policy.values import StartFrom
 
 OnFailure = Callable[[PartitionState, Side, ReplicatorError], None]
 """Takes in why a partition cannot be read, or written, now."""
-
-EndOf = Callable[[TopicPartition], int]
-"""Where a log of the target ends, shown by writing to it: who acknowledges a write leads it, whatever others say."""
-
-
-def lane_tail(spec: LaneSpec, *, client_id: str) -> LogTail:
-    """Reads the lane's partition of the checkpoints topic; for ``read_lane_records``."""
-    topic = checkpoints_topic(spec.topology, spec.source.alias)
-    return LogTail(spec.target, topic, [spec.lane], client_id=client_id)
-
-
-def read_lane_records(
-    spec: LaneSpec,
-    *,
-    client_id: str,
-    tail: LogTail | None = None,
-    on_wait: OnWait = lambda _: None,
-    own: OwnTransaction | None = None,
-    end_of: EndOf | None = None,
-) -> dict[bytes, bytes]:
-    """The last value of every key in the lane's partition: checkpoints, and its index.
-
-    A ``tail`` that has read a part of them before reads the rest, and is closed. With ``end_of`` what a broker shows
-    is believed only if it reaches as far as that says: one that is cut off from the others shows what was stored
-    before, and the lane would copy again what others copied since.
-
-    Backfill tasks write there too: what the last owner stored may stand behind a transaction of one
-    of them that is open now, and must not be missed. ``on_wait`` is told every few seconds why that takes longer.
-    One of the lane's own is ended, where ``own`` says how.
-    """
-
-    def waits(error: ReplicatorError) -> None:
-        on_wait(error)
-        if own is not None:
-            place = (checkpoints_topic(spec.topology, spec.source.alias), spec.lane)
-            own.end_where_it_hides(spec.target, place, client_id=client_id)
-
-    with tail or lane_tail(spec, client_id=client_id) as opened:
-        place = (checkpoints_topic(spec.topology, spec.source.alias), spec.lane)
-        found = opened.load(
-            timeout_seconds=30.0, past_open_transactions=True, known_to_exist=True, on_wait=waits,
-            reaches={} if end_of is None else {spec.lane: end_of(place)},
-        )  # fmt: skip
-        return found[spec.lane]
 
 
 class CountCopies(Protocol):

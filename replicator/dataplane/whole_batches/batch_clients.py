@@ -22,15 +22,10 @@ from replicator.dataplane.session.session_clients import (
 )
 from replicator.dataplane.session.source_events import SourceEvents
 from replicator.dataplane.takeover.counted_copies import CountedCopies
+from replicator.dataplane.takeover.lane_records import lane_tail, read_lane_records
 from replicator.dataplane.takeover.own_transaction import OwnTransaction
 from replicator.dataplane.takeover.start_position import StartDecision
-from replicator.dataplane.takeover.takeover import (
-    OnFailure,
-    decide_starts,
-    lane_tail,
-    look_at_targets,
-    read_lane_records,
-)
+from replicator.dataplane.takeover.takeover import OnFailure, decide_starts, look_at_targets
 from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.dataplane.whole_batches.batch_session import (
     FETCH_BYTES,

@@ -20,7 +20,7 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.ranges.range_copy import RangeOutcome, copy_range
 from replicator.dataplane.ranges.range_patience import Patience
 from replicator.dataplane.session.bounded_copy import BoundedCopy, RangeTotals
-from replicator.dataplane.takeover.takeover import EndOf
+from replicator.dataplane.takeover.lane_records import EndOf
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.errors import RefusedError, ReplicatorError, UnreachableError
 from replicator.identifiers import control_topic, seed_transactional_id

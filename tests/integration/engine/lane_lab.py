@@ -17,7 +17,7 @@ from running_lane import PATIENCE_SECONDS, RunningLane
 from whole_topic import read_topic
 
 from replicator.dataplane.copy.quarantine_record import QUARANTINE_HEADER
-from replicator.dataplane.takeover.takeover import read_lane_records
+from replicator.dataplane.takeover.lane_records import read_lane_records
 from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.identifiers import (

@@ -244,7 +244,7 @@ def test_a_budget_in_bytes_is_kept(lab):
 
 
 def test_the_index_notes_where_batches_are_on_the_target(lab):
-    from replicator.dataplane.takeover.takeover import read_lane_records
+    from replicator.dataplane.takeover.lane_records import read_lane_records
     from replicator.offsets.index.index import decode_index
 
     topic = lab.topic()

@@ -12,7 +12,7 @@ from producing import produce
 from topology_files import active_passive, plan_of
 
 from replicator.control.status.translator import open_translator
-from replicator.dataplane.takeover.takeover import read_lane_records
+from replicator.dataplane.takeover.lane_records import read_lane_records
 from replicator.identifiers import checkpoints_topic
 from replicator.offsets.index import index
 from replicator.offsets.index.paths import translation_paths

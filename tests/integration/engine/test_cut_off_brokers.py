@@ -7,13 +7,18 @@ from typing import Self
 
 import pytest
 from confluent_kafka.admin import NewTopic
-from lane_lab import LaneLab, numbers
+from lane_lab import SETTINGS, LaneLab, numbers
 from producing import produce
 
-from replicator.identifiers import checkpoints_topic
+from replicator.control.records.pair_records import Layout
+from replicator.dataplane.transport.spec import LaneSpec
+from replicator.identifiers import LOG_END_KEY, checkpoints_topic, control_topic
+from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import LocalCluster, start_all, wait_until
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.requests.known_leaders import known_leaders
+from replicator.wire.requests.produce_one import end_by_a_write
+from replicator.wiring.lane_main import layout_still_holds
 
 pytestmark = pytest.mark.slow
 
@@ -187,3 +192,28 @@ def test_a_source_of_the_past_has_lost_nothing(three, west, unique, engine, poli
         assert lab.checkpoints()[topic, 0].accepted_gap == ""
     finally:
         lab.close()
+
+
+def test_a_lane_does_not_start_by_a_layout_of_the_past(east, three, unique):
+    lab = LaneLab(east, three, name=unique)
+    lab.prepare()
+    topic = control_topic(unique)
+    stale = leader(three, topic)
+    everybody = ClusterPlan("west", tuple(three.bootstrap_servers))
+    spec = LaneSpec(
+        topology=unique, link="link", source=ClusterPlan("east", tuple(east.bootstrap_servers)), target=everybody,
+        lane=0, layout_epoch=1, settings=SETTINGS, work=(),
+    )  # fmt: skip
+
+    def end_of(place):
+        return end_by_a_write(everybody, *place, key=LOG_END_KEY, timeout_seconds=30.0)
+
+    layout = Layout(source="east", epoch=1, state="stable", blocks=(), total=1)
+    with LogWriter(everybody, topic, client_id="lab") as writer:
+        writer.write([layout.encode()])
+    assert layout_still_holds(spec, end_of)
+    with CutOff(three, stale) as cut_off:
+        others = ClusterPlan("west", tuple(cut_off.others["bootstrap.servers"].split(",")))
+        with LogWriter(others, topic, client_id="lab") as writer:
+            writer.write([layout.model_copy(update={"epoch": 2}).encode()])
+        assert not any(layout_still_holds(spec, end_of) for _ in range(OWNERS))

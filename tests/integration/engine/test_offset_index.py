@@ -2,7 +2,7 @@
 
 from lane_lab import recreate
 
-from replicator.dataplane.takeover.takeover import read_lane_records
+from replicator.dataplane.takeover.lane_records import read_lane_records
 from replicator.offsets.index.index import decode_index, index_pairs
 
 

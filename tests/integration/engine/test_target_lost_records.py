@@ -12,7 +12,7 @@ from producing import produce
 from transaction_versions import use_transaction_version
 
 from replicator.dataplane.lane import periodic_checks
-from replicator.dataplane.takeover.takeover import read_lane_records
+from replicator.dataplane.takeover.lane_records import read_lane_records
 from replicator.identifiers import HOPS_HEADER, checkpoints_topic, lane_transactional_id
 from replicator.offsets.index import index
 from replicator.policy.values import StartFrom
