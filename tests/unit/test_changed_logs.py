@@ -102,3 +102,5 @@ def test_what_a_session_was_ended_for_and_what_a_look_showed_is_known():
     assert changed.met(place)[0] == 4
     changed.looked(place, 5, ID)
     assert changed.met(place) == (5, ID)
+    changed.forget(place)
+    assert changed.met(place) == (-1, "")

@@ -22,6 +22,7 @@ from replicator.dataplane.lane.periodic_checks import (
 )
 from replicator.dataplane.lane.two_ids import DISAGREE_SECONDS
 from replicator.dataplane.progress.lane_counters import LaneCounters
+from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.errors import TransientBrokerError, UnreachableError
 from replicator.logins.cluster_login import login_of
 
@@ -58,7 +59,7 @@ class Lab:
         self.partitions = LanePartitions(
             self.world.spec, clients=self.clients, checkpoints={}, clock=self.clock, healths={},
             news=PartitionNews(lambda: self.world.spec, post=self.said.append),
-            refusals=self.answer,
+            refusals=self.answer, changed=ChangedLogs(),
         )  # fmt: skip
 
     def answer(self, states):

@@ -254,7 +254,7 @@ class Lane(threading.Thread):
             self._bounded_copy.plan_start(spec, checkpoints)
         self._partitions = LanePartitions(
             spec, clients=clients, checkpoints=checkpoints, news=self._news, clock=self._clock,
-            healths=self._healths, refusals=self._writes.refusals_of,
+            healths=self._healths, refusals=self._writes.refusals_of, changed=self._context.changed_logs,
         )  # fmt: skip
         self._partitions.follow(spec)
         self._failures.begins()

@@ -14,6 +14,7 @@ from replicator.dataplane.lane.two_ids import TwoIds
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
 from replicator.dataplane.session.clients_protocol import SessionClients
+from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.target_looks import read_targets
 from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
@@ -55,8 +56,9 @@ class LanePartitions:
         clock: Clock,
         healths: MutableMapping[TopicPartition, PartitionHealth],
         refusals: Refusals,
+        changed: ChangedLogs,
     ) -> None:
-        """``healths`` and ``news`` outlive sessions."""
+        """``healths``, ``news`` and ``changed`` outlive sessions."""
         self.states: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
@@ -65,6 +67,7 @@ class LanePartitions:
         self._clock = clock
         self._healths = healths
         self._refusals = refusals
+        self._changed = changed
         self._silent = SilentPartitions()
         self._two_ids = TwoIds()
 
@@ -316,6 +319,7 @@ class LanePartitions:
             self._healths.pop(key, None)
             self._two_ids.forget(key)
             self._news.forget(key)
+            self._changed.forget((state.target_topic, state.partition))
             if state.position >= 0:
                 # Should it come back (resume), it goes on from here, not from the take-over.
                 self._checkpoints[key] = state.checkpoint(at_ms=state.committed_at_ms)

@@ -39,6 +39,11 @@ class ChangedLogs:
         """The lane has looked at the log of that leader and topic, and believes what it saw."""
         self._met[place] = (epoch, topic_id)
 
+    def forget(self, place: TopicPartition) -> None:
+        """The lane writes there no longer."""
+        self._met.pop(place, None)
+        self._known.pop(place, None)
+
     def confirm(self, states: Iterable[PartitionState], now: KnownLogs) -> None:
         """Before the open unit is stored, of the partitions in it.
 
