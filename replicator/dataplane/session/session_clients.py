@@ -263,13 +263,20 @@ class LaneClients:
             self._checkpoints.close()
 
     def end_of(self, place: TopicPartition) -> int:
-        """Where a log of the target ends, by a record of this client that leaves nothing behind.
+        """Where a log of the target ends, by a record that leaves nothing behind: it is aborted, or has no value.
 
         Raises:
             KafkaException, UnknownOutcomeError: the session is over.
-            UnreachableError: nobody acknowledges it.
+            ReplicatorError: nobody acknowledges it.
         """
         topic, partition = place
+        if not self.spec.settings.transactional:
+            # Such a producer tells of failures only. Here, because the protocol's codec takes half a second to import.
+            from replicator.wire.requests.produce_one import end_by_a_write
+
+            return end_by_a_write(
+                self.spec.target, topic, partition, key=LOG_END_KEY, timeout_seconds=WRITTEN_SECONDS
+            )
         ends: list[int] = []
 
         def written(error: KafkaError | None, message: Message) -> None:
@@ -277,13 +284,11 @@ class LaneClients:
             if offset is not None and offset >= 0:
                 ends.append(offset + 1)
 
-        unit, transactional = self.session.unit, self.spec.settings.transactional
-        if transactional:
-            unit.begin()
+        unit = self.session.unit
+        unit.begin()
         self.producer.produce(topic, key=LOG_END_KEY, partition=partition, on_delivery=written)
         self.producer.flush(WRITTEN_SECONDS)
-        if transactional:
-            unit.abort()
+        unit.abort()
         if not ends:
             raise UnreachableError(
                 f"no broker acknowledges a write to {topic}/{partition}",
