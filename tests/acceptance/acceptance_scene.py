@@ -208,9 +208,15 @@ class Scene:
         wait_until(
             all_past,
             timeout_seconds=timeout_seconds,
-            describe=lambda: f"progress of {flow} past {ends}, but there are {behind}",
+            describe=lambda: (
+                f"progress of {flow} past {ends}, but there are {behind}{self.standing()}"
+            ),
         )
         return time.monotonic() - began
+
+    def standing(self) -> str:
+        """What each worker does at this moment."""
+        return "".join(f"\n{worker.standing()}" for worker in self.workers)
 
     def positions(self, flow: str) -> dict[int, int]:
         """Stored progress by source partition."""
@@ -278,7 +284,7 @@ class Scene:
         """
         self.stop_writing()
         report = self._judged_when(lambda report: not _still_missing(report), timeout_seconds)
-        assert report.clean, report.paragraph()
+        assert report.clean, f"{report.paragraph()}{self.standing()}"
         if status_agrees:
             wait_until(
                 lambda: self.lag() == 0,

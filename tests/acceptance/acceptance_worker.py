@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from container import contained
 
 from replicator.testing import wait_until
 from replicator.testing.kit.child_processes import ChildProcess, start_child
+from replicator.testing.kit.waiting import NotInTimeError
 
 START_SECONDS = 60.0
 HTTP_SECONDS = 30.0
@@ -49,7 +52,7 @@ class WorkerProcess:
         """
         self.log = log
         self._url = ""
-        self._paused = False
+        self._paused = self._ended = False
         command = [
             sys.executable, "-m", "replicator", "run", "-f", str(topology),
             "--http", "127.0.0.1:0", "--log-format", "json",
@@ -120,6 +123,8 @@ class WorkerProcess:
 
     def end(self) -> None:
         """SIGKILL to everything, as if its machine was lost; returns when nothing of it runs."""
+        if self._ended:
+            return  # its number may be somebody else's by now
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._child.kill()
@@ -128,6 +133,39 @@ class WorkerProcess:
             timeout_seconds=START_SECONDS,
             describe=lambda: f"processes {self.group_pids()} to be gone",
         )
+        self._ended = True
+
+    def standing(self) -> str:
+        """Where the threads of its processes are now, and the last of its log: for a failure that has to be explained.
+
+        Each place once, with how many threads are there.
+        """
+        if self._ended:
+            return f"worker {self.pid} was ended"
+        last = self.log_tail(3)
+        before = self.log.stat().st_size
+        pids = sorted(self.group_pids())
+        for pid in pids:
+            size = self.log.stat().st_size
+            with contextlib.suppress(ProcessLookupError, NotInTimeError):
+                os.kill(pid, signal.SIGUSR1)  # a process that is stopped never answers
+                wait_until(
+                    lambda size=size: self.log.stat().st_size > size,
+                    timeout_seconds=2.0, describe="stacks", interval_seconds=0.2,
+                )  # fmt: skip
+        with self.log.open("rb") as log:
+            log.seek(before)
+            text = log.read().decode(errors="replace")
+        # By thread, as a worker has its lane processes write theirs once more. Where our own code waits says more than in
+        # which call of the standard library.
+        stands = {
+            thread: next((line for line in frames if "replicator/" in line), frames[0])
+            for thread, stack in re.findall(r"hread (0x\w+).*:\n((?:  File .*\n)+)", text)
+            if (frames := [line.strip() for line in stack.splitlines()])
+        }
+        ours = Counter(stands.values())
+        places = [f"{count} x {place}" for place, count in ours.most_common()]
+        return "\n".join([last, f"processes {pids}, threads:", *places])
 
     # -- what it says -------------------------------------------------------------------------
 

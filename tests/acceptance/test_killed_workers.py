@@ -51,6 +51,15 @@ def test_a_worker_replaces_a_lane_process_that_was_killed(east, west, scene):
     worker = scene.worker()
     scene.writer(east, rate=1_000)
     scene.copying(FLOW)
+    os.kill(worker.pid, signal.SIGUSR1)  # as the runbook has it
+    wait_until(
+        lambda: all(
+            place in worker.log.read_text()
+            for place in ("pair_runner.py", "in run", "lane_process.py", "in serve")
+        ),
+        timeout_seconds=10.0,
+        describe=lambda: f"the stacks of worker and lane process: {worker.log_tail()}",
+    )
     (lost,) = worker.lane_pids()
     worker.kill_lane_process(lost)
     scene.copying(FLOW)

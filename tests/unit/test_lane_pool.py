@@ -1,14 +1,16 @@
 """Lane processes: begun when lanes need them, replaced when they die, slowly where they die at once."""
 
+import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from replicator.dataplane.process.process_pool import LanePool
 from replicator.dataplane.process.spawn import start_child
 from replicator.dataplane.transport.messages import LogLine, decode_command
-from replicator.dataplane.transport.spec import LaneSettings, LaneSpec
+from replicator.dataplane.transport.spec import LaneSettings, LaneSpec, PartitionWork
 from replicator.policy.capacity.memory_shares import MemoryShare
 from replicator.policy.values import StartFrom
 from replicator.testing import wait_until
@@ -91,24 +93,101 @@ connection.recv(1)
 """
 
 
+STANDS_STILL = "a lane process stands still and is replaced"
+
+
+def replaced(pool, process):
+    def another():
+        pool.replace_silent()
+        return process.pid not in pids(pool)
+
+    wait_until(another, timeout_seconds=30, describe="another process")
+
+
+def lane(number, *, topics=0):
+    return LaneSpec(
+        "shop", "link", ClusterPlan("east", ("e:1",)), ClusterPlan("west", ("w:1",)),
+        number, 1, SETTINGS, tuple(PartitionWork(f"t{each}", 0, f"t{each}", "id") for each in range(topics)),
+    )  # fmt: skip
+
+
 def test_a_stuck_process_is_replaced_and_one_that_is_starting_is_not(pools, monkeypatch):
     monkeypatch.setattr("replicator.dataplane.process.process_pool.SILENT_SECONDS", 0.5)
     pool, said, _ = pools(STAYS)
-    (starting,) = pool._processes
-    assert starting.silent_seconds == 0.0
+    pool.replace_silent()
+    assert said == []
     pool.close()
 
     pool, said, _ = pools(SPEAKS)
     (first,) = pool._processes
-    wait_until(lambda: first.silent_seconds > 0, timeout_seconds=30, describe="its first word")
+    wait_until(lambda: first.begun, timeout_seconds=30, describe="its first word")
     first._child.send_signal(signal.SIGSTOP)
+    replaced(pool, first)
+    assert [line.event for line in said] == [STANDS_STILL]
 
-    def replaced():
-        pool.replace_silent()
-        return first.pid not in pids(pool)
 
-    wait_until(replaced, timeout_seconds=30, describe="another process")
-    assert [line.event for line in said] == ["a lane process stands still and is replaced"]
+def test_a_process_that_never_comes_up_is_replaced_each_time_with_more_patience(pools, monkeypatch):
+    monkeypatch.setattr("replicator.dataplane.process.process_pool.START_SECONDS", 1.0)
+    monkeypatch.setattr("replicator.dataplane.process.process_pool.CRASH_LOOP_SECONDS", 0.0)
+    pool, said, _ = pools(STAYS)
+    began = time.monotonic()
+    for _ in range(2):
+        replaced(pool, pool._processes[0])
+    assert time.monotonic() - began > 3.0, "one second, then two"
+    assert [line.event for line in said] == ["a lane process does not come up and is replaced"] * 2
+
+
+def test_a_process_that_takes_no_orders_holds_up_nobody_and_its_lanes_are_given_back(
+    pools, monkeypatch
+):
+    monkeypatch.setattr("replicator.dataplane.process.process_pool.SILENT_SECONDS", 0.5)
+    pool, said, _ = pools(SPEAKS)
+    (first,) = pool._processes
+    wait_until(lambda: first.begun, timeout_seconds=30, describe="its first word")
+    first._child.send_signal(signal.SIGSTOP)
+    for number in range(3):
+        pool.start(lane(number, topics=10_000))  # a megabyte each, more than a socket takes
+    replaced(pool, first)
+    assert isinstance(said[0], LogLine)
+    assert said[0].event == STANDS_STILL
+    wait_until(lambda: len(said) == 4, timeout_seconds=30, describe=lambda: f"three, not {said}")
+    assert {(event.lane, event.reason) for event in said[1:]} == {
+        (number, "its process died") for number in range(3)
+    }
+
+
+WRITES_STACKS = """import socket, sys
+from replicator.thread_stacks import show_stacks_on_signal
+show_stacks_on_signal()
+connection = socket.socket(fileno=int(sys.argv[1]))
+connection.sendall(b'{"kind": "stats", "lanes": []}\\n')
+def stands_here():
+    connection.recv(1)
+stands_here()
+"""
+
+
+def test_a_process_says_where_it_stands_when_asked_and_before_it_is_replaced(
+    pools, monkeypatch, capfd
+):
+    monkeypatch.setattr("replicator.dataplane.process.process_pool.SILENT_SECONDS", 0.0)
+    root = str(Path(__file__).parents[2])
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}:{root}")
+    pool, _, _ = pools(WRITES_STACKS)
+    (first,) = pool._processes
+    wait_until(lambda: first.begun, timeout_seconds=30, describe="its first word")
+    pool.show_stacks()
+    said = []
+
+    def shown():
+        said.append(capfd.readouterr().err)
+        return "in stands_here" in "".join(said)
+
+    wait_until(shown, timeout_seconds=30, describe=lambda: f"its stack, not {said}")
+    assert first.exit_code is None
+    said.clear()
+    replaced(pool, first)
+    assert shown()
 
 
 def test_processes_that_do_not_end_are_killed_together(pools, monkeypatch):
@@ -125,7 +204,7 @@ def test_after_a_sleep_of_the_worker_itself_no_process_is_blamed(pools, monkeypa
     monkeypatch.setattr("replicator.dataplane.process.process_pool.SILENT_SECONDS", 0.0)
     pool, said, _ = pools(SPEAKS)
     (first,) = pool._processes
-    wait_until(lambda: first.silent_seconds > 0, timeout_seconds=30, describe="its first word")
+    wait_until(lambda: first.begun, timeout_seconds=30, describe="its first word")
     pool._judged_at -= 60
     pool.replace_silent()
     assert said == []
@@ -149,12 +228,7 @@ def test_lanes_divide_the_memory_and_are_told_when_their_part_gets_smaller(pools
     pool._memory = pool._share = MemoryShare(800, 7)
 
     def start(number):
-        pool.start(
-            LaneSpec(
-                "shop", "link", ClusterPlan("east", ("e:1",)), ClusterPlan("west", ("w:1",)),
-                number, 1, SETTINGS, (),
-            )
-        )  # fmt: skip
+        pool.start(lane(number))
 
     def shares():
         whole, _, _ = (sent.read_bytes() if sent.exists() else b"").rpartition(b"\n")

@@ -171,7 +171,9 @@ def run(
     # Until what is imported is set aside: collecting in between finds nothing and takes a tenth of the start.
     gc.disable()
     from replicator.dataplane.process.spawn import early_processes, lane_processes, start_child
+    from replicator.thread_stacks import show_stacks_on_signal
 
+    show_stacks_on_signal()
     wanted = lane_processes(processes)
     # Before anything that is slow to import.
     children = [start_child() for _ in range(early_processes(wanted))]
@@ -197,6 +199,7 @@ def run(
     stop = StopRequest()
     stop.listen()
     worker = Worker(options, children, processes=wanted)
+    show_stacks_on_signal(then=worker.pool.show_stacks)
     worker.start(http=bound.url)
     with ExitStack() as stack:
         # Lanes first: the HTTP face costs a second of imports on the same cores.

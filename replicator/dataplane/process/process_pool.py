@@ -1,6 +1,8 @@
 """The worker's side of its lane processes: starts them, spreads lanes over them, reads their events."""
 
 import contextlib
+import queue
+import signal
 import socket
 import subprocess
 import threading
@@ -42,6 +44,13 @@ CLOSE_SECONDS = 2.0
 SILENT_SECONDS = 10.0
 """A lane process sends a word every two seconds; one without a word for so long stands still."""
 
+START_SECONDS = 60.0
+"""A lane process that starts imports first, for a second or two; one without a first word for so long never comes up.
+Twice as long after each in a row, for a machine that is so slow."""
+
+STACKS_SECONDS = 1.0
+"""How long a process that stands still may take to write where its threads are, before it is killed."""
+
 SLEPT_SECONDS = 5.0
 """Where the worker itself was not at work for so long, the silence may be its own."""
 
@@ -71,7 +80,7 @@ class LanePool:
         self._awaited = 0
         self._share = memory
         self._specs: dict[LaneKey, LaneSpec] = {}
-        self._early_exits = 0
+        self._early_exits = self._late_starts = 0
         self._judged_at = time.monotonic()
         self._on_event = on_event
         self._on_stats = on_stats
@@ -190,12 +199,23 @@ class LanePool:
             for process in self._processes:
                 if slept:
                     process.excuse()
-                elif process.silent_seconds > SILENT_SECONDS:
-                    fields = {"pid": str(process.pid), "silent": f"{process.silent_seconds:.0f} s"}
-                    self._on_event(
-                        LogLine("error", "a lane process stands still and is replaced", fields)
-                    )
-                    process.kill()
+                elif process.begun and process.silent_seconds > SILENT_SECONDS:
+                    self._end_silent(process, "a lane process stands still and is replaced")
+                elif process.begun:
+                    self._late_starts = 0
+                elif process.silent_seconds > START_SECONDS * 2**self._late_starts:
+                    self._late_starts += 1
+                    self._end_silent(process, "a lane process does not come up and is replaced")
+
+    def _end_silent(self, process: "_Process", event: str) -> None:
+        fields = {"pid": str(process.pid), "silent": f"{process.silent_seconds:.0f} s"}
+        self._on_event(LogLine("error", event, fields))
+        process.end_silent()
+
+    def show_stacks(self) -> None:
+        """Has the processes write where their threads are; without a lock, as that may be what is held."""
+        for process in list(self._processes):
+            process.show_stacks()
 
     def close(self) -> None:
         """Ends the processes within ``CLOSE_SECONDS``, all together; lanes should have been stopped before."""
@@ -283,12 +303,15 @@ class _Process:
         self._on_message = on_message
         self._on_exit = on_exit
         self._socket, self._child = child.connection, child.process
-        self._sending = threading.Lock()
-        self._began = time.monotonic()
+        self._orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        """A thread sends them: one that takes none must not hold up who gives them."""
+        self._began = self._heard_at = time.monotonic()
         self.pid = self._child.pid
-        self._word_at: float | None = None
-        """When it last said something; None before its first word, as a start may take long."""
-        threading.Thread(target=self._read, name=f"lane-process-{self.pid}", daemon=True).start()
+        self.begun = False
+        """Whether it said anything yet."""
+        self._ending = False
+        for part, name in ((self._read, "lane-process"), (self._send_orders, "lane-orders")):
+            threading.Thread(target=part, name=f"{name}-{self.pid}", daemon=True).start()
 
     @property
     def age_seconds(self) -> float:
@@ -297,18 +320,28 @@ class _Process:
 
     @property
     def silent_seconds(self) -> float:
-        """How long ago its last word came."""
-        return 0.0 if self._word_at is None else time.monotonic() - self._word_at
+        """How long ago its last word came, or it started; 0 once it is being ended."""
+        return 0.0 if self._ending else time.monotonic() - self._heard_at
 
     def excuse(self) -> None:
         """Its silence is counted from now on."""
-        if self._word_at is not None:
-            self._word_at = time.monotonic()
+        self._heard_at = time.monotonic()
 
-    def kill(self) -> None:
-        """Ends it, also while it is stopped by a signal; the reader then reports its end."""
-        self._word_at = None
-        self._child.kill()
+    def end_silent(self) -> None:
+        """Has it write where its threads are, then kills it, also while it is stopped by a signal; does not wait.
+
+        The reader then reports its end.
+        """
+        self._ending = True
+        self.show_stacks()
+        killing = threading.Timer(STACKS_SECONDS, self._child.kill)
+        killing.daemon = True
+        killing.start()
+
+    def show_stacks(self) -> None:
+        """One that has not begun may not know the signal yet, and would end."""
+        if self.begun:
+            self._child.send_signal(signal.SIGUSR1)
 
     @property
     def exit_code(self) -> int | None:
@@ -316,18 +349,15 @@ class _Process:
         return self._child.poll()
 
     def send(self, command: StartLane | StopLane | KeepLogin) -> None:
-        """Sends a command; a process that is gone is noticed by the reader."""
-        with self._sending:
-            try:
-                self._socket.sendall(encode(command))
-            except OSError:
-                return
+        """Sends a command, in order, and does not wait; a process that is gone is noticed by the reader."""
+        self._orders.put(encode(command))
 
     def hang_up(self) -> None:
         """Closes the socket, which ends the process; does not wait."""
         # shutdown, not close: the reader's file object keeps the descriptor open
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
+        self._orders.put(b"")
 
     def end(self, timeout_seconds: float) -> None:
         """Waits for its end, and kills it after the time."""
@@ -341,9 +371,17 @@ class _Process:
         try:
             with self._socket, self._socket.makefile("rb") as lines:
                 for line in lines:
-                    self._word_at = time.monotonic()
+                    self._heard_at, self.begun = time.monotonic(), True
                     self._on_message(self, decode_event(line))
         except (OSError, ValueError):
             pass  # closed under the reader: the process is ended or ending
         self._child.wait()
+        self._orders.put(b"")
         self._on_exit(self)
+
+    def _send_orders(self) -> None:
+        while order := self._orders.get():
+            try:
+                self._socket.sendall(order)
+            except OSError:
+                return  # it ended, or is ended
