@@ -3,6 +3,7 @@
 Shared clusters are never killed or paused by a test, and only ``proxied`` is ever cut; names from ``unique`` keep tests apart.
 """
 
+import gc
 import logging
 import re
 import signal
@@ -38,6 +39,11 @@ def pytest_configure() -> None:
     # A shell without job control starts what it puts in the background with Ctrl-C ignored, and so are its children.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    # Clients in cycles would stay open for the whole run, and ask clusters that are gone again and again.
+    assert gc.isenabled(), "something that tests import has switched the collection of garbage off"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

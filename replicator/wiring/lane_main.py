@@ -5,8 +5,9 @@ import sys
 
 from replicator.thread_stacks import show_stacks_on_signal
 
-gc.disable()  # while importing: it finds nothing and takes a tenth of the time; run_lane_process enables it
-show_stacks_on_signal()  # before what is slow to import, which is where it may hang
+if __name__ == "__main__":  # who imports this file keeps its own ways
+    gc.disable()  # while importing: it finds nothing and takes a tenth of the time; run_lane_process enables it
+    show_stacks_on_signal()  # before what is slow to import, which is where it may hang
 
 from replicator.control.lanes.lane_specs import lane_may_start
 from replicator.control.store.state import ControlState
