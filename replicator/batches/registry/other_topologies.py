@@ -9,21 +9,27 @@ from collections.abc import Callable, Iterable
 
 from replicator.batches.registry.producer_registry import ProducerRegistry
 from replicator.formats.producer_registry import RegistryMemory
-from replicator.identifiers import topologies_from
+from replicator.identifiers import control_topic, topologies_from
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.leader import any_broker
+from replicator.wire.connection.kept_leaders import KeptLeaders
+from replicator.wire.connection.leader import any_broker, until_answered
 from replicator.wire.connection.live_brokers import require_live_brokers
 from replicator.wire.connection.protocol import MetadataRequest
+from replicator.wire.requests.log_ends import LogEnds
 
 FOUND_SECONDS = 2.0
 """For so long the topologies that were found stand for all: producers without a name come by the hundred."""
 
-_METADATA_VERSION = 9
+_METADATA_VERSION = 10  # the first one with topic ids
 _ANSWER_SECONDS = 10.0
 
 
 class OtherTopologies:
-    """What they have registered on one cluster. For one thread."""
+    """What they have registered on one cluster. For one thread.
+
+    There may be many of them, and strangers' ids come often: where their logs end is asked for all together, and only
+    those that have grown are read.
+    """
 
     def __init__(
         self, cluster: ClusterPlan, topology: str, *, blocked: Iterable[str], client_id: str
@@ -33,8 +39,11 @@ class OtherTopologies:
         self._topology = topology
         self._blocked = tuple(blocked)
         self._client_id = client_id
+        self._leaders = KeptLeaders(cluster, client_id=client_id)
+        self._ends = LogEnds(cluster, client_id=client_id)
         self._registries: dict[str, ProducerRegistry] = {}
-        self._names: list[str] = []
+        self._topic_ids: dict[str, str | None] = {}
+        """Of the control topics; None where the topic is not in the list."""
         self._found_at = float("-inf")
         self._counted = 0
 
@@ -50,14 +59,11 @@ class OtherTopologies:
         listed_now = time.monotonic() - self._found_at >= FOUND_SECONDS
         if listed_now:
             self._find()
-        for name in self._names:
-            registry = self._registries.get(name)
-            if registry is None:
-                registry = ProducerRegistry(self._cluster, name, client_id=self._client_id)
-                self._registries[name] = registry
-            source = registry.source_of(producer_id)
-            if source is not None:
-                return source, True
+        self._read_grown()
+        for registry in self._registries.values():
+            found = registry.registered.get(producer_id)
+            if found is not None:
+                return found.source, True
         return None, listed_now
 
     def grown(self) -> bool:
@@ -66,8 +72,7 @@ class OtherTopologies:
         Raises:
             ReplicatorError: a registry cannot be read now; nothing is known about its ids.
         """
-        for registry in self._registries.values():
-            registry.read_if_grown()
+        self._read_grown()
         before = (
             self._counted
         )  # not as of just now: a question about another id may have read on in between
@@ -78,6 +83,8 @@ class OtherTopologies:
         """Hangs up."""
         for registry in self._registries.values():
             registry.close()
+        self._leaders.close()
+        self._ends.close()
 
     def _find(self) -> None:
         deadline = time.monotonic() + _ANSWER_SECONDS
@@ -85,9 +92,33 @@ class OtherTopologies:
             request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
             answer = broker.call(request, newest=_METADATA_VERSION, deadline=deadline)
         require_live_brokers(answer.brokers, self._cluster)
-        names = topologies_from(self._blocked, (each.name or "" for each in answer.topics))
-        self._names = sorted(names - {self._topology})
+        topics = {each.name: str(getattr(each, "topic_id", "")) for each in answer.topics}
+        before = self._topic_ids
+        self._topic_ids = {
+            name: topics.get(control_topic(name))
+            for name in sorted(topologies_from(self._blocked, topics) - {self._topology})
+        }
+        for name, topic_id in before.items():
+            if self._topic_ids.get(name) != topic_id and name in self._registries:
+                self._registries.pop(name).close()  # it is gone, or another one under its name
+        for name in self._topic_ids:
+            if name not in self._registries:
+                self._registries[name] = ProducerRegistry(
+                    self._cluster, name, client_id=self._client_id, leaders=self._leaders
+                )
         self._found_at = time.monotonic()
+
+    def _read_grown(self) -> None:
+        """Reads on where a log has another end than was read, or where it is not known."""
+        listed = [
+            (control_topic(name), 0) for name, found in self._topic_ids.items() if found is not None
+        ]
+        ends = until_answered(
+            lambda: self._ends.read(listed), deadline=time.monotonic() + _ANSWER_SECONDS
+        )
+        for name, registry in self._registries.items():
+            if ends.get((control_topic(name), 0)) != registry.read_to:
+                registry.read()
 
 
 def registry_of_source(

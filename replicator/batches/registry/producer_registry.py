@@ -20,6 +20,7 @@ from replicator.formats.producer_registry import (
 )
 from replicator.identifiers import control_topic
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.connection.kept_leaders import KeptLeaders
 from replicator.wire.records.record_batch import RawRecord, decode_batch
 from replicator.wire.requests.produce_one import produce_record
 from replicator.wire.requests.raw_log import RawLog
@@ -55,17 +56,18 @@ class ProducerRegistry:
         client_id: str,
         on_grown: Callable[[RegistryMemory], None] = lambda _: None,
         elsewhere: "Elsewhere | None" = None,
+        leaders: KeptLeaders | None = None,
     ) -> None:
         """``on_grown`` is told what a later reader must find at least, whenever that is more.
 
-        ``elsewhere`` is asked about ids that are not registered here.
+        ``elsewhere`` is asked about ids that are not registered here. ``leaders`` are connections that it shares.
         """
         self._elsewhere = elsewhere
         self._not_here: set[int] = set()
         self._found_elsewhere: dict[int, str] = {}
         self._cluster = cluster
         self._topic = control_topic(topology)
-        self._log = RawLog(cluster, self._topic, client_id=client_id)
+        self._log = RawLog(cluster, self._topic, client_id=client_id, leaders=leaders)
         self._memory = RegistryMemory()
         self._on_grown = on_grown
         self._registered: dict[int, RegisteredProducer] = {}
@@ -78,6 +80,11 @@ class ProducerRegistry:
     def registered(self) -> Mapping[int, RegisteredProducer]:
         """By producer id, as of the last reading."""
         return self._registered
+
+    @property
+    def read_to(self) -> int:
+        """The offset behind what was read of its log."""
+        return self._next
 
     def expect(self, memory: RegistryMemory) -> None:
         """Less than this was seen of it before is an error from now on."""

@@ -245,6 +245,7 @@ class PairController:
     def close(self) -> None:
         """Closes the producer and the connections."""
         self._observer.close()
+        self._opposite.close()
         self._writer.close()
 
     async def _decide(self, control: ControlState, *, all_settings: bool) -> Decision:

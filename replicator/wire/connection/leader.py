@@ -83,7 +83,7 @@ def leader_connection(
 
     def connect() -> BrokerConnection:
         with any_broker(cluster, client_id=client_id, deadline=deadline) as connection:
-            address = _find(
+            address = find_leader(
                 connection, cluster, (topic, partition), client_id=client_id, deadline=deadline
             )
         return BrokerConnection(cluster, address, client_id=client_id, deadline=deadline)
@@ -139,7 +139,7 @@ def _retrying(*kinds: type[ReplicatorError], deadline: float) -> Retrying:
     )
 
 
-def _find(
+def find_leader(
     connection: BrokerConnection,
     cluster: ClusterPlan,
     place: tuple[str, int],
@@ -151,6 +151,11 @@ def _find(
 
     A broker that has just started does not know every topic yet, and says that they do not exist. So others are
     asked before that is believed: to a reader of a registry it means that nothing was ever registered.
+
+    Raises:
+        NotFoundError: no such topic or partition.
+        TransientBrokerError: it has no leader now.
+        ReplicatorError: the broker does not answer, or refuses us.
     """
     answer = _described(connection, cluster, place[0], deadline)
     if answer.topics[0].error_code == _UNKNOWN_TOPIC:

@@ -14,6 +14,7 @@ from replicator.errors import (
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
+from replicator.wire.connection.kept_leaders import KeptLeaders
 from replicator.wire.connection.leader import leader_connection
 from replicator.wire.connection.protocol import FetchRequest, ListOffsetsRequest, MetadataRequest
 from replicator.wire.records.record_batch import BatchHeader, split_batches
@@ -38,8 +39,16 @@ class RawLog:
     """One partition of one cluster; keeps its connection. Reads what is not committed too. For one thread."""
 
     def __init__(
-        self, cluster: ClusterPlan, topic: str, partition: int = 0, *, client_id: str
+        self,
+        cluster: ClusterPlan,
+        topic: str,
+        partition: int = 0,
+        *,
+        client_id: str,
+        leaders: KeptLeaders | None = None,
     ) -> None:
+        """With ``leaders`` it uses their connections, which stay open when it is closed."""
+        self._leaders = leaders
         self._cluster = cluster
         self._topic = topic
         self._partition = partition
@@ -55,7 +64,7 @@ class RawLog:
     def close(self) -> None:
         """Hangs up; another call connects again."""
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is not None and self._leaders is None:
             connection.close()
 
     def bounds(self, *, timeout_seconds: float = 10.0) -> tuple[int, int]:
@@ -178,18 +187,25 @@ class RawLog:
         while True:
             try:
                 if self._connection is None:
-                    self._connection = leader_connection(
-                        self._cluster, self._topic, self._partition,
-                        client_id=self._client_id, deadline=deadline,
-                    )  # fmt: skip
+                    self._connection = self._connect(deadline)
                 return ask(self._connection, deadline)
             except (TransientBrokerError, UnreachableError) as error:
+                if self._leaders is not None and self._connection is not None:
+                    self._leaders.drop(self._connection)
                 self.close()
                 held = isinstance(error, HeldBackError)
                 pause = _HELD_SECONDS if held else _PAUSE_SECONDS
                 if time.monotonic() + pause >= deadline:
                     raise
                 time.sleep(pause)  # leaders move, quotas are free again: nobody tells when they are
+
+    def _connect(self, deadline: float) -> BrokerConnection:
+        if self._leaders is not None:
+            return self._leaders.connection(self._topic, self._partition, deadline=deadline)
+        return leader_connection(
+            self._cluster, self._topic, self._partition,
+            client_id=self._client_id, deadline=deadline,
+        )  # fmt: skip
 
     def _damaged(self, doing: str) -> ReplicatorError:
         return SourceDamagedError(
