@@ -122,14 +122,15 @@ def copied(lab, topic, end, engine):
 
 @ENGINES
 @pytest.mark.parametrize(
-    ("checkpoints", "copies"),
+    "led",
     [(0, 0), (0, 1), (1, 0)],
     ids=["checkpoints and copies", "checkpoints", "copies"],
 )
 def test_what_a_target_held_in_the_past_makes_nothing_be_copied_again(
-    east, three, unique, engine, checkpoints, copies
+    east, three, unique, engine, led
 ):
     """The broker that is cut off led the checkpoints, the copies or both before: what has the number 0."""
+    checkpoints, copies = led
     lab = LaneLab(east, three, name=unique)
     lab.prepare()
     stale = (leader(three, checkpoints_topic(lab.name, "east")) + checkpoints) % 3
