@@ -7,6 +7,7 @@ import pytest
 from replicator.batches.registry import other_topologies
 from replicator.batches.registry.other_topologies import OtherTopologies
 from replicator.batches.registry.producer_registry import register
+from replicator.errors import RegistryLostError
 from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import checkpoints_topic, control_topic
 from replicator.topology.plan import ClusterPlan
@@ -54,15 +55,16 @@ def test_ids_of_any_topology_are_known_also_those_that_come_later(scene):
     assert len(others._leaders._connections) == 1, "one broker, one connection"
 
 
-def test_a_control_topic_that_was_made_anew_is_read_from_its_beginning(scene, east):
+def test_a_control_topic_that_was_made_anew_is_noticed_though_it_ends_where_the_other_did(
+    scene, east
+):
     others, names, registers, _, west = scene
     assert others.source_of(5) == (west, True)
     east.delete_topic(control_topic(names[5]))
-    assert others.source_of(5) == (None, True)
     east.create_topic(control_topic(names[5]), partitions=1)
-    registers(names[5], 905)  # it ends where the other one ended
-    assert others.source_of(5) == (None, True)
-    assert others.source_of(905) == (west, True)
+    registers(names[5], 905)
+    with pytest.raises(RegistryLostError):
+        others.source_of(905)
 
 
 def test_a_connection_that_was_lost_is_made_again(scene):

@@ -9,18 +9,17 @@ from collections.abc import Callable, Iterable
 
 from replicator.batches.registry.producer_registry import ProducerRegistry
 from replicator.formats.producer_registry import RegistryMemory
-from replicator.identifiers import control_topic, topologies_from
+from replicator.identifiers import TopicPartition, control_topic, topologies_from
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.kept_leaders import KeptLeaders
 from replicator.wire.connection.leader import any_broker, until_answered
 from replicator.wire.connection.live_brokers import require_live_brokers
+from replicator.wire.connection.newest_leaders import NewestLeaders
 from replicator.wire.connection.protocol import MetadataRequest
-from replicator.wire.requests.log_ends import LogEnds
 
 FOUND_SECONDS = 2.0
 """For so long the topologies that were found stand for all: producers without a name come by the hundred."""
 
-_METADATA_VERSION = 10  # the first one with topic ids
+_METADATA_VERSION = 9
 _ANSWER_SECONDS = 10.0
 
 
@@ -39,11 +38,8 @@ class OtherTopologies:
         self._topology = topology
         self._blocked = tuple(blocked)
         self._client_id = client_id
-        self._leaders = KeptLeaders(cluster, client_id=client_id)
-        self._ends = LogEnds(cluster, client_id=client_id)
+        self._leaders = NewestLeaders(cluster, client_id=client_id)
         self._registries: dict[str, ProducerRegistry] = {}
-        self._topic_ids: dict[str, str | None] = {}
-        """Of the control topics; None where the topic is not in the list."""
         self._found_at = float("-inf")
         self._counted = 0
 
@@ -84,7 +80,6 @@ class OtherTopologies:
         for registry in self._registries.values():
             registry.close()
         self._leaders.close()
-        self._ends.close()
 
     def _find(self) -> None:
         deadline = time.monotonic() + _ANSWER_SECONDS
@@ -92,33 +87,29 @@ class OtherTopologies:
             request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
             answer = broker.call(request, newest=_METADATA_VERSION, deadline=deadline)
         require_live_brokers(answer.brokers, self._cluster)
-        topics = {each.name: str(getattr(each, "topic_id", "")) for each in answer.topics}
-        before = self._topic_ids
-        self._topic_ids = {
-            name: topics.get(control_topic(name))
-            for name in sorted(topologies_from(self._blocked, topics) - {self._topology})
-        }
-        for name, topic_id in before.items():
-            if self._topic_ids.get(name) != topic_id and name in self._registries:
-                self._registries.pop(name).close()  # it is gone, or another one under its name
-        for name in self._topic_ids:
-            if name not in self._registries:
-                self._registries[name] = ProducerRegistry(
-                    self._cluster, name, client_id=self._client_id, leaders=self._leaders
-                )
+        found = topologies_from(self._blocked, (each.name or "" for each in answer.topics))
+        # Those that were seen stay: a broker that does not list one may be of the past, and a registry that is gone reads as empty.
+        for name in sorted(found - {self._topology} - self._registries.keys()):
+            self._registries[name] = ProducerRegistry(
+                self._cluster, name, client_id=self._client_id, leaders=self._leaders
+            )
         self._found_at = time.monotonic()
 
     def _read_grown(self) -> None:
-        """Reads on where a log has another end than was read, or where it is not known."""
-        listed = [
-            (control_topic(name), 0) for name, found in self._topic_ids.items() if found is not None
-        ]
-        ends = until_answered(
-            lambda: self._ends.read(listed), deadline=time.monotonic() + _ANSWER_SECONDS
-        )
+        """Reads on where a log is another one, or has another end, than was read."""
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        places = {name: (control_topic(name), 0) for name in self._registries}
+
+        def ask() -> dict[TopicPartition, int]:
+            self._leaders.look(places.values(), deadline=deadline)
+            return self._leaders.ends(places.values(), deadline=deadline)
+
+        if not places:
+            return
+        ends = until_answered(ask, deadline=deadline)
         for name, registry in self._registries.items():
-            if ends.get((control_topic(name), 0)) != registry.read_to:
-                registry.read()
+            if registry.outdated(ends.get(places[name])):
+                registry.read_on()
 
 
 def registry_of_source(

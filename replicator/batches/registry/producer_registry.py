@@ -8,11 +8,17 @@ It waits for SEEN_SECONDS between its registration and its first batch, and an i
 believed to be one for no longer than BELIEVED_SECONDS after the last look. So a reader that meets the batch has looked since.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from replicator.errors import NotFoundError, RegistryLostError, SourceDataLostError
+from replicator.errors import (
+    NotFoundError,
+    RegistryLostError,
+    ReplicatorError,
+    SourceDataLostError,
+)
 from replicator.formats.producer_registry import (
     RegisteredProducer,
     RegistryMemory,
@@ -20,12 +26,15 @@ from replicator.formats.producer_registry import (
 )
 from replicator.identifiers import control_topic
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.connection.kept_leaders import KeptLeaders
+from replicator.wire.connection.leader import until_answered
+from replicator.wire.connection.newest_leaders import NewestLeaders
 from replicator.wire.records.record_batch import RawRecord, decode_batch
 from replicator.wire.requests.produce_one import produce_record
 from replicator.wire.requests.raw_log import RawLog
 
 NO_PRODUCER = -1
+
+_LOOK_SECONDS = 10.0
 
 SEEN_SECONDS = 12.0
 BELIEVED_SECONDS = 5.0
@@ -56,35 +65,43 @@ class ProducerRegistry:
         client_id: str,
         on_grown: Callable[[RegistryMemory], None] = lambda _: None,
         elsewhere: "Elsewhere | None" = None,
-        leaders: KeptLeaders | None = None,
+        leaders: NewestLeaders | None = None,
     ) -> None:
         """``on_grown`` is told what a later reader must find at least, whenever that is more.
 
-        ``elsewhere`` is asked about ids that are not registered here. ``leaders`` are connections that it shares.
+        ``elsewhere`` is asked about ids that are not registered here. ``leaders`` are shared, and closed by
+        who made them.
         """
         self._elsewhere = elsewhere
         self._not_here: set[int] = set()
         self._found_elsewhere: dict[int, str] = {}
         self._cluster = cluster
         self._topic = control_topic(topology)
-        self._log = RawLog(cluster, self._topic, client_id=client_id, leaders=leaders)
+        self._place = (self._topic, 0)
+        self._own_leaders = leaders is None
+        self._leaders = leaders or NewestLeaders(cluster, client_id=client_id)
+        self._log = RawLog(cluster, self._topic, client_id=client_id, leaders=self._leaders)
         self._memory = RegistryMemory()
         self._on_grown = on_grown
         self._registered: dict[int, RegisteredProducer] = {}
         self._strangers: set[int] = set()
         self._topic_id = ""
         self._next = 0
-        self._looked_at = float("-inf")
+        self._looked_at = self._leaders_at = float("-inf")
 
     @property
     def registered(self) -> Mapping[int, RegisteredProducer]:
         """By producer id, as of the last reading."""
         return self._registered
 
-    @property
-    def read_to(self) -> int:
-        """The offset behind what was read of its log."""
-        return self._next
+    def outdated(self, end: int | None) -> bool:
+        """Whether its log ends elsewhere than was read, or is another one by what ``leaders`` saw last; None: not known."""
+        if end != self._next:
+            return True
+        try:
+            return self._leaders.leader(self._place).topic_id != self._topic_id
+        except ReplicatorError:
+            return True  # reading says why
 
     def expect(self, memory: RegistryMemory) -> None:
         """Less than this was seen of it before is an error from now on."""
@@ -92,7 +109,8 @@ class ProducerRegistry:
 
     def close(self) -> None:
         """Hangs up."""
-        self._log.close()
+        if self._own_leaders:
+            self._leaders.close()
         if self._elsewhere is not None:
             self._elsewhere.close()
 
@@ -153,28 +171,42 @@ class ProducerRegistry:
     def read_if_grown(self) -> bool:
         """Reads on where its log has another end than was read; whether it has.
 
+        It is asked before each commit, so who leads the log is asked for every BELIEVED_SECONDS only.
+
         Raises:
             RegistryLostError: it lacks what it held before.
             ReplicatorError: it cannot be read now.
         """
+        if time.monotonic() - self._leaders_at >= BELIEVED_SECONDS:
+            self._look()
         try:
             end = self._log.end()
         except NotFoundError:
             end = 0
         if end == self._next:
             return False
-        self.read()
+        self.read_on()
         return True
 
     def read(self) -> None:
-        """Reads on to the end as it is now.
+        """Asks who leads its log, and reads on to the end as it is now.
+
+        Raises:
+            RegistryLostError: it lacks what it held before.
+            ReplicatorError: it cannot be read now.
+        """
+        self._look()
+        self.read_on()
+
+    def read_on(self) -> None:
+        """As ``read``, of whom ``leaders`` have for the leader since they looked.
 
         Raises:
             RegistryLostError: it lacks what it held before.
             ReplicatorError: it cannot be read now.
         """
         try:
-            topic_id = self._log.topic_id()
+            topic_id = self._leaders.leader(self._place).topic_id
             start, end = self._log.bounds()
         except NotFoundError:
             topic_id, start, end = "", 0, 0
@@ -201,6 +233,19 @@ class ProducerRegistry:
         if len(self._registered) > len(self._memory.ids):
             self._memory = RegistryMemory(frozenset(self._registered))
             self._on_grown(self._memory)
+
+    def _look(self) -> None:
+        # Of several brokers, each time: one that is cut off from the controllers, and led the log, would not show what was
+        # registered since, and whole batches would go back.
+        deadline = time.monotonic() + _LOOK_SECONDS
+
+        def ask() -> None:
+            self._leaders.look([self._place], deadline=deadline)
+            with contextlib.suppress(NotFoundError):
+                self._leaders.leader(self._place)
+
+        until_answered(ask, deadline=deadline)
+        self._leaders_at = time.monotonic()
 
     def _forget(self) -> None:
         self._registered = {}

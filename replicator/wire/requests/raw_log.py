@@ -14,14 +14,13 @@ from replicator.errors import (
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
-from replicator.wire.connection.kept_leaders import KeptLeaders
 from replicator.wire.connection.leader import leader_connection
-from replicator.wire.connection.protocol import FetchRequest, ListOffsetsRequest, MetadataRequest
+from replicator.wire.connection.newest_leaders import NewestLeaders
+from replicator.wire.connection.protocol import FetchRequest, ListOffsetsRequest
 from replicator.wire.records.record_batch import BatchHeader, split_batches
 from replicator.wire.requests.fetched_part import fetched_part
 
 _FETCH_VERSION = 11
-_METADATA_VERSION = 10  # the first one with topic ids
 _OFFSETS_VERSION = (
     5  # from here on a new leader answers only once it knows all that was acknowledged
 )
@@ -45,9 +44,9 @@ class RawLog:
         partition: int = 0,
         *,
         client_id: str,
-        leaders: KeptLeaders | None = None,
+        leaders: NewestLeaders | None = None,
     ) -> None:
-        """With ``leaders`` it uses their connections, which stay open when it is closed."""
+        """With ``leaders`` it asks who leads it by those, over their connections, which stay open when it is closed."""
         self._leaders = leaders
         self._cluster = cluster
         self._topic = topic
@@ -64,7 +63,7 @@ class RawLog:
     def close(self) -> None:
         """Hangs up; another call connects again."""
         connection, self._connection = self._connection, None
-        if connection is not None and self._leaders is None:
+        if connection is not None:
             connection.close()
 
     def bounds(self, *, timeout_seconds: float = 10.0) -> tuple[int, int]:
@@ -80,26 +79,6 @@ class RawLog:
     def end(self, *, timeout_seconds: float = 5.0) -> int:
         """The offset behind everything that was acknowledged so far; see ``bounds`` for errors."""
         return self._offset(_LATEST, time.monotonic() + timeout_seconds)
-
-    def topic_id(self, *, timeout_seconds: float = 10.0) -> str:
-        """The id of the topic of that name now; empty where brokers have none (before 2.8).
-
-        Raises:
-            NotFoundError: no such topic.
-            ReplicatorError: the cluster does not answer, or refuses us.
-        """
-        request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=self._topic)],
-            allow_auto_topic_creation=False,
-        )
-
-        def ask(leader: BrokerConnection, deadline: float) -> str:
-            topic = leader.call(request, newest=_METADATA_VERSION, deadline=deadline).topics[0]
-            if topic.error_code:
-                raise self._error(topic.error_code, f"describe {self._topic}")
-            return str(getattr(topic, "topic_id", None) or "")
-
-        return self._asked(ask, time.monotonic() + timeout_seconds)
 
     def batches(
         self, offset: int, *, most_bytes: int = _BYTES, timeout_seconds: float = 10.0
@@ -186,13 +165,11 @@ class RawLog:
         """Asks the leader, and the next one once it has moved; a connection that was kept may be dead."""
         while True:
             try:
-                if self._connection is None:
-                    self._connection = self._connect(deadline)
-                return ask(self._connection, deadline)
+                return ask(self._connect(deadline), deadline)
             except (TransientBrokerError, UnreachableError) as error:
-                if self._leaders is not None and self._connection is not None:
-                    self._leaders.drop(self._connection)
                 self.close()
+                if self._leaders is not None:
+                    self._leaders.forget((self._topic, self._partition))
                 held = isinstance(error, HeldBackError)
                 pause = _HELD_SECONDS if held else _PAUSE_SECONDS
                 if time.monotonic() + pause >= deadline:
@@ -201,11 +178,13 @@ class RawLog:
 
     def _connect(self, deadline: float) -> BrokerConnection:
         if self._leaders is not None:
-            return self._leaders.connection(self._topic, self._partition, deadline=deadline)
-        return leader_connection(
-            self._cluster, self._topic, self._partition,
-            client_id=self._client_id, deadline=deadline,
-        )  # fmt: skip
+            return self._leaders.connection((self._topic, self._partition), deadline=deadline)
+        if self._connection is None:
+            self._connection = leader_connection(
+                self._cluster, self._topic, self._partition,
+                client_id=self._client_id, deadline=deadline,
+            )  # fmt: skip
+        return self._connection
 
     def _damaged(self, doing: str) -> ReplicatorError:
         return SourceDamagedError(

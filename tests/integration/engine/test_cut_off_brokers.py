@@ -3,6 +3,8 @@
 What it shows of a log looks like a log that lost its end. Nothing may be copied twice for it, and nothing be given up.
 """
 
+import contextlib
+import time
 from typing import Self
 
 import pytest
@@ -10,8 +12,11 @@ from confluent_kafka.admin import NewTopic
 from lane_lab import SETTINGS, LaneLab, numbers
 from producing import produce
 
+from replicator.batches.registry.other_topologies import registry_of_source
+from replicator.batches.registry.producer_registry import register
 from replicator.control.records.pair_records import Layout
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import LOG_END_KEY, checkpoints_topic, control_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import LocalCluster, start_all, wait_until
@@ -202,3 +207,31 @@ def test_a_lane_does_not_start_by_a_layout_of_the_past(east, three, unique):
         with LogWriter(others, topic, client_id="lab") as writer:
             writer.write([layout.model_copy(update={"epoch": 2}).encode()])
         assert not any(layout_still_holds(spec, end_of) for _ in range(OWNERS))
+
+
+def test_what_is_registered_since_is_no_strangers_whoever_led_the_registry(three, unique):
+    everybody = ClusterPlan("three", tuple(three.bootstrap_servers))
+    stale, other = 1, f"{unique}-other"
+    for topic in (control_topic(unique), control_topic(other)):
+        placed(three, topic, stale)
+    three.create_topic(checkpoints_topic(other, unique), partitions=1)
+
+    def registers(plan, topology, producer_id):
+        now = round(time.time() * 1000)  # of now, as these topics are not compacted
+        register(plan, topology, RegisteredProducer(producer_id, unique, "three", at_ms=now))
+
+    def opened():
+        return registry_of_source(everybody, unique, blocked=[unique], client_id="lab")
+
+    registers(everybody, unique, 1)
+    registers(everybody, other, 2)
+    with contextlib.closing(opened()) as kept:
+        assert (kept.source_of(1), kept.source_of(2), kept.source_of(9)) == (unique, unique, None)
+        with CutOff(three, stale) as cut_off:
+            others = ClusterPlan("three", tuple(cut_off.others["bootstrap.servers"].split(",")))
+            registers(others, unique, 3)
+            registers(others, other, 4)
+            assert (kept.source_of(3), kept.source_of(4)) == (unique, unique)
+            for _ in range(OWNERS):
+                with contextlib.closing(opened()) as registry:
+                    assert (registry.source_of(3), registry.source_of(4)) == (unique, unique)
