@@ -199,7 +199,7 @@ def run(
     stop = StopRequest()
     stop.listen()
     worker = Worker(options, children, processes=wanted)
-    show_stacks_on_signal(then=worker.pool.show_stacks)
+    show_stacks_on_signal(worker.pool.show_stacks)
     worker.start(http=bound.url)
     with ExitStack() as stack:
         # Lanes first: the HTTP face costs a second of imports on the same cores.
