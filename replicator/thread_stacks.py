@@ -1,5 +1,6 @@
 """Where the threads of a process are at this moment, for who looks at one that stands still."""
 
+import os
 import signal
 import sys
 import traceback
@@ -17,14 +18,17 @@ def show_stacks_on_signal(then: Callable[[], None] = lambda: None) -> None:
     """
 
     def show(*_: object) -> None:
+        stacks = []
         for thread, frame in sys._current_frames().items():  # noqa: SLF001  the documented way
             frames = reversed(traceback.extract_stack(frame, limit=50))
             lines = [
                 f'  File "{each.filename}", line {each.lineno} in {each.name}' for each in frames
             ]
             stack = "\n".join(lines)
-            sys.stderr.write(f"Thread {thread:#x} (most recent call first):\n{stack}\n\n")
-        sys.stderr.flush()
+            stacks.append(f"Thread {thread:#x} (most recent call first):\n{stack}\n\n")
+        os.write(
+            2, "".join(stacks).encode()
+        )  # sys.stderr may be in the middle of a write of this thread
         then()
 
     signal.signal(signal.SIGUSR1, show)

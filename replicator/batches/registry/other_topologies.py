@@ -88,7 +88,7 @@ class OtherTopologies:
             answer = broker.call(request, newest=_METADATA_VERSION, deadline=deadline)
         require_live_brokers(answer.brokers, self._cluster)
         found = topologies_from(self._blocked, (each.name or "" for each in answer.topics))
-        # Those that were seen stay: a broker that does not list one may be of the past, and a registry that is gone reads as empty.
+        # Those that were seen stay: a broker that does not list one may be of the past.
         for name in sorted(found - {self._topology} - self._registries.keys()):
             self._registries[name] = ProducerRegistry(
                 self._cluster, name, client_id=self._client_id, leaders=self._leaders
