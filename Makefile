@@ -52,8 +52,9 @@ types: $(STAMP) ## Types, strictly
 contracts: $(STAMP) ## Which package may import which
 	$(BIN)/lint-imports
 
+# Only Python's output is captured: what a library in C writes before it aborts is to be seen.
 unit: $(STAMP) ## Unit and property tests with their branch coverage: no broker
-	$(PYTEST) -q -n $(TEST_PROCESSES) --cov --cov-report= --cov-fail-under=$(COVERAGE_FLOOR) -m 'not integration and not slow' tests/unit tests/property tests/contract
+	$(PYTEST) -q -n $(TEST_PROCESSES) --capture=sys --cov --cov-report= --cov-fail-under=$(COVERAGE_FLOOR) -m 'not integration and not slow' tests/unit tests/property tests/contract
 
 chart: $(STAMP) ## The chart, alerts, dashboards, runbooks and deploy/: no cluster (needs promtool and Node.js)
 	$(PYTEST) -q -n $(TEST_PROCESSES) -m 'not slow' tests/chart

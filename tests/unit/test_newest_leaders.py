@@ -6,7 +6,9 @@ from uuid import UUID
 import pytest
 
 from replicator.errors import NotFoundError, TransientBrokerError
-from replicator.wire.connection.newest_leaders import Leader, newest, told, whom
+from replicator.identifiers import topic_id_text
+from replicator.wire.connection.newest_leaders import newest, whom
+from replicator.wire.connection.topic_questions import Leader, told_leaders
 
 PLACE = ("log", 0)
 BROKERS = {1: ("one", 9092), 2: ("two", 9092), 3: ("three", 9092)}
@@ -30,14 +32,14 @@ def answer(*, leader=1, epoch=0, topic_id=FIRST, code=0, replicas=(1, 2), broker
 
 def leader(*answers):
     """By what these brokers said."""
-    known = [leaders[PLACE] for leaders in map(told, answers) if leaders]
+    known = [leaders[PLACE] for leaders in map(told_leaders, answers) if leaders]
     return newest(PLACE, known, subject="cluster:east")
 
 
 def test_the_newest_leader_counts_whoever_is_asked_first():
     old, new = answer(leader=1, epoch=4), answer(leader=2, epoch=5)
     for answers in ((old, new), (new, old)):
-        assert leader(*answers) == Leader(str(FIRST), 5, BROKERS[2])
+        assert leader(*answers) == Leader(topic_id_text(FIRST.bytes), 5, BROKERS[2])
 
 
 def test_who_has_not_heard_of_a_topic_is_no_proof_that_it_is_gone():
@@ -61,7 +63,9 @@ def test_brokers_without_ids_or_epochs_agree_with_all():
 
 
 def test_a_partition_without_a_leader_has_no_address():
-    assert told(answer(leader=-1, epoch=7))[PLACE] == Leader(str(FIRST), 7, None)
+    assert told_leaders(answer(leader=-1, epoch=7))[PLACE] == Leader(
+        topic_id_text(FIRST.bytes), 7, None
+    )
 
 
 def test_those_that_hold_the_log_are_asked_first():

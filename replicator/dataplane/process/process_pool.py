@@ -1,16 +1,12 @@
 """The worker's side of its lane processes: starts them, spreads lanes over them, reads their events."""
 
-import contextlib
-import queue
-import signal
-import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from replicator.backoff import Backoff
+from replicator.dataplane.process.pooled_process import LaneKey, PooledProcess
 from replicator.dataplane.process.spawn import LaneChild, start_child
 from replicator.dataplane.transport.messages import (
     KeepLogin,
@@ -20,18 +16,12 @@ from replicator.dataplane.transport.messages import (
     StartLane,
     Stats,
     StopLane,
-    decode_event,
-    encode,
 )
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.dataplane.transport.stats_changes import with_change
 from replicator.formats.lane_stats import LaneStats
 from replicator.logins.cluster_login import login_of
 from replicator.policy.capacity.memory_shares import MemoryShare, lane_share
-
-LaneKey = tuple[str, int]
-"""Pair as people write it, and lane number."""
-
 
 CRASH_LOOP_SECONDS = 10.0
 """A process that exits sooner after its start was likely ended by something that lasts: no memory left,
@@ -47,9 +37,6 @@ SILENT_SECONDS = 10.0
 START_SECONDS = 60.0
 """A lane process that starts imports first, for a second or two; one without a first word for so long never comes up.
 Twice as long after each in a row, for a machine that is so slow."""
-
-STACKS_SECONDS = 1.0
-"""How long a process that stands still may take to write where its threads are, before it is killed."""
 
 SLEPT_SECONDS = 5.0
 """Where the worker itself was not at work for so long, the silence may be its own."""
@@ -88,12 +75,12 @@ class LanePool:
         self._closed = threading.Event()
         self._token = 0
         self._waiting: dict[int, threading.Event] = {}
-        self._process_of: dict[LaneKey, _Process] = {}
+        self._process_of: dict[LaneKey, PooledProcess] = {}
         with (
             self._lock
         ):  # one that dies at once is replaced, but not before the list of them is there
             self._processes = [
-                _Process(child, self._on_message, self._on_exit) for child in children
+                PooledProcess(child, self._on_message, self._on_exit) for child in children
             ]
 
     @property
@@ -207,7 +194,7 @@ class LanePool:
                     self._late_starts += 1
                     self._end_silent(process, "a lane process does not come up and is replaced")
 
-    def _end_silent(self, process: "_Process", event: str) -> None:
+    def _end_silent(self, process: PooledProcess, event: str) -> None:
         fields = {"pid": str(process.pid), "silent": f"{process.silent_seconds:.0f} s"}
         self._on_event(LogLine("error", event, fields))
         process.end_silent()
@@ -229,7 +216,7 @@ class LanePool:
             process.end(max(0.0, deadline - time.monotonic()))
 
     def _on_message(
-        self, process: "_Process", event: LaneStopped | LostRange | LogLine | Stats
+        self, process: PooledProcess, event: LaneStopped | LostRange | LogLine | Stats
     ) -> None:
         if isinstance(event, Stats):
             if not event.lanes:
@@ -249,7 +236,7 @@ class LanePool:
                 waiting.set()
         self._on_event(event)
 
-    def _remove(self, process: "_Process", key: LaneKey) -> None:
+    def _remove(self, process: PooledProcess, key: LaneKey) -> None:
         with self._lock:
             process.lanes.pop(key, None)
             if self._process_of.get(key) is process:
@@ -257,12 +244,12 @@ class LanePool:
                 self._specs.pop(key, None)
                 self._awaited = max(0, self._awaited - 1)
 
-    def _spawn(self) -> "_Process":
-        process = _Process(start_child(), self._on_message, self._on_exit)
+    def _spawn(self) -> PooledProcess:
+        process = PooledProcess(start_child(), self._on_message, self._on_exit)
         self._processes.append(process)
         return process
 
-    def _on_exit(self, process: "_Process") -> None:
+    def _on_exit(self, process: PooledProcess) -> None:
         """In the thread of a process that died: replaces it, and reports its lanes as stopped."""
         pause = self._restart_delay(process)
         if pause and not self._closed.is_set():
@@ -280,7 +267,7 @@ class LanePool:
             self._remove(process, key)
             self._on_event(LaneStopped(key[0], key[1], 0, fenced=False, reason="its process died"))
 
-    def _restart_delay(self, process: "_Process") -> float:
+    def _restart_delay(self, process: PooledProcess) -> float:
         """Seconds; none after the first early exit, as any accident may end one."""
         with self._lock:
             early = process.age_seconds < CRASH_LOOP_SECONDS
@@ -288,100 +275,3 @@ class LanePool:
             if self._early_exits < 2:
                 return 0.0
             return RESTART.seconds(self._early_exits - 1)
-
-
-class _Process:
-    """One lane process: its socket, its reader thread, and the lanes in it."""
-
-    def __init__(
-        self,
-        child: LaneChild,
-        on_message: Callable[["_Process", LaneStopped | LostRange | LogLine | Stats], None],
-        on_exit: Callable[["_Process"], None],
-    ) -> None:
-        self.lanes: dict[LaneKey, LaneStats | None] = {}
-        self._on_message = on_message
-        self._on_exit = on_exit
-        self._socket, self._child = child.connection, child.process
-        self._orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        """A thread sends them: one that takes none must not hold up who gives them."""
-        self._began = self._heard_at = time.monotonic()
-        self.pid = self._child.pid
-        self.begun = False
-        """Whether it said anything yet."""
-        self._ending = False
-        for part, name in ((self._read, "lane-process"), (self._send_orders, "lane-orders")):
-            threading.Thread(target=part, name=f"{name}-{self.pid}", daemon=True).start()
-
-    @property
-    def age_seconds(self) -> float:
-        """How long ago it was taken into the pool."""
-        return time.monotonic() - self._began
-
-    @property
-    def silent_seconds(self) -> float:
-        """How long ago its last word came, or it started; 0 once it is being ended."""
-        return 0.0 if self._ending else time.monotonic() - self._heard_at
-
-    def excuse(self) -> None:
-        """Its silence is counted from now on."""
-        self._heard_at = time.monotonic()
-
-    def end_silent(self) -> None:
-        """Has it write where its threads are, then kills it, also while it is stopped by a signal; does not wait.
-
-        The reader then reports its end.
-        """
-        self._ending = True
-        self.show_stacks()
-        killing = threading.Timer(STACKS_SECONDS, self._child.kill)
-        killing.daemon = True
-        killing.start()
-
-    def show_stacks(self) -> None:
-        """One that has not begun may not know the signal yet, and would end."""
-        if self.begun:
-            self._child.send_signal(signal.SIGUSR1)
-
-    @property
-    def exit_code(self) -> int | None:
-        """None while it runs."""
-        return self._child.poll()
-
-    def send(self, command: StartLane | StopLane | KeepLogin) -> None:
-        """Sends a command, in order, and does not wait; a process that is gone is noticed by the reader."""
-        self._orders.put(encode(command))
-
-    def hang_up(self) -> None:
-        """Closes the socket, which ends the process; does not wait."""
-        # shutdown, not close: the reader's file object keeps the descriptor open
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._orders.put(b"")
-
-    def end(self, timeout_seconds: float) -> None:
-        """Waits for its end, and kills it after the time."""
-        try:
-            self._child.wait(timeout_seconds)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
-
-    def _read(self) -> None:
-        try:
-            with self._socket, self._socket.makefile("rb") as lines:
-                for line in lines:
-                    self._heard_at, self.begun = time.monotonic(), True
-                    self._on_message(self, decode_event(line))
-        except (OSError, ValueError):
-            pass  # closed under the reader: the process is ended or ending
-        self._child.wait()
-        self._orders.put(b"")
-        self._on_exit(self)
-
-    def _send_orders(self) -> None:
-        while order := self._orders.get():
-            try:
-                self._socket.sendall(order)
-            except OSError:
-                return  # it ended, or is ended

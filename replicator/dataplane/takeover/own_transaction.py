@@ -71,7 +71,7 @@ def without_hidden_copies(
     while hidden and time.monotonic() < deadline:
         copies = look()
         hidden = _undecided(copies)
-        time.sleep(_PAUSE_SECONDS if hidden else 0)
+        time.sleep(_PAUSE_SECONDS if hidden else 0)  # no answer tells when a marker is written
     return copies
 
 

@@ -7,7 +7,6 @@ enough where what a log does not hold decides something.
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from replicator.backoff import Backoff
@@ -18,7 +17,14 @@ from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
 from replicator.wire.connection.leader import split_address
 from replicator.wire.connection.live_brokers import require_live_brokers
-from replicator.wire.connection.protocol import ListOffsetsRequest, MetadataRequest
+from replicator.wire.connection.topic_questions import (
+    OFFSETS_VERSION,
+    Leader,
+    offsets_question,
+    told_leaders,
+    told_offsets,
+    topics_question,
+)
 
 MOST_ASKED = 5
 """So many brokers are asked at most: first those that hold the logs, which are spread over racks."""
@@ -28,25 +34,9 @@ LEFT_OUT = Backoff(5.0, 300.0)
 
 _BROKER_SECONDS = 5.0
 _METADATA_VERSION = 12
-_OFFSETS_VERSION = (
-    5  # from here on a new leader answers only once it knows all that was acknowledged
-)
-_LATEST = -1
 _NO_TOPIC, _NO_LEADER = 3, 5
 
 _Address = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """What a broker knows of a partition.
-
-    No ``address`` where it has no leader; ``topic_id`` is empty and ``epoch`` -1 where brokers have none.
-    """
-
-    topic_id: str
-    epoch: int
-    address: _Address | None
 
 
 class NewestLeaders:
@@ -69,7 +59,7 @@ class NewestLeaders:
             ReplicatorError: no broker answers, or none lets us ask.
         """
         answers = self._answers(sorted({topic for topic, _ in places}), deadline)
-        said = [told(answer) for answer in answers]
+        said = [told_leaders(answer) for answer in answers]
         for place in places:
             self._known[place] = {leaders[place] for leaders in said if place in leaders}
         self._whom = whom(answers)
@@ -107,25 +97,20 @@ class NewestLeaders:
         Raises:
             ReplicatorError: a leader does not answer.
         """
-        led: dict[_Address, list[TopicPartition]] = {}
+        led: dict[_Address, dict[str, list[int]]] = {}
         for place in places:
             if self._known.get(place) and (address := self.leader(place).address) is not None:
-                led.setdefault(address, []).append(place)
+                led.setdefault(address, {}).setdefault(place[0], []).append(place[1])
         found: dict[TopicPartition, int] = {}
-        for address, some in led.items():
+        for address, topics in led.items():
             try:
                 answer = self._to(address, deadline).call(
-                    _question(some), newest=_OFFSETS_VERSION, deadline=deadline
+                    offsets_question(topics), newest=OFFSETS_VERSION, deadline=deadline
                 )
             except UnreachableError:
                 self._hang_up(address)
                 raise
-            found.update(
-                ((topic.name, part.partition_index), part.offset)
-                for topic in answer.topics
-                for part in topic.partitions
-                if part.error_code == 0
-            )
+            found.update(told_offsets(answer))
         return found
 
     def forget(self, place: TopicPartition) -> None:
@@ -142,10 +127,7 @@ class NewestLeaders:
         self._known.clear()
 
     def _answers(self, topics: list[str], deadline: float) -> list[Any]:
-        request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
-            allow_auto_topic_creation=False,
-        )
+        request = topics_question(topics)
         answers: list[Any] = []
         failure: ReplicatorError | None = None
         asked: set[_Address] = set()
@@ -200,23 +182,6 @@ class NewestLeaders:
             connection.close()
 
 
-def told(answer: Any) -> dict[TopicPartition, Leader]:  # noqa: ANN401  the library has no types
-    """What one broker's metadata say of partitions. Pure."""
-    brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-    return {
-        (topic.name, part.partition_index): Leader(
-            topic_id=str(found)
-            if (found := getattr(topic, "topic_id", None)) and found.int
-            else "",
-            epoch=-1 if (epoch := getattr(part, "leader_epoch", None)) is None else epoch,
-            address=brokers.get(part.leader_id),
-        )
-        for topic in answer.topics
-        if not topic.error_code
-        for part in topic.partitions
-    }
-
-
 def newest(place: TopicPartition, known: Collection[Leader], *, subject: str) -> Leader:
     """The newest of what brokers say of a partition. Pure.
 
@@ -253,26 +218,3 @@ def whom(answers: Iterable[Any]) -> list[_Address]:
             address = (broker.host, broker.port)
             named[address] = max(named.get(address, 0), held[broker.node_id])
     return sorted(named, key=lambda address: (-named[address], address))
-
-
-def _question(places: Iterable[TopicPartition]) -> ListOffsetsRequest:
-    kind = ListOffsetsRequest.ListOffsetsTopic
-    topics: dict[str, list[int]] = {}
-    for topic, partition in places:
-        topics.setdefault(topic, []).append(partition)
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=0,
-        topics=[
-            kind(
-                name=name,
-                partitions=[
-                    kind.ListOffsetsPartition(
-                        partition_index=number, current_leader_epoch=-1, timestamp=_LATEST
-                    )
-                    for number in numbers
-                ],
-            )
-            for name, numbers in topics.items()
-        ],
-    )

@@ -7,14 +7,13 @@ led, and its log ends where it ended. What it says is right in all but the time.
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from replicator.errors import ReplicatorError
-from replicator.identifiers import TopicPartition, topic_id_text
+from replicator.identifiers import TopicPartition
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.leader import split_address
-from replicator.wire.connection.protocol import MetadataRequest
+from replicator.wire.connection.topic_questions import told_leaders, topics_question
 
 _METADATA_VERSION = 12
 _BROKER_SECONDS = 2.0
@@ -108,23 +107,11 @@ def _ask(
     client_id: str,
     deadline: float,
 ) -> tuple[Mapping[TopicPartition, KnownLeader], set[_Address]]:
-    request = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
-        allow_auto_topic_creation=False,
-    )
+    request = topics_question(topics)
     with BrokerConnection(cluster, address, client_id=client_id, deadline=deadline) as connection:
         answer = connection.call(request, newest=_METADATA_VERSION, deadline=deadline)
     known = {
-        (topic.name, part.partition_index): KnownLeader(
-            _id_of(topic), -1 if (epoch := getattr(part, "leader_epoch", None)) is None else epoch
-        )
-        for topic in answer.topics
-        if not topic.error_code
-        for part in topic.partitions
+        place: KnownLeader(leader.topic_id, leader.epoch)
+        for place, leader in told_leaders(answer).items()
     }
     return known, {(broker.host, broker.port) for broker in answer.brokers}
-
-
-def _id_of(topic: Any) -> str:  # noqa: ANN401  the library has no types
-    told = getattr(topic, "topic_id", None)
-    return "" if told is None or not told.int else topic_id_text(told.bytes)

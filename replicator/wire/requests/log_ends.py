@@ -14,15 +14,16 @@ from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.leader import any_broker
 from replicator.wire.connection.live_brokers import require_live_brokers
-from replicator.wire.connection.protocol import (
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
+from replicator.wire.connection.protocol import ListOffsetsResponse
+from replicator.wire.connection.topic_questions import (
+    OFFSETS_VERSION,
+    offsets_question,
+    told_leaders,
+    told_offsets,
+    topics_question,
 )
 
 _METADATA_VERSION = 9
-_OFFSETS_VERSION = 5
-_LATEST = -1
 _CORRELATION = bytes(4)
 
 _Address = tuple[str, int]
@@ -38,7 +39,7 @@ class _Broker:
     ) -> None:
         self.connection = connection
         self._version, self._request = connection.encode(
-            _question(topics, isolation), newest=_OFFSETS_VERSION
+            offsets_question(topics, isolation_level=_LEVELS[isolation]), newest=OFFSETS_VERSION
         )
         self._raw = b""
         self._ends: dict[TopicPartition, int] = {}
@@ -50,12 +51,7 @@ class _Broker:
             answer = ListOffsetsResponse.decode(
                 _CORRELATION + raw, version=self._version, header=True
             )
-            self._ends = {
-                (topic.name, part.partition_index): part.offset
-                for topic in answer.topics
-                for part in topic.partitions
-                if part.error_code == 0
-            }
+            self._ends = told_offsets(answer)
             self._raw = raw
         return self._ends
 
@@ -134,38 +130,11 @@ def _led(
     deadline: float,
 ) -> dict[_Address, dict[str, list[int]]]:
     """The partitions by the address of the broker that leads them."""
-    names = sorted({topic for topic, _ in wanted})
-    request = MetadataRequest(
-        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
-        allow_auto_topic_creation=False,
-    )
+    request = topics_question(sorted({topic for topic, _ in wanted}))
     answer = connection.call(request, newest=_METADATA_VERSION, deadline=deadline)
     require_live_brokers(answer.brokers, cluster)
-    brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
     places: dict[_Address, dict[str, list[int]]] = {}
-    for topic in answer.topics:
-        for part in topic.partitions:
-            if (topic.name, part.partition_index) in wanted and part.leader_id in brokers:
-                led = places.setdefault(brokers[part.leader_id], {})
-                led.setdefault(topic.name, []).append(part.partition_index)
+    for (topic, number), leader in told_leaders(answer).items():
+        if (topic, number) in wanted and leader.address is not None:
+            places.setdefault(leader.address, {}).setdefault(topic, []).append(number)
     return places
-
-
-def _question(topics: Mapping[str, list[int]], isolation: Isolation) -> ListOffsetsRequest:
-    kind = ListOffsetsRequest.ListOffsetsTopic
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=_LEVELS[isolation],
-        topics=[
-            kind(
-                name=name,
-                partitions=[
-                    kind.ListOffsetsPartition(
-                        partition_index=number, current_leader_epoch=-1, timestamp=_LATEST
-                    )
-                    for number in numbers
-                ],
-            )
-            for name, numbers in topics.items()
-        ],
-    )

@@ -20,8 +20,8 @@ from replicator.wire.connection.protocol import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
     ListTransactionsRequest,
-    MetadataRequest,
 )
+from replicator.wire.connection.topic_questions import topics_question
 
 _METADATA_VERSION = 9
 
@@ -143,13 +143,7 @@ def _leaders(
     deadline: float,
 ) -> tuple[dict[_Address, dict[str, list[int]]], list[_Address]]:
     """The partitions by the address of their leader, and the addresses of all brokers."""
-    request = MetadataRequest(
-        topics=[
-            MetadataRequest.MetadataRequestTopic(name=name)
-            for name in sorted({topic for topic, _ in wanted})
-        ],
-        allow_auto_topic_creation=False,
-    )
+    request = topics_question(sorted({topic for topic, _ in wanted}))
     answer = connection.call(request, newest=_METADATA_VERSION, deadline=deadline)
     require_live_brokers(answer.brokers, cluster)
     brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}

@@ -16,16 +16,18 @@ from replicator.wire.connection.connection import BrokerConnection
 from replicator.wire.connection.errors import code_error
 from replicator.wire.connection.leader import leader_connection
 from replicator.wire.connection.newest_leaders import NewestLeaders
-from replicator.wire.connection.protocol import FetchRequest, ListOffsetsRequest
+from replicator.wire.connection.protocol import FetchRequest
+from replicator.wire.connection.topic_questions import (
+    EARLIEST,
+    LATEST,
+    OFFSETS_VERSION,
+    offsets_question,
+)
 from replicator.wire.records.record_batch import BatchHeader, split_batches
 from replicator.wire.requests.fetched_part import fetched_part
 
 _FETCH_VERSION = 11
-_OFFSETS_VERSION = (
-    5  # from here on a new leader answers only once it knows all that was acknowledged
-)
 _CORRUPT = 2
-_LATEST, _EARLIEST = -1, -2
 _BYTES = 1024 * 1024
 _MOST_BYTES = 128 * 1024 * 1024
 _PAUSE_SECONDS = 0.1
@@ -74,11 +76,11 @@ class RawLog:
             ReplicatorError: the cluster does not answer, or refuses us.
         """
         deadline = time.monotonic() + timeout_seconds
-        return self._offset(_EARLIEST, deadline), self._offset(_LATEST, deadline)
+        return self._offset(EARLIEST, deadline), self._offset(LATEST, deadline)
 
     def end(self, *, timeout_seconds: float = 5.0) -> int:
         """The offset behind everything that was acknowledged so far; see ``bounds`` for errors."""
-        return self._offset(_LATEST, time.monotonic() + timeout_seconds)
+        return self._offset(LATEST, time.monotonic() + timeout_seconds)
 
     def batches(
         self, offset: int, *, most_bytes: int = _BYTES, timeout_seconds: float = 10.0
@@ -144,16 +146,10 @@ class RawLog:
         return self._asked(fetch, time.monotonic() + seconds)
 
     def _offset(self, at: int, deadline: float) -> int:
-        kind = ListOffsetsRequest.ListOffsetsTopic
-        place = kind.ListOffsetsPartition(
-            partition_index=self._partition, current_leader_epoch=-1, timestamp=at
-        )
-        request = ListOffsetsRequest(
-            replica_id=-1, isolation_level=0, topics=[kind(name=self._topic, partitions=[place])]
-        )
+        request = offsets_question({self._topic: [self._partition]}, at=at)
 
         def ask(leader: BrokerConnection, deadline: float) -> int:
-            answer = leader.call(request, newest=_OFFSETS_VERSION, deadline=deadline)
+            answer = leader.call(request, newest=OFFSETS_VERSION, deadline=deadline)
             part = answer.topics[0].partitions[0]
             if part.error_code:
                 raise self._error(part.error_code, f"ask where {self._topic} ends")
