@@ -9,6 +9,7 @@ from simulated_schedule import on_virtual_time
 
 from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.lane.lane_report import LaneReport
+from replicator.dataplane.lane.misled_clients import MisledClients
 from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.lane.partitions import (
     LanePartitions,
@@ -25,6 +26,7 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.errors import TransientBrokerError, UnreachableError
 from replicator.logins.cluster_login import login_of
+from replicator.wire.requests.known_leaders import KnownLeader, KnownLeaders
 
 NOBODY_ACTS = Chances(writes=0, transactions=0, crash=0, sleep=0, late=0, trouble=0, drops=0)
 FEW = TransientBrokerError(
@@ -50,7 +52,10 @@ class Lab:
         self.said = []
         self.refusals = {}
         self.describes, self.silent = True, None
+        self.known = KnownLeaders()
+        self.misled = MisledClients()
         self.world.read_targets = self.read_targets
+        self.world.known_leaders = lambda *_, **__: self.known
         self.clients = self.world.open_clients(
             self.world.spec, SessionLab()._context, record_by_record=False
         )
@@ -59,7 +64,7 @@ class Lab:
         self.partitions = LanePartitions(
             self.world.spec, clients=self.clients, checkpoints={}, clock=self.clock, healths={},
             news=PartitionNews(lambda: self.world.spec, post=self.said.append),
-            refusals=self.answer, changed=ChangedLogs(),
+            refusals=self.answer, changed=ChangedLogs(), misled=self.misled,
         )  # fmt: skip
 
     def answer(self, states):
@@ -90,6 +95,12 @@ class Lab:
         self.clients.producer.init_transactions()
         self.partitions.follow(self.world.spec)
         return self.partitions.states[TOPIC, 0]
+
+    def hears_of_a_cut(self, state) -> None:
+        """As the source's client tells it."""
+        state.diverged = True
+        self.events.require_check(state)
+        self.partitions.examine_reported(self.events.take_to_check())
 
     def later(self, seconds: float) -> None:
         self.clock.advance(seconds)
@@ -129,6 +140,34 @@ def test_two_ids_of_one_topic_are_told_when_they_last_and_end_by_themselves(lab)
     state.health.at_end()
     lab.partitions.note_recoveries()
     assert state.health.failure is None
+
+
+def test_a_client_that_hears_of_a_cut_from_a_broker_of_the_past_again_is_not_kept(lab):
+    state = lab.begin()
+    lab.known = KnownLeaders({state.key: {KnownLeader("id-1", 4), KnownLeader("id-1", 5)}})
+    lab.hears_of_a_cut(state)
+    assert state.health.failure.code == "UNREACHABLE"
+    assert not lab.misled.another_helps, "it may hear better from the next broker"
+    lab.later(2)
+    assert state.is_read, "it asked"
+    lab.hears_of_a_cut(state)
+    assert lab.misled.another_helps
+    lab.misled.session_begins()
+    for _ in range(2):
+        assert not lab.misled.another_helps, "and longer is waited with each that meets it"
+        lab.hears_of_a_cut(state)
+        lab.later(2)
+    lab.hears_of_a_cut(state)
+    assert lab.misled.another_helps
+
+
+def test_a_client_that_is_believed_is_kept(lab):
+    state = lab.begin()
+    for _ in range(3):
+        lab.hears_of_a_cut(state)
+        lab.later(60)
+    assert state.problem == "TRUNCATED"
+    assert not lab.misled.another_helps
 
 
 def test_the_wait_for_one_id_begins_anew_once_there_was_one(lab):

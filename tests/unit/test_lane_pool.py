@@ -171,6 +171,7 @@ def test_a_process_says_where_it_stands_when_asked_and_before_it_is_replaced(
     pools, monkeypatch, capfd
 ):
     monkeypatch.setattr("replicator.dataplane.process.process_pool.SILENT_SECONDS", 0.0)
+    monkeypatch.setattr("replicator.dataplane.process.pooled_process.STACKS_SECONDS", 5.0)
     root = str(Path(__file__).parents[2])
     monkeypatch.setenv("PYTHONPATH", f"{os.environ['PYTHONPATH']}:{root}")
     pool, _, _ = pools(WRITES_STACKS)

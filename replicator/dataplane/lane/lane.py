@@ -22,6 +22,7 @@ from replicator.dataplane.lane.clients_change import ClientsChange, clients_for,
 from replicator.dataplane.lane.lane_failures import LaneFailures
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.login_wait import tried, wait_for_login
+from replicator.dataplane.lane.misled_clients import MisledClients
 from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.periodic_checks import PeriodicChecks
@@ -103,6 +104,7 @@ class Lane(threading.Thread):
         self._stop_token = 0
         self._outdated = False
         self._reopen = False
+        self._misled = MisledClients()
         self._change = ClientsChange(
             self._open, name=self.name, turn=turn or Turn(), clock=clock,
             on_failure=self._none_ahead,
@@ -125,7 +127,7 @@ class Lane(threading.Thread):
             target_quota=BrokerQuota(spec.target.alias, first_bytes=FIRST_BYTES),
             give_up=self._writes.give_up,
             on_flow=self._writes.on_flow,
-            examine=lambda states: self._partitions_now().examine(states),
+            examine=lambda states: self._partitions_now().examine_reported(states),
             on_failure=lambda *failed: self._partitions_now().on_failure(*failed),
             idle_wait=None
             if idle_poller is None
@@ -255,7 +257,9 @@ class Lane(threading.Thread):
         self._partitions = LanePartitions(
             spec, clients=clients, checkpoints=checkpoints, news=self._news, clock=self._clock,
             healths=self._healths, refusals=self._writes.refusals_of, changed=self._context.changed_logs,
+            misled=self._misled,
         )  # fmt: skip
+        self._misled.session_begins()
         self._partitions.follow(spec)
         self._failures.begins()
         self._report.set("running", "copying")
@@ -268,6 +272,12 @@ class Lane(threading.Thread):
                 self._commands.popleft()()
             if self._reopen or (clients.opened_with.outdated() and self._others_are_ready()):
                 break  # the next session's clients suit the new work, or the new login
+            if self._misled.another_helps:
+                self._report.log(
+                    "warning",
+                    "the source refutes what the lane's client reports, another is opened",
+                )
+                break
             session.step()
             if clients.record_by_record and self._retry_range.is_past(self._states()):
                 session.unit.commit()

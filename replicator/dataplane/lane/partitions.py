@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapp
 from replicator.clock import Clock
 from replicator.dataplane.health.damaged_source import damaged
 from replicator.dataplane.health.silent_partitions import SilentPartitions
+from replicator.dataplane.lane.misled_clients import MisledClients
 from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.lane.two_ids import TwoIds
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
@@ -57,8 +58,9 @@ class LanePartitions:
         healths: MutableMapping[TopicPartition, PartitionHealth],
         refusals: Refusals,
         changed: ChangedLogs,
+        misled: MisledClients,
     ) -> None:
-        """``healths``, ``news`` and ``changed`` outlive sessions."""
+        """``healths``, ``news``, ``changed`` and ``misled`` outlive sessions."""
         self.states: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
@@ -70,6 +72,7 @@ class LanePartitions:
         self._changed = changed
         self._silent = SilentPartitions()
         self._two_ids = TwoIds()
+        self._misled = misled
 
     def follow(self, spec: LaneSpec) -> None:
         """Goes on with another list of work; only partitions that differ are touched."""
@@ -150,6 +153,17 @@ class LanePartitions:
         refused = self._refused(doubtful)
         if refused:
             self._suspend(refused)
+
+    def examine_reported(self, states: set[PartitionState]) -> None:
+        """As ``examine``, of partitions whose logs have changed by the word of the client that reads them."""
+        before = {state: state.position for state in states}
+        self.examine(states)
+        refuted = [
+            state.key
+            for state, position in before.items()
+            if not state.problem and state.position == position
+        ]
+        self._misled.refuted(refuted, now=self._clock.monotonic())
 
     def examine(self, states: set[PartitionState]) -> None:
         """Decides where each partition starts, from what is stored and what the source says now."""

@@ -43,6 +43,11 @@ def failure(lane, topic):
     return None if found is None else found.failure
 
 
+def is_damaged(lane, topic) -> bool:
+    found = failure(lane, topic)
+    return found is not None and found.code == "SOURCE_DAMAGED"
+
+
 @pytest.mark.parametrize("place", [BATCH_MAGIC, BATCH_RECORDS], ids=["magic", "records"])
 def test_a_damaged_batch_holds_its_partition_until_it_is_repaired(lab, place):
     topic, other = lab.topic(), lab.topic()
@@ -74,9 +79,9 @@ def test_a_batch_that_the_client_reads_for_ever_without_an_error_is_named(lab, e
     segment = Segment(lab.source, topic)
     segment.flip(2, BATCH_LENGTH)
     lane = lab.lane(topic, other, **engine)
-    lab.until(lambda: failure(lane, topic), "the failure", lane)
+    # On a busy machine the question what stands there may go without an answer first.
+    lab.until(lambda: is_damaged(lane, topic), "the failure", lane)
 
-    assert failure(lane, topic).code == "SOURCE_DAMAGED"
     assert "offset 20 of" in failure(lane, topic).detail
     assert lab.values(topic) == [b"%d" % n for n in range(20)]
     lab.caught_up(lane, other)
