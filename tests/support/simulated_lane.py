@@ -258,6 +258,10 @@ class World:
         del client_id
         return KnownLeaders()
 
+    def newest_end(self, place):
+        """Where a log of the source ends by the word of its newest leader."""
+        return self.source.shown(place).stable
+
     def shown(self, cluster, place):
         """A log as who is asked shows it."""
         return cluster.shown(place)

@@ -4,15 +4,18 @@
 """
 
 import contextlib
+from collections.abc import Collection
 
 from simulated_lane import STEPS, Chances, World
 
+from replicator.dataplane.health import unheard_records
 from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.lane import clients_change, lane, partitions
 from replicator.dataplane.lane.lane import Lane
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session import session_clients
 from replicator.dataplane.takeover import takeover
+from replicator.identifiers import TopicPartition
 from replicator.wire.requests import known_leaders
 
 
@@ -30,13 +33,32 @@ class _NoCollector:
         """A simulated client has no threads that would live on."""
 
 
+class _NewestEnds:
+    """Stands for ``NewestEnds``: the answer is there at once."""
+
+    over = True
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._asked: Collection[TopicPartition] = ()
+
+    def ask(self, places: Collection[TopicPartition]) -> None:
+        self._asked = list(places)
+
+    def take(self) -> dict[TopicPartition, int]:
+        return {place: self._world.newest_end(place) for place in self._asked}
+
+    def close(self) -> None:
+        """It holds nothing."""
+
+
 @contextlib.contextmanager
 def on_virtual_time(world: World):
     """The product's lane with the world's clients and clock in place of the real ones."""
     kept = (
         lane.random, clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
         Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
-        takeover.find_undecided_copies, known_leaders.known_leaders, PartitionState.__hash__,
+        takeover.find_undecided_copies, known_leaders.known_leaders, unheard_records.NewestEnds, PartitionState.__hash__,
     )  # fmt: skip
     # By their addresses sets of them would have another order in each process, and a seed another schedule.
     PartitionState.__hash__ = lambda self: self.partition
@@ -50,13 +72,14 @@ def on_virtual_time(world: World):
     takeover.find_last_copies = world.find_last_copies
     takeover.find_undecided_copies = world.find_undecided_copies
     known_leaders.known_leaders = world.known_leaders
+    unheard_records.NewestEnds = lambda *_, **__: _NewestEnds(world)
     try:
         yield
     finally:
         (
             lane.random, clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
             Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
-            takeover.find_undecided_copies, known_leaders.known_leaders, PartitionState.__hash__,
+            takeover.find_undecided_copies, known_leaders.known_leaders, unheard_records.NewestEnds, PartitionState.__hash__,
         ) = kept  # fmt: skip
 
 

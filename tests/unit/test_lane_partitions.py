@@ -8,8 +8,10 @@ from simulated_lane import TOPIC, Chances, SourceAdmin, World
 from simulated_schedule import on_virtual_time
 
 from replicator.dataplane.health.connection_problems import ConnectionProblems
+from replicator.dataplane.health.silent_partitions import SILENT_ROUNDS
+from replicator.dataplane.health.unheard_records import LOOK_SECONDS, UnheardRecords
 from replicator.dataplane.lane.lane_report import LaneReport
-from replicator.dataplane.lane.misled_clients import MisledClients
+from replicator.dataplane.lane.misled_clients import FORGOTTEN_SECONDS, MisledClients
 from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.lane.partitions import (
     LanePartitions,
@@ -19,6 +21,7 @@ from replicator.dataplane.lane.periodic_checks import (
     CHECK_TARGETS_SECONDS,
     LOOK_AGAIN_SECONDS,
     MOST_UNLOOKED,
+    RECHECK_SECONDS,
     PeriodicChecks,
 )
 from replicator.dataplane.lane.two_ids import DISAGREE_SECONDS
@@ -53,8 +56,10 @@ class Lab:
         self.refusals = {}
         self.describes, self.silent = True, None
         self.known = KnownLeaders()
+        self.newest, self.unasked = {}, None
         self.misled = MisledClients()
         self.world.read_targets = self.read_targets
+        self.world.newest_end = self.newest_end
         self.world.known_leaders = lambda *_, **__: self.known
         self.clients = self.world.open_clients(
             self.world.spec, SessionLab()._context, record_by_record=False
@@ -81,6 +86,12 @@ class Lab:
         if not self.describes:
             return {}
         return World.read_targets(self.world, target, places, client_id=client_id)
+
+    def newest_end(self, place):
+        """Where a log of the source ends; a test decides."""
+        if self.unasked is not None:
+            raise self.unasked
+        return self.newest.get(place, 0)
 
     def report(self, said):
         """What takes the lane's log lines to a list."""
@@ -167,6 +178,77 @@ def test_a_client_that_is_believed_is_kept(lab):
         lab.hears_of_a_cut(state)
         lab.later(60)
     assert state.problem == "TRUNCATED"
+    assert not lab.misled.another_helps
+
+
+def silent_rounds(lab, heard, count=SILENT_ROUNDS + 1):
+    """The rounds of a lane that reads all the time, with what its own connections say of the source."""
+    for _ in range(count):
+        lab.clock.advance(RECHECK_SECONDS)
+        ends = heard.ends(lab.partitions.states.values())
+        lab.partitions.find_silent(free=True, unheard=ends)
+
+
+def test_a_client_that_is_told_of_nothing_more_while_there_is_more_is_not_kept(lab):
+    state = lab.begin()
+    refused = []
+    heard = UnheardRecords(
+        lab.world.spec.source, client_id="lab", clock=lab.clock, on_failure=refused.append
+    )
+    lab.newest[state.key] = state.position
+    for _ in range(20):
+        silent_rounds(lab, heard)
+    assert (state.health.failure, lab.misled.another_helps) == (None, False)
+
+    lab.newest[state.key] = state.position + 3
+    silent_rounds(lab, heard, round(LOOK_SECONDS / RECHECK_SECONDS))
+    silent_rounds(lab, heard, SILENT_ROUNDS + 2)
+    assert state.is_read, "its own client may still hear of it"
+    assert (state.health.failure.code, state.health.failure.side) == ("NOT_MOVING", "source")
+    assert "has records up to 3" in state.health.failure.detail
+    assert lab.misled.another_helps
+    state.position += 3
+    lab.partitions.note_recoveries()
+    assert state.health.failure is None
+
+
+def test_records_that_come_while_it_is_asked_are_not_missed(lab):
+    """A lane that copies as it should is behind what others say for a moment, again and again."""
+    state = lab.begin()
+    heard = UnheardRecords(
+        lab.world.spec.source, client_id="lab", clock=lab.clock, on_failure=lab.said.append
+    )
+    for _ in range(100):
+        lab.newest[state.key] = state.position + 1
+        silent_rounds(lab, heard, 1)
+        state.position += 1
+    assert (state.health.failure, lab.misled.another_helps) == (None, False)
+
+
+def test_a_source_that_cannot_be_asked_is_told_once_until_it_can(lab):
+    state = lab.begin()
+    refused = []
+    heard = UnheardRecords(
+        lab.world.spec.source, client_id="lab", clock=lab.clock, on_failure=refused.append
+    )
+    lab.newest[state.key] = state.position
+    lab.unasked = UnreachableError("no broker answers")
+    silent_rounds(lab, heard, 100)
+    assert [error.message for error in refused] == ["no broker answers"]
+    lab.unasked = None
+    silent_rounds(lab, heard, 30)
+    lab.unasked = UnreachableError("no broker answers")
+    silent_rounds(lab, heard, 100)
+    assert len(refused) == 2
+    assert (state.health.failure, lab.misled.another_helps) == (None, False)
+
+
+def test_two_reports_that_lie_far_apart_are_no_reason_for_another_client(lab):
+    state = lab.begin()
+    lab.known = KnownLeaders({state.key: {KnownLeader("id-1", 4), KnownLeader("id-1", 5)}})
+    for _ in range(3):
+        lab.hears_of_a_cut(state)
+        lab.later(FORGOTTEN_SECONDS + 1)
     assert not lab.misled.another_helps
 
 

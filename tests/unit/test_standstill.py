@@ -113,9 +113,9 @@ def test_silence_is_counted_only_while_no_backlog_is_drained():
     read = drained(watch)
     for _ in range(30):
         read()
-        assert silent.suspects(watch.states) == []
+        assert silent.suspects(watch.states, {}) == []
     watch.states[0].position = watch.states[0].source_end
-    found = [silent.suspects(watch.states) for _ in range(SILENT_ROUNDS + 2)]
+    found = [silent.suspects(watch.states, {}) for _ in range(SILENT_ROUNDS + 2)]
     assert found[-1] == [watch.states[1]]
 
 

@@ -5,10 +5,11 @@ again and says nothing. What it reads ahead or what a throttle holds back is no 
 which the lane was free to read, and worked off no backlog of other partitions, count.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from replicator.dataplane.health.drained_backlog import DrainedBacklog
 from replicator.dataplane.progress.partition_state import PartitionState
+from replicator.identifiers import TopicPartition
 
 SILENT_ROUNDS = 4
 """Rounds of a lane's recheck, two seconds apart, until the source is asked what it has."""
@@ -21,13 +22,19 @@ class SilentPartitions:
         self._rounds: dict[PartitionState, tuple[int, int]] = {}
         self._backlog = DrainedBacklog()
 
-    def suspects(self, states: Iterable[PartitionState]) -> list[PartitionState]:
-        """Takes in one round; the partitions that stood still behind their log's end for too long."""
+    def suspects(
+        self, states: Iterable[PartitionState], unheard: Mapping[TopicPartition, int]
+    ) -> list[PartitionState]:
+        """Takes in one round; the partitions that stood still behind their log's end for too long.
+
+        ``unheard`` has ends of logs of which the client knows nothing.
+        """
         states = list(states)
         counted = not self._backlog.goes_on(states)
         rounds: dict[PartitionState, tuple[int, int]] = {}
         for state in states:
-            if not state.is_read or state.source_end <= state.position:
+            end = max(state.source_end, unheard.get(state.key, -1))
+            if not state.is_read or end <= state.position:
                 continue
             position, count = self._rounds.get(state, (-1, 0))
             rounds[state] = (state.position, count + counted if position == state.position else 0)

@@ -232,6 +232,7 @@ class Lane(threading.Thread):
 
     def _end(self, *, fenced: bool) -> None:
         self._change.end()
+        self._checks.end()
         reason = "replaced by another owner" if fenced else "stopped"
         if self._outdated:
             reason = "the lane layout has changed"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapp
 from replicator.clock import Clock
 from replicator.dataplane.health.damaged_source import damaged
 from replicator.dataplane.health.silent_partitions import SilentPartitions
+from replicator.dataplane.health.unheard_records import unheard_error
 from replicator.dataplane.lane.misled_clients import MisledClients
 from replicator.dataplane.lane.partition_news import PartitionNews
 from replicator.dataplane.lane.two_ids import TwoIds
@@ -257,18 +258,31 @@ class LanePartitions:
                 refused.add(state)
         return refused
 
-    def find_silent(self, *, free: bool, held: Collection[TopicPartition] = ()) -> None:
-        """Suspends partitions that bring none of the records that the source says it has.
+    def find_silent(
+        self,
+        *,
+        free: bool,
+        held: Collection[TopicPartition] = (),
+        unheard: Mapping[TopicPartition, int],
+    ) -> None:
+        """Looks for partitions that bring none of the records that the source says it has.
 
         ``free`` says whether the lane could read all the time since the last call, ``held`` which partitions make
-        way for others.
+        way for others, ``unheard`` where logs end of which the client says that nothing comes.
         """
         if not free:
             self._silent.forget()
             return
         suspects = self._silent.suspects(
-            state for key, state in self.states.items() if key not in held
+            (state for key, state in self.states.items() if key not in held), unheard
         )
+        misled = [state for state in suspects if state.source_end <= state.position]
+        for state in misled:
+            self.on_failure(state, "source", unheard_error(state, unheard[state.key]))
+        self._misled.refuted((state.key for state in misled), now=self._clock.monotonic())
+        self._suspend_silent([state for state in suspects if state.source_end > state.position])
+
+    def _suspend_silent(self, suspects: list[PartitionState]) -> None:
         if not suspects:
             return
         stable = self._clients.stable_ends([state.key for state in suspects])

@@ -4,6 +4,7 @@ from replicator.clock import Clock
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.health.no_share import NoShare, has_none
 from replicator.dataplane.health.standstill import Standstill
+from replicator.dataplane.health.unheard_records import UnheardRecords
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.lane.partitions import LanePartitions, UnlookedTargetError
 from replicator.dataplane.lane.stats_schedule import StatsSchedule
@@ -40,6 +41,9 @@ class PeriodicChecks:
         self._standstill = Standstill(
             source=spec.source, client_id=lane_client_id(spec), clock=clock
         )
+        self._unheard = UnheardRecords(
+            spec.source, client_id=lane_client_id(spec), clock=clock, on_failure=self._unasked
+        )
         self._no_share = NoShare(spec.lane)
         self._clock = clock
         self._schedule = StatsSchedule()
@@ -64,9 +68,19 @@ class PeriodicChecks:
             partitions.recheck()
             not_free = (self._counters.throttle_wait_seconds, self._counters.full_turns)
             partitions.find_silent(
-                free=not_free == self._not_free_before, held=self._context.throttle.held
+                free=not_free == self._not_free_before,
+                held=self._context.throttle.held,
+                unheard=self._unheard.ends(partitions.states.values()),
             )
             self._not_free_before = not_free
+
+    def end(self) -> None:
+        """The lane ends."""
+        self._unheard.close()
+
+    def _unasked(self, error: ReplicatorError) -> None:
+        self._report.log("warning", "source could not be asked whether it has more than its client says",
+                         error=error.message, remedy=error.remedy)  # fmt: skip
 
     def _find_still(self, states: list[PartitionState], clients: SessionClients) -> None:
         try:

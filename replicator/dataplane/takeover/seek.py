@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaError, KafkaException
+from replicator.kafka.clients.errors import map_kafka_error
 
 _ASSIGNING_SECONDS = 2.0
 """The client takes an assignment up in a thread of its own, and refuses to seek before it has."""
@@ -34,6 +35,9 @@ def read_from(consumer: Consumer, states: Iterable[PartitionState]) -> None:
     a seek makes the client ask (librdkafka 2.16); it reports a cut as ``_LOG_TRUNCATION``. Reading goes
     on right behind that record: between it and the position were only markers and aborted records, and
     a record that is found there shows as well that the log is another one.
+
+    Raises:
+        KafkaException, ReplicatorError: the client takes no assignment, or does not begin to read.
     """
     states = list(states)
     consumer.incremental_assign(
@@ -59,7 +63,8 @@ def _seek(consumer: Consumer, place: ClientPartition, deadline: float) -> None:
             consumer.seek(place)
         except KafkaException as error:
             if error.args[0].code() != codes.ERRONEOUS_STATE or time.monotonic() > deadline:
-                raise
+                name = f"{place.topic}/{place.partition}"
+                raise map_kafka_error(error.args[0], subject=name, doing=f"read {name}") from error
             time.sleep(_STEP_SECONDS)  # the client assigns in its own thread, without an event
         else:
             return

@@ -90,12 +90,14 @@ class NewestLeaders:
         return self._to(address, deadline)
 
     def ends(
-        self, places: Iterable[TopicPartition], *, deadline: float
+        self, places: Iterable[TopicPartition], *, deadline: float, isolation_level: int = 0
     ) -> dict[TopicPartition, int]:
-        """Where logs end, open transactions included, by those who led them at the last look; absent where that is not known.
+        """Where logs end, by those who led them at the last look; absent where that is not known.
+
+        Level 0 counts open transactions too, level 1 what is committed alone.
 
         Raises:
-            ReplicatorError: a leader does not answer.
+            ReplicatorError: a leader does not answer, or brokers disagree which topic has a name.
         """
         led: dict[_Address, dict[str, list[int]]] = {}
         for place in places:
@@ -105,7 +107,9 @@ class NewestLeaders:
         for address, topics in led.items():
             try:
                 answer = self._to(address, deadline).call(
-                    offsets_question(topics), newest=OFFSETS_VERSION, deadline=deadline
+                    offsets_question(topics, isolation_level=isolation_level),
+                    newest=OFFSETS_VERSION,
+                    deadline=deadline,
                 )
             except UnreachableError:
                 self._hang_up(address)

@@ -5,6 +5,7 @@ What it shows of a log looks like a log that lost its end. Nothing may be copied
 
 import contextlib
 import time
+from dataclasses import replace
 from typing import Self
 
 import pytest
@@ -20,6 +21,8 @@ from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import LOG_END_KEY, checkpoints_topic, control_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.testing import LocalCluster, start_all, wait_until
+from replicator.testing.faults.fault_proxy import FaultProxy
+from replicator.testing.kit.ports import free_ports
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.requests.known_leaders import known_leaders
 from replicator.wire.requests.produce_one import end_by_a_write
@@ -180,6 +183,57 @@ def test_a_source_of_the_past_has_lost_nothing(three, west, unique, engine, poli
                 ),
             )
         assert lab.values(topic) == numbers(range(100 + 20 * OWNERS))
+    finally:
+        lab.close()
+
+
+class OneAddress(LaneLab):
+    """Whose source has one bootstrap server, as behind a load balancer: it leads to one broker after another."""
+
+    def __init__(self, source, target, *, name, first):
+        super().__init__(source, target, name=name)
+        self._ports = [int(server.rpartition(":")[2]) for server in source.bootstrap_servers]
+        self.door = FaultProxy(port=free_ports(1)[0], target_port=self._ports[first])
+        self.door.start()
+
+    def plan(self, cluster, alias):
+        plan = super().plan(cluster, alias)
+        servers = (f"127.0.0.1:{self.door.port}",)
+        return plan if cluster is self.target else replace(plan, bootstrap_servers=servers)
+
+    def lead_to(self, broker):
+        self.door.target_port = self._ports[broker]
+
+    def close(self):
+        super().close()
+        self.door.stop()
+
+
+@ENGINES
+def test_what_a_client_that_knows_that_broker_alone_never_hears_of_is_told_and_copied(
+    three, west, unique, engine
+):
+    """The lane has copied all that the broker shows: nothing it hears is refuted by anything that it sees."""
+    stale, topic = 1, f"t.{unique}"
+    lab = OneAddress(three, west, name=unique, first=stale)
+    west.create_topic(topic)
+    placed(three, topic, stale)
+    lab.numbered(topic, range(100))
+    lane = lab.lane(topic, **engine)
+    try:
+        lab.caught_up(lane)
+        with CutOff(three, stale) as cut_off:
+            late = [b"%d" % number for number in range(100, 120)]
+            produce(three, topic, late, partition=0, settings=cut_off.others)
+            lab.until(lambda: lane.partition(topic).failure, "that records wait", lane)
+            told = lane.partition(topic).failure
+            assert told.code == "NOT_MOVING"
+            assert "up to 120" in told.detail
+            lab.lead_to((stale + 1) % 3)
+            lab.until(lambda: lab._position(lane, topic, 0) >= 120, "the copy", lane)
+            assert not lane.ended
+            lane.stop()
+        assert lab.values(topic) == numbers(range(120))
     finally:
         lab.close()
 

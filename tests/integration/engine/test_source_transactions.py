@@ -3,8 +3,14 @@
 import pytest
 from confluent_kafka import Producer
 
-from replicator.dataplane.lane import stats_schedule
+from replicator.dataplane.health import unheard_records
+from replicator.dataplane.health.newest_ends import NewestEnds
+from replicator.dataplane.health.silent_partitions import SILENT_ROUNDS
+from replicator.dataplane.lane import periodic_checks, stats_schedule
 
+ENGINES = pytest.mark.parametrize(
+    "engine", [{}, {"engine": "batches", "provenance": "path"}], ids=["records", "batches"]
+)
 BOTH = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 
 
@@ -75,6 +81,39 @@ def test_an_open_transaction_holds_the_position_until_its_outcome_is_known(lab, 
     writer.commit_transaction(30)
     lab.caught_up(lane)
     assert lab.values(topic) == [b"0", b"1", b"2", b"open-1", b"open-2", b"3", b"4", b"5"]
+
+
+@ENGINES
+def test_what_cannot_be_read_is_no_record_that_a_client_does_not_hear_of(
+    lab, writer, engine, monkeypatch
+):
+    """The lane asks the newest leader as well: markers, aborted and undecided records have offsets too."""
+    answers = []
+    take = NewestEnds.take
+
+    def taken(asking):
+        answers.append(take(asking))
+        return answers[-1]
+
+    monkeypatch.setattr(NewestEnds, "take", taken)
+    monkeypatch.setattr(unheard_records, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(periodic_checks, "RECHECK_SECONDS", 0.1)
+    aborted, undecided = lab.topic(), lab.topic()
+    for topic in (aborted, undecided):
+        lab.numbered(topic, range(3))
+        transaction(writer, topic, b"no", end="abort")
+    transaction(writer, undecided, b"later", end="later")
+
+    lane = lab.lane(aborted, undecided, **engine)
+    lab.caught_up(lane, aborted)
+    wanted = len(answers) + 4 * SILENT_ROUNDS
+    lab.until(lambda: len(answers) >= wanted, "so many looks", lane)
+    assert answers[-1][aborted, 0] == lab.end(aborted) == 5
+    assert answers[-1].get((undecided, 0), 5) == 5
+    assert not any(each.failure for each in lane.stats.partitions)
+    assert lane.log == []
+    writer.commit_transaction(30)
+    lab.caught_up(lane)
 
 
 def state(records):
