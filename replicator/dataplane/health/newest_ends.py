@@ -76,14 +76,21 @@ class NewestEnds:
 
     def _ask(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
         # Here, because the protocol's codec takes half a second to import.
+        from replicator.wire.connection.leader import until_answered
         from replicator.wire.connection.newest_leaders import NewestLeaders
 
-        if self._leaders is None:
-            self._leaders = NewestLeaders(self._source, client_id=self._client_id)
+        leaders = self._leaders = self._leaders or NewestLeaders(
+            self._source, client_id=self._client_id
+        )
         deadline = time.monotonic() + _ANSWER_SECONDS
-        self._leaders.look(places, deadline=deadline)
-        one_topic = [place for place in places if _is_led(self._leaders, place)]
-        return self._leaders.ends(one_topic, deadline=deadline, isolation_level=_READ_COMMITTED)
+
+        def ends() -> dict[TopicPartition, int]:
+            leaders.look(places, deadline=deadline)
+            led = [place for place in places if _is_led(leaders, place)]
+            return leaders.ends(led, deadline=deadline, isolation_level=_READ_COMMITTED)
+
+        # Connections that were kept may have been closed since: brokers do that after some minutes.
+        return until_answered(ends, deadline=deadline)
 
     def _hang_up(self) -> None:
         if self._leaders is not None:
