@@ -4,7 +4,7 @@ Each change commits first, so that whatever happens next starts from what is sto
 read before ``decide_start`` has said where, and none that it stopped.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from collections.abc import Collection, Iterable, Mapping, MutableMapping
 
 from replicator.clock import Clock
 from replicator.dataplane.health.damaged_source import damaged
@@ -12,6 +12,7 @@ from replicator.dataplane.health.silent_partitions import SilentPartitions
 from replicator.dataplane.health.unheard_records import unheard_error
 from replicator.dataplane.lane.misled_clients import MisledClients
 from replicator.dataplane.lane.partition_news import PartitionNews
+from replicator.dataplane.lane.refused_targets import Refusals, RefusedTargets
 from replicator.dataplane.lane.two_ids import TwoIds
 from replicator.dataplane.progress.partition_health import PartitionHealth, Side
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
@@ -22,7 +23,6 @@ from replicator.dataplane.takeover.target_looks import read_targets
 from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork, lane_client_id
 from replicator.errors import (
-    NotFoundError,
     PartitionsRefusedError,
     ReplicatorError,
     TargetRegressedError,
@@ -32,9 +32,6 @@ from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
 
 TARGET_REGRESSED = TargetRegressedError.code
-
-Refusals = Callable[[Iterable[PartitionState]], Mapping[TopicPartition, ReplicatorError] | None]
-"""Asks which of these partitions the target takes no writes of; by target partition, None without an answer."""
 
 
 class UnlookedTargetError(UnreachableError):
@@ -69,7 +66,7 @@ class LanePartitions:
         self._news = news
         self._clock = clock
         self._healths = healths
-        self._refusals = refusals
+        self._targets = RefusedTargets(refusals, clock=clock, on_failure=self.on_failure)
         self._changed = changed
         self._silent = SilentPartitions()
         self._two_ids = TwoIds()
@@ -151,7 +148,7 @@ class LanePartitions:
             idle = state.is_read and state.position == state.committed
             if idle and (one is None or not one.all_in_sync):
                 doubtful.add(state)
-        refused = self._refused(doubtful)
+        refused = self._targets.refused(doubtful)
         if refused:
             self._suspend(refused)
 
@@ -196,7 +193,7 @@ class LanePartitions:
                 self._two_ids.forget(state.key)
                 start.append(state)
         self._store_losses(decisions.values())
-        waiting = self._waiting_for_target(start)
+        waiting = self._targets.waiting(start)
         for state in start:
             state.needs_check = state in waiting
         start = [state for state in start if not state.needs_check]
@@ -213,50 +210,6 @@ class LanePartitions:
         error = self._two_ids.lasting(state, read, now=self._clock.monotonic())
         if error is not None:
             self.on_failure(state, "source", error)
-
-    def _waiting_for_target(self, states: Iterable[PartitionState]) -> set[PartitionState]:
-        """Those that the target takes no writes of now; one that was refused is asked about when it is time.
-
-        Before anything of them is written: a transaction with one of them in it could not end.
-        """
-        now = self._clock.monotonic()
-        waiting: set[PartitionState] = set()
-        asked: set[PartitionState] = set()
-        refused_before: set[PartitionState] = set()
-        for state in states:
-            failure = state.health.failure
-            if failure is not None and failure.side == "target":
-                refused_before.add(state)
-                if state.health.retry_at > now:
-                    waiting.add(state)
-                    continue
-            elif not state.may_refuse:
-                continue
-            asked.add(state)
-        refused = self._refused(asked)
-        if refused is not None:
-            return waiting | refused
-        # Without an answer what the target last said of a partition still holds.
-        for state in asked & refused_before:
-            state.health.put_off(now)
-        return refused_before
-
-    def _refused(self, states: Iterable[PartitionState]) -> set[PartitionState] | None:
-        """Asks the target which of these partitions take no writes, and keeps why; None without an answer."""
-        states = list(states)
-        refusals = self._refusals(states) if states else {}
-        if refusals is None:
-            return None
-        refused: set[PartitionState] = set()
-        for state in states:
-            error = refusals.get((state.target_topic, state.partition))
-            if error is None:
-                state.health.takes_writes()
-            elif state.health.failure is not None or not isinstance(error, NotFoundError):
-                # A topic that was created just now is not known everywhere yet.
-                self.on_failure(state, "target", error)
-                refused.add(state)
-        return refused
 
     def find_silent(
         self,
