@@ -24,7 +24,9 @@ from replicator.testing import LocalCluster, start_all, wait_until
 from replicator.testing.faults.fault_proxy import FaultProxy
 from replicator.testing.kit.ports import free_ports
 from replicator.topology.plan import ClusterPlan
-from replicator.wire.requests.known_leaders import known_leaders
+from replicator.wire.connection.connection import BrokerConnection
+from replicator.wire.connection.leader import split_address
+from replicator.wire.connection.topic_questions import told_leaders, topics_question
 from replicator.wire.requests.produce_one import end_by_a_write
 from replicator.wiring.lane_main import layout_still_holds
 
@@ -57,11 +59,11 @@ class CutOff:
             for number, part in topic.partitions.items()
             if part.leader == broker
         ]
-        self._before = self._leaders()
+        self._before = self._known_by(broker)
 
     def __enter__(self) -> Self:
         self.cluster.isolate(self.broker)
-        wait_until(self._disagree, timeout_seconds=60, describe="leaders that it does not know")
+        wait_until(self._knows_least, timeout_seconds=60, describe="leaders that it does not know")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,19 +77,33 @@ class CutOff:
         kept = [server for number, server in enumerate(servers) if number != self.broker]
         return {"bootstrap.servers": ",".join(kept)}
 
-    def _leaders(self):
-        return known_leaders(self._everybody, self._led, client_id="lab").leaders
+    def _known_by(self, broker):
+        """The leaders of what it led, as one broker tells."""
+        deadline = time.monotonic() + 10
+        address = split_address(self.cluster.bootstrap_servers[broker])
+        names = {name for name, _ in self._led}
+        with BrokerConnection(
+            self._everybody, address, client_id="lab", deadline=deadline
+        ) as connection:
+            answer = connection.call(topics_question(sorted(names)), newest=12, deadline=deadline)
+        known = told_leaders(answer)
+        return [known.get(place) for place in self._led]
 
-    def _disagree(self) -> bool:
-        now = self._leaders()
-        return all(len(now[place] - self._before[place]) == 1 for place in self._led)
+    def _knows_least(self) -> bool:
+        """Both others have heard of every election: a client that met one which has not would write to the broker."""
+        others = [self._known_by(number) for number in range(3) if number != self.broker]
+        return others[0] == others[1] and all(
+            new is not None and new.epoch > old.epoch
+            for old, new in zip(self._before, others[0], strict=True)
+        )
 
     def _is_whole(self) -> bool:
         """All know the same leaders, and every replica is in sync: the next test takes another broker away."""
         topics = self.cluster.admin().list_topics(timeout=20).topics.values()
         parts = [part for topic in topics for part in topic.partitions.values()]
         in_sync = all(len(part.isrs) == len(part.replicas) for part in parts)
-        return in_sync and all(len(known) == 1 for known in self._leaders().values())
+        known = [self._known_by(number) for number in range(3)]
+        return in_sync and known[0] == known[1] == known[2]
 
 
 def leader(cluster: LocalCluster, topic: str) -> int:

@@ -56,11 +56,11 @@ def test_a_damaged_batch_holds_its_partition_until_it_is_repaired(lab, place):
     segment = Segment(lab.source, topic)
     segment.flip(2, place)
     lane = lab.lane(topic, other)
-    lab.until(lambda: failure(lane, topic), "the failure", lane)
+    lab.until(lambda: is_damaged(lane, topic), "the failure", lane)
     lab.numbered(other, range(10))
     lab.caught_up(lane, other)
 
-    assert failure(lane, topic).code == "SOURCE_DAMAGED"
+    assert is_damaged(lane, topic)
     assert f"offset 20 of {topic}/0" in failure(lane, topic).detail
     assert lab.values(topic) == [b"%d" % n for n in range(20)]
 
@@ -107,10 +107,9 @@ def test_a_lane_with_a_throttle_that_could_read_more_names_what_stands_still(lab
             due = time.monotonic() + 1.0
             lab.numbered(other, range(written, written + 20))
             written += 20
-        return failure(lane, topic)
+        return is_damaged(lane, topic)
 
-    found = lab.until(named_while_the_other_uses_up_its_rate, "the failure", lane)
-    assert found.code == "SOURCE_DAMAGED"
+    lab.until(named_while_the_other_uses_up_its_rate, "the failure", lane)
     assert lane.stats.throttle_wait_seconds > 0
     lab.caught_up(lane, other)
     assert lab.values(other) == numbers(range(written))
@@ -127,8 +126,8 @@ def test_beside_a_backlog_that_a_rate_makes_last_a_damaged_batch_is_named_all_th
     small = {"batch.num.messages": 10}  # a batch is never divided for a rate
     lab.produce(other, *({"value": b"%d" % n} for n in range(30_000)), **small)
     lane = lab.lane(topic, other, throttle=Throttle(records_per_second=50), **engine)
-    found = lab.until(lambda: failure(lane, topic), "the failure", lane)
-    assert found.code == "SOURCE_DAMAGED"
+    # On a busy machine the source may answer too late at first, and that is what is told then.
+    lab.until(lambda: is_damaged(lane, topic), "the failure", lane)
     assert failure(lane, other) is None
     assert lane.partition(other).position < 30_000
 
