@@ -181,28 +181,34 @@ def test_a_client_that_is_believed_is_kept(lab):
     assert not lab.misled.another_helps
 
 
-def silent_rounds(lab, heard, count=SILENT_ROUNDS + 1):
-    """The rounds of a lane that reads all the time, with what its own connections say of the source."""
-    for _ in range(count):
-        lab.clock.advance(RECHECK_SECONDS)
-        ends = heard.ends(lab.partitions.states.values())
-        lab.partitions.find_silent(free=True, unheard=ends)
+class Looks:
+    """What a lane's own connections say of the source, whose client says that there is nothing more."""
+
+    def __init__(self, lab) -> None:
+        self.refused = []
+        self._lab = lab
+        self._unheard = UnheardRecords(
+            lab.world.spec.source, client_id="lab", clock=lab.clock, on_failure=self.refused.append
+        )
+
+    def rounds(self, count) -> None:
+        """Of a lane that is free to read all the time."""
+        for _ in range(count):
+            self._lab.clock.advance(RECHECK_SECONDS)
+            ends = self._unheard.ends(self._lab.partitions.states.values())
+            self._lab.partitions.find_silent(free=True, unheard=ends)
 
 
 def test_a_client_that_is_told_of_nothing_more_while_there_is_more_is_not_kept(lab):
     state = lab.begin()
-    refused = []
-    heard = UnheardRecords(
-        lab.world.spec.source, client_id="lab", clock=lab.clock, on_failure=refused.append
-    )
+    looks = Looks(lab)
     lab.newest[state.key] = state.position
-    for _ in range(20):
-        silent_rounds(lab, heard)
+    looks.rounds(100)
     assert (state.health.failure, lab.misled.another_helps) == (None, False)
 
     lab.newest[state.key] = state.position + 3
-    silent_rounds(lab, heard, round(LOOK_SECONDS / RECHECK_SECONDS))
-    silent_rounds(lab, heard, SILENT_ROUNDS + 2)
+    looks.rounds(round(LOOK_SECONDS / RECHECK_SECONDS))
+    looks.rounds(SILENT_ROUNDS + 2)
     assert state.is_read, "its own client may still hear of it"
     assert (state.health.failure.code, state.health.failure.side) == ("NOT_MOVING", "source")
     assert "has records up to 3" in state.health.failure.detail
@@ -212,34 +218,29 @@ def test_a_client_that_is_told_of_nothing_more_while_there_is_more_is_not_kept(l
     assert state.health.failure is None
 
 
-def test_records_that_come_while_it_is_asked_are_not_missed(lab):
+def test_records_that_come_while_it_is_asked_are_no_reason_for_another_client(lab):
     """A lane that copies as it should is behind what others say for a moment, again and again."""
     state = lab.begin()
-    heard = UnheardRecords(
-        lab.world.spec.source, client_id="lab", clock=lab.clock, on_failure=lab.said.append
-    )
+    looks = Looks(lab)
     for _ in range(100):
         lab.newest[state.key] = state.position + 1
-        silent_rounds(lab, heard, 1)
+        looks.rounds(1)
         state.position += 1
     assert (state.health.failure, lab.misled.another_helps) == (None, False)
 
 
 def test_a_source_that_cannot_be_asked_is_told_once_until_it_can(lab):
     state = lab.begin()
-    refused = []
-    heard = UnheardRecords(
-        lab.world.spec.source, client_id="lab", clock=lab.clock, on_failure=refused.append
-    )
+    looks = Looks(lab)
     lab.newest[state.key] = state.position
     lab.unasked = UnreachableError("no broker answers")
-    silent_rounds(lab, heard, 100)
-    assert [error.message for error in refused] == ["no broker answers"]
+    looks.rounds(100)
+    assert [error.message for error in looks.refused] == ["no broker answers"]
     lab.unasked = None
-    silent_rounds(lab, heard, 30)
+    looks.rounds(30)
     lab.unasked = UnreachableError("no broker answers")
-    silent_rounds(lab, heard, 100)
-    assert len(refused) == 2
+    looks.rounds(100)
+    assert len(looks.refused) == 2
     assert (state.health.failure, lab.misled.another_helps) == (None, False)
 
 

@@ -86,8 +86,8 @@ class NewestEnds:
 
         def ends() -> dict[TopicPartition, int]:
             leaders.look(places, deadline=deadline)
-            led = [place for place in places if _is_led(leaders, place)]
-            return leaders.ends(led, deadline=deadline, isolation_level=_READ_COMMITTED)
+            agreed = [place for place in places if _is_one_topic(leaders, place)]
+            return leaders.ends(agreed, deadline=deadline, isolation_level=_READ_COMMITTED)
 
         # Connections that were kept may have been closed since: brokers do that after some minutes.
         return until_answered(ends, deadline=deadline)
@@ -97,9 +97,10 @@ class NewestEnds:
             self._leaders.close()
 
 
-def _is_led(leaders: "NewestLeaders", place: TopicPartition) -> bool:
-    """Whether brokers agree on which topic it is: of two with that name nobody knows the newer."""
+def _is_one_topic(leaders: "NewestLeaders", place: TopicPartition) -> bool:
+    """Whether brokers agree which topic it is: of two with that name nobody knows the newer."""
     try:
-        return leaders.leader(place).address is not None
+        leaders.leader(place)
     except (NotFoundError, TransientBrokerError):
         return False
+    return True
