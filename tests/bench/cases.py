@@ -17,6 +17,7 @@ MM2_TUNED_EXACTLY_ONCE = MirrorMaker2("tuned", "exactly-once")
 BATCHES = Replicator("exactly-once", engine="batches")
 BATCHES_AT_LEAST_ONCE = Replicator("at-least-once", engine="batches")
 BATCHES_AUTO_LANES = Replicator("exactly-once", lanes="auto", engine="batches")
+BATCHES_8_LANES = replace(BATCHES, lanes=8)
 BATCHES_NAMED = replace(BATCHES, worker_id="bench-0")
 RECORDS = Replicator("exactly-once", engine="records")
 RECORDS_AT_LEAST_ONCE = Replicator("at-least-once", engine="records")
@@ -42,11 +43,12 @@ JSON_OTHERS = tuple(
     for codec, records in (("snappy", 40), ("gzip", 90))
 )
 SMALL_BATCHES = Payload("100 B, 10-record batches", 100, 600_000, batch_records=10)
-BY_NAME_ONLY = tuple(
+TINY_BATCHES = tuple(
     Payload(f"100 B, {size}-record batches", 100, 300_000, batch_records=size) for size in (1, 3)
 )
-"""What producers without linger write. Left out unless ``--payload`` asks, since a source of them takes long to fill."""
+"""What producers without linger write."""
 PARTITIONS_64 = Payload("100 B, 64 partitions", 100, 4_000_000, partitions=64)
+PARTITIONS_1600 = Payload("100 B, 1,600 partitions", 100, 8_000_000, partitions=1_600)
 PARTITION_1 = Payload("100 B, 1 partition", 100, 4_000_000, partitions=1)
 
 SLOW = latency.Pace("1 k rec/s of 100 B", 1_000, 100)
@@ -61,6 +63,12 @@ _OTHERS: tuple[Contender, ...] = (
 )
 _ONLY_FULL: tuple[Contender, ...] = (RECORDS_AT_LEAST_ONCE, RECORDS_AUTO_LANES)
 
+_BY_NAME_ONLY: tuple[tuple[Payload, tuple[Contender, ...]], ...] = (
+    *((payload, _ALWAYS) for payload in TINY_BATCHES),
+    (PARTITIONS_1600, (YARDSTICK, BATCHES, BATCHES_8_LANES)),
+)
+"""Left out unless ``--payload`` asks, since their sources and targets take long to make."""
+
 
 def throughput_cases(*, quick: bool, only: str = "") -> list[tuple[Payload, tuple[Contender, ...]]]:
     """Payloads, and who copies them; the first one is that of the headline. ``only``: a part of their labels."""
@@ -71,7 +79,7 @@ def throughput_cases(*, quick: bool, only: str = "") -> list[tuple[Payload, tupl
     ]  # fmt: skip
     found = [(SMALL, headline), *((payload, _ALWAYS) for payload in others)]
     if only:
-        found += [(payload, _ALWAYS) for payload in BY_NAME_ONLY]
+        found += _BY_NAME_ONLY
     return [each for each in found if only in each[0].label]
 
 

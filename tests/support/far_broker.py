@@ -14,9 +14,13 @@ class Far:
 
     def __init__(self, made):
         self.reader = made
+        self.connect()
+
+    def connect(self) -> None:
+        """The reader has a new connection, in place of one that it lost."""
         near, self.socket = socket.socketpair()
         self.socket.setblocking(False)
-        brokers = made.brokers
+        brokers = self.reader.brokers
         brokers.versions[7] = {1: (0, 12)}
         brokers._channels[7] = Channel(near, pool=BufferPool(), where="here")
         brokers._selector.register(near, selectors.EVENT_READ, (brokers, 7))

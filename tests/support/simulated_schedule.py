@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from simulated_lane import STEPS, Chances, World
 
-from replicator.dataplane.health import unheard_records
+from replicator.dataplane.health import damaged_source, unheard_records
 from replicator.dataplane.health.stuck_writes import StuckWrites
 from replicator.dataplane.lane import clients_change, lane, partitions
 from replicator.dataplane.lane.lane import Lane
@@ -58,7 +58,7 @@ def on_virtual_time(world: World):
     kept = (
         lane.random, clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
         Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
-        takeover.find_undecided_copies, known_leaders.known_leaders, unheard_records.NewestEnds, PartitionState.__hash__,
+        takeover.find_undecided_copies, known_leaders.known_leaders, unheard_records.NewestEnds, damaged_source.damages_of, PartitionState.__hash__,
     )  # fmt: skip
     # By their addresses sets of them would have another order in each process, and a seed another schedule.
     PartitionState.__hash__ = lambda self: self.partition
@@ -73,13 +73,14 @@ def on_virtual_time(world: World):
     takeover.find_undecided_copies = world.find_undecided_copies
     known_leaders.known_leaders = world.known_leaders
     unheard_records.NewestEnds = lambda *_, **__: _NewestEnds(world)
+    damaged_source.damages_of = lambda *_, **__: {}
     try:
         yield
     finally:
         (
             lane.random, clients_change.open_clients, clients_change.gc, session_clients.read_lane_records,
             Lane._pause, StuckWrites.refusals, takeover.read_targets, partitions.read_targets, takeover.find_last_copies,
-            takeover.find_undecided_copies, known_leaders.known_leaders, unheard_records.NewestEnds, PartitionState.__hash__,
+            takeover.find_undecided_copies, known_leaders.known_leaders, unheard_records.NewestEnds, damaged_source.damages_of, PartitionState.__hash__,
         ) = kept  # fmt: skip
 
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from replicator.batches.copy.readings import FAILING_SECONDS, Readings
 from replicator.batches.copy.source_reader import (
+    ANSWER_SECONDS,
     FETCH_PACE_SECONDS,
+    FETCH_WAIT_SECONDS,
     SINGLE_RECORDS_BYTES,
     SMALL_ANSWER_BYTES,
     SourceReader,
@@ -105,6 +107,21 @@ def test_fetches_are_as_large_as_a_connection_carries_in_a_second(far):
     far.reader.take_arrived(0.25)
     far.reader.pump(1.0, fetch_bytes=8_000_000, partition_bytes=8_000_000)
     assert far.reader._fetches[7].most_bytes == fetch_bytes_at(90_000 + 13, 0.25)
+
+
+def test_a_fetch_whose_answer_did_not_come_in_time_asks_for_less_the_next_time(far):
+    """What a narrow line has brought of it is lost, so as much would never come."""
+    late, sizes = FETCH_WAIT_SECONDS + ANSWER_SECONDS + 1, []
+    for attempt in range(5):
+        began = attempt * (late + 60)
+        far.reader.pump(began, fetch_bytes=1_000_000, partition_bytes=1_000_000)
+        sizes.append(far.reader._fetches[7].most_bytes)
+        far.reader.look(began + late - 2)
+        assert far.reader._fetches, "it may still come"
+        far.reader.look(began + late)
+        far.socket.close()
+        far.connect()
+    assert sizes == [1_000_000, 250_000, 62_500, LEAST_FETCH_BYTES, LEAST_FETCH_BYTES]
 
 
 def test_a_fetch_is_never_too_small_for_a_few_batches():

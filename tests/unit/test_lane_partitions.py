@@ -1,5 +1,6 @@
 """What a lane does with partitions of which two answers do not agree, or of which nobody answers."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,9 @@ from session_lab import SessionLab
 from simulated_lane import TOPIC, Chances, SourceAdmin, World
 from simulated_schedule import on_virtual_time
 
+from replicator.dataplane.health import damaged_source
 from replicator.dataplane.health.connection_problems import ConnectionProblems
+from replicator.dataplane.health.damaged_source import damaged
 from replicator.dataplane.health.silent_partitions import SILENT_ROUNDS
 from replicator.dataplane.health.unheard_records import LOOK_SECONDS, UnheardRecords
 from replicator.dataplane.lane.lane_report import LaneReport
@@ -29,6 +32,7 @@ from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.errors import TransientBrokerError, UnreachableError
 from replicator.logins.cluster_login import login_of
+from replicator.policy.capacity.answer_size import AnswerSize
 from replicator.wire.requests.known_leaders import KnownLeader, KnownLeaders
 
 NOBODY_ACTS = Chances(writes=0, transactions=0, crash=0, sleep=0, late=0, trouble=0, drops=0)
@@ -38,7 +42,15 @@ FEW = TransientBrokerError(
 
 
 class NamedAdmin(SourceAdmin):
-    """One that gives the topic an id."""
+    """One that gives the topic an id, and ends of logs that nothing is read of."""
+
+    def __init__(self, cluster) -> None:
+        super().__init__(cluster)
+        self.ends = {}
+
+    def offsets(self, keys, *, at, isolation):
+        found = super().offsets(keys, at=at, isolation=isolation)
+        return found | (self.ends if at == "latest" else {})
 
     def describe_each_topic(self, names):
         found = super().describe_each_topic(names)
@@ -58,18 +70,19 @@ class Lab:
         self.known = KnownLeaders()
         self.newest, self.unasked = {}, None
         self.misled = MisledClients()
+        self.answers = AnswerSize()
         self.world.read_targets = self.read_targets
         self.world.newest_end = self.newest_end
         self.world.known_leaders = lambda *_, **__: self.known
         self.clients = self.world.open_clients(
             self.world.spec, SessionLab()._context, record_by_record=False
         )
-        self.clients._source_admin = NamedAdmin(self.world.source)
+        self.admin = self.clients._source_admin = NamedAdmin(self.world.source)
         self.events = self.clients.session.events
         self.partitions = LanePartitions(
             self.world.spec, clients=self.clients, checkpoints={}, clock=self.clock, healths={},
             news=PartitionNews(lambda: self.world.spec, post=self.said.append),
-            refusals=self.answer, changed=ChangedLogs(), misled=self.misled,
+            refusals=self.answer, changed=ChangedLogs(), misled=self.misled, answers=self.answers,
         )  # fmt: skip
 
     def answer(self, states):
@@ -242,6 +255,71 @@ def test_a_source_that_cannot_be_asked_is_told_once_until_it_can(lab):
     looks.rounds(100)
     assert len(looks.refused) == 2
     assert (state.health.failure, lab.misled.another_helps) == (None, False)
+
+
+class Waiting:
+    """Records wait in partitions of a source that answers every question."""
+
+    def __init__(self, lab) -> None:
+        self._lab = lab
+        lab.begin()
+        lab.answers.answer_bytes(50 * 1024 * 1024)
+
+    def wait_in(self, *partitions) -> None:
+        for partition in partitions:
+            state = self._lab.partitions.states[TOPIC, partition]
+            state.source_end = self._lab.admin.ends[state.key] = 1_000
+
+    def seconds(self, count, moving=None) -> str:
+        """Rounds of a free lane, in which one partition may move; what they say of its clients."""
+        for _ in range(round(count / RECHECK_SECONDS)):
+            self._lab.later(RECHECK_SECONDS)
+            if moving is not None:
+                self._lab.partitions.states[TOPIC, moving].position += 1
+            self._lab.partitions.find_silent(free=True, unheard={})
+        return self._lab.answers.change
+
+
+def test_where_nothing_comes_at_all_another_client_asks_for_less_and_nothing_is_called_damaged(lab):
+    waiting = Waiting(lab)
+    waiting.wait_in(0, 1)
+    assert waiting.seconds(SILENT_ROUNDS * RECHECK_SECONDS) == ""
+    assert "another client asks a broker for 8.0 MiB" in waiting.seconds(RECHECK_SECONDS)
+    for state in lab.partitions.states.values():
+        assert state.health.failure.code == "NOT_MOVING"
+        assert "has records up to 1000" in state.health.failure.detail
+
+
+def test_where_another_partition_moves_answers_are_not_too_large(lab):
+    waiting = Waiting(lab)
+    waiting.wait_in(0)
+    assert waiting.seconds(100, moving=1) == ""
+    assert lab.partitions.states[TOPIC, 0].health.failure.code == "NOT_MOVING"
+
+
+def test_a_damaged_log_is_no_reason_to_ask_for_less(lab, monkeypatch):
+    state = lab.begin()
+    monkeypatch.setattr(damaged_source, "damages_of", lambda *_, **__: {state: damaged(state, "")})
+    waiting = Waiting(lab)
+    waiting.wait_in(0)
+    assert waiting.seconds(100) == ""
+    assert state.health.failure.code == "SOURCE_DAMAGED"
+
+
+def test_what_reading_anew_does_not_help_is_read_anew_less_and_less_often(lab):
+    """What was on its way is lost each time."""
+    waiting = Waiting(lab)
+    waiting.wait_in(0)
+    state, asked = lab.partitions.states[TOPIC, 0], []
+    for second in range(0, 400, 2):
+        was_read = state.is_read
+        waiting.seconds(RECHECK_SECONDS)
+        if was_read and not state.is_read:
+            asked.append(second)
+    pauses = [after - before for before, after in itertools.pairwise(asked)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 24
+    assert pauses[-1] >= 64
 
 
 def test_two_reports_that_lie_far_apart_are_no_reason_for_another_client(lab):

@@ -116,7 +116,7 @@ def test_silence_is_counted_only_while_no_backlog_is_drained():
         assert silent.suspects(watch.states, {}) == []
     watch.states[0].position = watch.states[0].source_end
     found = [silent.suspects(watch.states, {}) for _ in range(SILENT_ROUNDS + 2)]
-    assert found[-1] == [watch.states[1]]
+    assert [each for each in found if each] == [[watch.states[1]]]
 
 
 @pytest.mark.parametrize("why", ["problem", "check", "failure"])

@@ -21,7 +21,11 @@ from replicator.batches.network.channel import Frame
 from replicator.batches.network.io_loop import IoLoop
 from replicator.errors import HeldBackError, UnreachableError
 from replicator.policy.capacity.broker_quota import RAISE_QUOTA, BrokerQuota
-from replicator.policy.capacity.line_settings import MOST_BYTES, fetch_bytes_at
+from replicator.policy.capacity.line_settings import (
+    LEAST_FETCH_BYTES,
+    MOST_BYTES,
+    fetch_bytes_at,
+)
 from replicator.topology.plan import ClusterPlan
 
 FETCH_WAIT_SECONDS = 0.5
@@ -120,6 +124,7 @@ class SourceReader:
         self._first_bytes = first_bytes
         self._paced_from_bytes = paced_from_bytes
         self._bytes: dict[int, int] = {}
+        self._first: dict[int, int] = {}
         self._ask_at: dict[int, float] = {}
         self.readings = Readings(self.brokers.leaders, connections=connections)
         self._questions: dict[int, _Question] = {}
@@ -160,7 +165,7 @@ class SourceReader:
             if channel is None:
                 continue
             version = min(WITH_IDS, self.brokers.versions[node].get(API_KEY, (0, WITH_NAMES))[1])
-            most = min(fetch_bytes, self.quota.most_bytes, self._bytes.get(node, self._first_bytes))
+            most = min(fetch_bytes, self.quota.most_bytes, self._size(node))
             question = self._question(node, wanted, version, min(most, partition_bytes))
             session = self._sessions.setdefault(node, FetchSession())
             delta = session.ask(question.wanted)
@@ -189,6 +194,8 @@ class SourceReader:
             )
         for node, fetch in list(self._fetches.items()):
             if now > fetch.asked_at + FETCH_WAIT_SECONDS + ANSWER_SECONDS:
+                # The line may carry less than that: what it has of an answer is lost with the connection.
+                self._first[node] = max(LEAST_FETCH_BYTES, fetch.most_bytes // 4)
                 self.brokers.lose(node, _silent("the source", ANSWER_SECONDS))
 
     def on_frame(self, node: int, frame: Frame) -> None:
@@ -246,6 +253,10 @@ class SourceReader:
                     arrived.append(Arrived(reading, part, frame.buffer))
             frame.buffer.release()
         return arrived
+
+    def _size(self, node: int) -> int:
+        """Of a connection's next fetch, as far as the line decides it."""
+        return self._bytes.get(node, self._first.get(node, self._first_bytes))
 
     def _measure(self, fetch: _Fetch, node: int, size: int, now: float) -> None:
         if 2 * size >= fetch.most_bytes:  # what is smaller says more of the topic than of the line

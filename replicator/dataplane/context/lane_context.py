@@ -14,6 +14,7 @@ from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.takeover.changed_logs import ChangedLogs
 from replicator.errors import ReplicatorError
 from replicator.kafka.clients.client import ThrottleEvent
+from replicator.policy.capacity.answer_size import AnswerSize
 from replicator.policy.capacity.broker_quota import BrokerQuota
 from replicator.problem import Problem
 
@@ -42,6 +43,7 @@ class LaneContext:
     on_failure: Callable[[PartitionState, Side, ReplicatorError], None]
     idle_wait: IdleWait | None = None
     changed_logs: ChangedLogs = field(default_factory=ChangedLogs)
+    answers: AnswerSize = field(default_factory=AnswerSize)
 
     def on_source_throttle(self, event: ThrottleEvent) -> None:
         """The client library says for how long a broker of the source holds it back."""

@@ -1,7 +1,9 @@
 """A source that gives out something which cannot be read, and finding out whether that is why nothing comes."""
 
+from collections.abc import Mapping
+
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.errors import ReplicatorError, SourceDamagedError
+from replicator.errors import NotMovingError, ReplicatorError, SourceDamagedError
 from replicator.topology.plan import ClusterPlan
 
 
@@ -33,6 +35,30 @@ def found_damaged(
 
 MOST_LOOKS = 3
 """Partitions of a lane that are looked at in one round: a look may take its whole time."""
+
+
+_ASK_SECONDS = 3.0
+
+
+def why_still(
+    source: ClusterPlan, ends: Mapping[PartitionState, int], *, client_id: str
+) -> dict[PartitionState, ReplicatorError]:
+    """Why partitions bring none of the records that the source has up to ``ends``. Blocking.
+
+    Only what was read from the log itself is called damaged: a line that carries little, or a client that is stuck, shows
+    itself in the same way.
+    """
+    found: dict[PartitionState, ReplicatorError] = {
+        state: NotMovingError(
+            f"{state.topic}/{state.partition} stands still at {state.position} while the "
+            f"source has records up to {end}",
+            subject=f"{state.topic}/{state.partition}",
+            remedy="It is read anew by itself. If that repeats, look at the broker that "
+            "leads it, at the line to it, and at fetch settings below the size of its records.",
+        )
+        for state, end in ends.items()
+    }
+    return found | damages_of(source, list(ends), client_id=client_id, seconds=_ASK_SECONDS)
 
 
 def damages_of(

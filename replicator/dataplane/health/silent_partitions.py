@@ -14,12 +14,16 @@ from replicator.identifiers import TopicPartition
 SILENT_ROUNDS = 4
 """Rounds of a lane's recheck, two seconds apart, until the source is asked what it has."""
 
+MOST_DOUBLINGS = 5
+"""Twice as many each time that reading anew did not help: it loses what was on its way."""
+
 
 class SilentPartitions:
     """Of one session; used by the lane's thread only."""
 
     def __init__(self) -> None:
         self._rounds: dict[PartitionState, tuple[int, int]] = {}
+        self._told: dict[PartitionState, tuple[int, int]] = {}
         self._backlog = DrainedBacklog()
 
     def suspects(
@@ -41,7 +45,18 @@ class SilentPartitions:
         self._rounds = rounds
         if not counted:
             return []
-        return [state for state, (_, count) in rounds.items() if count >= SILENT_ROUNDS]
+        return [state for state, (_, count) in rounds.items() if self._is_silent(state, count)]
+
+    def _is_silent(self, state: PartitionState, count: int) -> bool:
+        if state.source_end <= state.position:
+            return count >= SILENT_ROUNDS  # not read anew
+        position, told = self._told.get(state, (-1, 0))
+        if position != state.position:
+            told = 0
+        silent = count >= SILENT_ROUNDS << min(told, MOST_DOUBLINGS)
+        if silent:
+            self._told[state] = (state.position, told + 1)
+        return silent
 
     def forget(self) -> None:
         """The lane was not free to read: begin to count anew."""

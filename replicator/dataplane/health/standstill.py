@@ -6,7 +6,7 @@
 from collections.abc import Collection, Iterable
 
 from replicator.clock import Clock
-from replicator.dataplane.health.damaged_source import damages_of
+from replicator.dataplane.health.damaged_source import why_still
 from replicator.dataplane.health.drained_backlog import DrainedBacklog
 from replicator.dataplane.health.held_to_rate import HeldToRate
 from replicator.dataplane.progress.partition_state import PartitionState
@@ -129,19 +129,11 @@ class Standstill:
         ) as admin:
             ends = admin.offsets([state.key for state in suspects], "latest", "read_committed")
         found: dict[PartitionState, ReplicatorError] = {}
+        still: dict[PartitionState, int] = {}
         for state in suspects:
             end = ends.get(state.key)
             if isinstance(end, ReplicatorError):
                 found[state] = end
             elif end is not None and end > state.position:
-                found[state] = NotMovingError(
-                    f"{state.topic}/{state.partition} stands still at {state.position} while the "
-                    f"source has records up to {end}",
-                    subject=f"{state.topic}/{state.partition}",
-                    remedy="It is read anew by itself. If that repeats, look at the broker that "
-                    "leads it, and at fetch settings below the size of its records.",
-                )
-        still = [state for state, error in found.items() if isinstance(error, NotMovingError)]
-        return found | damages_of(
-            self._source, still, client_id=self._client_id, seconds=_ASK_SECONDS
-        )
+                still[state] = end
+        return found | why_still(self._source, still, client_id=self._client_id)

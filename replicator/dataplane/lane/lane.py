@@ -57,6 +57,8 @@ DRAIN_SECONDS = 8.0
 """How long a stopping lane waits for a silent target; the group's session ends sooner, so by then the
 lane's next owner is at work, and has fenced this one."""
 
+MISLED = "the source refutes what the lane's client reports, another is opened"
+
 Post = Callable[[LaneStopped | LostRange | LogLine], None]
 
 MayStart = Callable[[LaneSpec, EndOf], bool]
@@ -258,9 +260,10 @@ class Lane(threading.Thread):
         self._partitions = LanePartitions(
             spec, clients=clients, checkpoints=checkpoints, news=self._news, clock=self._clock,
             healths=self._healths, refusals=self._writes.refusals_of, changed=self._context.changed_logs,
-            misled=self._misled,
+            misled=self._misled, answers=self._context.answers,
         )  # fmt: skip
         self._misled.session_begins()
+        self._context.answers.session_begins()
         self._partitions.follow(spec)
         self._failures.begins()
         self._report.set("running", "copying")
@@ -273,11 +276,8 @@ class Lane(threading.Thread):
                 self._commands.popleft()()
             if self._reopen or (clients.opened_with.outdated() and self._others_are_ready()):
                 break  # the next session's clients suit the new work, or the new login
-            if self._misled.another_helps:
-                self._report.log(
-                    "warning",
-                    "the source refutes what the lane's client reports, another is opened",
-                )
+            if self._misled.another_helps or self._context.answers.change:
+                self._report.log("warning", self._context.answers.change or MISLED)
                 break
             session.step()
             if clients.record_by_record and self._retry_range.is_past(self._states()):

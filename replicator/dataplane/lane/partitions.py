@@ -7,7 +7,7 @@ read before ``decide_start`` has said where, and none that it stopped.
 from collections.abc import Collection, Iterable, Mapping, MutableMapping
 
 from replicator.clock import Clock
-from replicator.dataplane.health.damaged_source import damaged
+from replicator.dataplane.health.damaged_source import why_still
 from replicator.dataplane.health.silent_partitions import SilentPartitions
 from replicator.dataplane.health.unheard_records import unheard_error
 from replicator.dataplane.lane.misled_clients import MisledClients
@@ -23,6 +23,7 @@ from replicator.dataplane.takeover.target_looks import read_targets
 from replicator.dataplane.takeover.target_loss import SeenTarget, needs_look
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork, lane_client_id
 from replicator.errors import (
+    NotMovingError,
     PartitionsRefusedError,
     ReplicatorError,
     TargetRegressedError,
@@ -30,8 +31,12 @@ from replicator.errors import (
 )
 from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import TopicPartition
+from replicator.policy.capacity.answer_size import AnswerSize
 
 TARGET_REGRESSED = TargetRegressedError.code
+
+QUIET_SECONDS = 4.0
+"""So long no partition of a lane may have moved before answers of the source count as too large for the line."""
 
 
 class UnlookedTargetError(UnreachableError):
@@ -57,8 +62,9 @@ class LanePartitions:
         refusals: Refusals,
         changed: ChangedLogs,
         misled: MisledClients,
+        answers: AnswerSize,
     ) -> None:
-        """``healths``, ``news``, ``changed`` and ``misled`` outlive sessions."""
+        """``healths``, ``news``, ``changed``, ``misled`` and ``answers`` outlive sessions."""
         self.states: dict[TopicPartition, PartitionState] = {}
         self._spec = spec
         self._clients = clients
@@ -71,6 +77,8 @@ class LanePartitions:
         self._silent = SilentPartitions()
         self._two_ids = TwoIds()
         self._misled = misled
+        self._answers = answers
+        self._moves, self._moved_at = 0, clock.monotonic()
 
     def follow(self, spec: LaneSpec) -> None:
         """Goes on with another list of work; only partitions that differ are touched."""
@@ -223,6 +231,7 @@ class LanePartitions:
         ``free`` says whether the lane could read all the time since the last call, ``held`` which partitions make
         way for others, ``unheard`` where logs end of which the client says that nothing comes.
         """
+        self._note_moves()
         if not free:
             self._silent.forget()
             return
@@ -239,13 +248,35 @@ class LanePartitions:
         if not suspects:
             return
         stable = self._clients.stable_ends([state.key for state in suspects])
-        silent = {state for state in suspects if stable.get(state.key, -1) > state.position}
+        ends = {state: stable.get(state.key, -1) for state in suspects}
+        silent = {state: end for state, end in ends.items() if end > state.position}
         if not silent:
             return
-        self._suspend(silent)
-        for state in silent:
-            what = f"the source has records up to {stable[state.key]} and gives out none"
-            self.on_failure(state, "source", damaged(state, what))
+        found = why_still(self._spec.source, silent, client_id=lane_client_id(self._spec))
+        self._suspend(set(silent))
+        for state, error in found.items():
+            self.on_failure(state, "source", error)
+        self.stand_still(found)
+
+    def stand_still(self, found: Mapping[PartitionState, ReplicatorError]) -> None:
+        """Takes in why partitions bring none of the records that wait; all of them may want smaller answers."""
+        now = self._clock.monotonic()
+        if not self._clients.needs_whole_answers or now - self._moved_at < QUIET_SECONDS:
+            return
+        unexplained = {state for state, why in found.items() if isinstance(why, NotMovingError)}
+        others = {
+            state
+            for state in self.states.values()
+            if state not in unexplained and state.source_end > state.position >= 0
+        }
+        if unexplained and all(state.problem or state.health.failure for state in others):
+            self._answers.none_came(now=now)
+
+    def _note_moves(self) -> None:
+        now, moves = self._clock.monotonic(), sum(each.position for each in self.states.values())
+        if moves != self._moves:
+            self._moves, self._moved_at = moves, now
+        self._answers.look(now=now)
 
     def on_failure(self, state: PartitionState, side: Side, error: ReplicatorError) -> None:
         """Keeps why a partition could not be read or written; what is news is logged."""

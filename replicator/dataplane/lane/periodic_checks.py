@@ -82,7 +82,9 @@ class PeriodicChecks:
         self._report.log("warning", "source could not be asked whether it has more than its client says",
                          error=error.message, remedy=error.remedy)  # fmt: skip
 
-    def _find_still(self, states: list[PartitionState], clients: SessionClients) -> None:
+    def _find_still(
+        self, states: list[PartitionState], clients: SessionClients, partitions: LanePartitions
+    ) -> None:
         try:
             still = self._standstill.found(
                 states,
@@ -95,6 +97,7 @@ class PeriodicChecks:
             return
         for state, why in still.items():
             clients.session.events.suspend(state, why)
+        partitions.stand_still(still)
 
     def _find_without_share(
         self,
@@ -153,6 +156,6 @@ class PeriodicChecks:
             commits=self._counters.commits, read=outcome.read, answers=clients.answers
         )
         if self._context.source_quota.seconds_held(now) == float("inf"):
-            self._find_still(states, clients)
+            self._find_still(states, clients, partitions)
         self._find_without_share(now, states, clients, partitions)
         self._report.publish_changes()

@@ -71,6 +71,8 @@ class SessionClients(Protocol):
     """The connections of one session; see ``LaneClients`` and ``BatchClients``."""
 
     record_by_record: bool
+    needs_whole_answers: bool
+    """Whether nothing of a broker's answer is copied before all of it is there, and its size cannot be changed."""
     memory: LaneMemory | None
     opened_with: OpenedWith
 

@@ -51,6 +51,8 @@ BATCH_BYTES = 1_000_000
 class LaneClients:
     """A consumer on the source, a producer on the target, and the session between them."""
 
+    needs_whole_answers = True
+
     def __init__(
         self,
         *,

@@ -105,6 +105,7 @@ def open_clients(
         line_seconds=source_seconds,
         partition_bytes=line.partition_bytes,
     )
+    memory = replace(memory, answer_bytes=context.answers.answer_bytes(memory.answer_bytes))
     parts = SessionParts.of(spec, context, record_by_record=record_by_record)
     opened_with = OpenedWith(spec.source, spec.target)
     consumer = open_lane_consumer(
@@ -112,7 +113,7 @@ def open_clients(
         context,
         on_topic_id=parts.events.on_topic_id,
         bounded=bounded_copy is not None,
-        partition_fetch_bytes=line.partition_bytes,
+        partition_fetch_bytes=context.answers.partition_bytes(line.partition_bytes),
         memory=memory,
     )
     own_id = writer_id(spec, bounded_copy)

@@ -64,6 +64,7 @@ class BatchClients:
     """Connections to the source and the target, and the session between them."""
 
     record_by_record = False
+    needs_whole_answers = False
 
     def __init__(
         self, spec: LaneSpec, context: LaneContext, bounded_copy: BoundedCopy | None = None

@@ -17,7 +17,7 @@ MOST_CONNECTIONS = 16
 MOST_BYTES = 64 * 1024 * 1024
 """What all connections to one broker of the source may have asked for together."""
 
-FIRST_FETCH_BYTES, LEAST_FETCH_BYTES = 1024 * 1024, 256 * 1024
+FIRST_FETCH_BYTES, LEAST_FETCH_BYTES = 1024 * 1024, 32 * 1024
 FETCH_SECONDS = 2.0
 """How long a fetch should take: longer wastes less of the line; a partition that brings nothing for 6 s is taken for one that stands still."""
 

@@ -67,3 +67,32 @@ def test_a_backlog_gets_through_a_narrow_line_without_being_sent_twice(
     assert problem == ""
     warnings = [said.fields for said in lane.log if said.level == "warning"]
     assert warnings == [], warnings
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
+def test_a_backlog_is_read_over_a_narrow_line_and_its_source_is_not_called_damaged(
+    pair, line, unique, engine
+):
+    near, far = pair
+    lab = LaneLab(far, near, name=unique)
+    topic = lab.topic(partitions=16)
+    values = [b"%d " % number + os.urandom(SIZE) for number in range(RECORDS)]
+    lab.produce(
+        topic,
+        *({"value": value, "partition": at % 16} for at, value in enumerate(values)),
+        **{"batch.size": 4 * SIZE},
+    )
+    lab.prepare()
+    line.change(NARROW)
+    try:
+        lane = lab.lane(topic, **engine)
+        lab.caught_up(lane, timeout_seconds=200.0)
+    finally:
+        line.change(WIDE)
+        lab.close()
+    found = lab.on_target(topic)
+    assert [seen.value for seen in found] == [
+        values[at] for n in range(16) for at in range(n, RECORDS, 16)
+    ]
+    assert "SOURCE_DAMAGED" not in {said.fields.get("problem") for said in lane.log}
