@@ -41,6 +41,31 @@ def test_a_trickle_says_nothing_of_what_a_cluster_takes_at_once():
     assert quota.most_bytes == FIRST_BYTES
 
 
+def test_small_batches_of_few_partitions_show_what_gets_through_too():
+    """Five requests of 64 KB are never much at once, and yet 32 MB a second."""
+    quota, now = fresh(), 0.0
+    while quota.bounded and now < 10.0:
+        now += 0.002
+        quota.answered(
+            NODE, 0.0, used_bytes=320_000, answered_bytes=64_000, now=now, took_seconds=0.01
+        )
+    assert not quota.bounded
+    assert now < 3.0
+    slow = fresh()
+    for second in range(1000):
+        slow.answered(
+            NODE,
+            0.0,
+            used_bytes=320_000,
+            answered_bytes=64_000,
+            now=float(second),
+            took_seconds=0.9,
+        )
+    assert slow.most_bytes == FIRST_BYTES, (
+        "nobody knows what a line does that carried 64 KB a second"
+    )
+
+
 def test_a_connection_that_is_held_back_waits_and_others_do_not():
     quota = fresh()
     quota.answered(NODE, 3.0, used_bytes=FIRST_BYTES, now=100.0)
@@ -83,7 +108,7 @@ def test_under_any_quota_nobody_is_held_back_for_long_and_most_of_it_is_used(rat
             window.popleft()
         came = sum(each for _, each in window) / WINDOW_SECONDS
         seconds = max(0.0, (came - rate) / rate * WINDOW_SECONDS)
-        quota.answered(NODE, seconds, used_bytes=size, now=now)
+        quota.answered(NODE, seconds, used_bytes=size, answered_bytes=size, now=now)
         if now >= 60.0:
             late, longest = late + size * share, max(longest, seconds)
         now = max(now + STEP_SECONDS, quota.until(NODE))
@@ -122,7 +147,9 @@ def test_over_any_line_answers_come_in_time_and_the_line_is_full(rate, share, fa
             way.append((now, free_at + far, size))
         used = sum(size for _, _, size in way)
         sent, now, size = way.popleft()
-        quota.answered(NODE, 0.0, used_bytes=used, now=now, took_seconds=now - sent)
+        quota.answered(
+            NODE, 0.0, used_bytes=used, answered_bytes=size, now=now, took_seconds=now - sent
+        )
         if now >= 60.0:
             carried, longest = carried + size * share, max(longest, now - sent)
     assert longest <= 3 * SLOW_SECONDS + 8 * share * LEAST_BYTES / rate + 2 * far

@@ -229,6 +229,7 @@ class TargetWriter:
             node,
             throttle_ms / 1000,
             used_bytes=used,
+            answered_bytes=request.size,
             now=self._now,
             took_seconds=self._now - request.since,
         )

@@ -52,6 +52,7 @@ class BrokerQuota:
         self._cut: set[int] = set()
         self._was_held = False
         self._changed_at = float("-inf")
+        self._carried_since, self._carried_bytes = float("-inf"), 0
         self._told_until = 0.0
 
     @property
@@ -60,16 +61,25 @@ class BrokerQuota:
         return self.most_bytes < MOST_BYTES
 
     def answered(
-        self, node: int, seconds: float, *, used_bytes: int, now: float, took_seconds: float = 0.0
+        self,
+        node: int,
+        seconds: float,
+        *,
+        used_bytes: int,
+        now: float,
+        answered_bytes: int = 0,
+        took_seconds: float = 0.0,
     ) -> None:
         """A broker answered, and holds this connection back for so long.
 
-        ``used_bytes`` were without an answer before, or came with it; the answer took ``took_seconds``.
+        ``used_bytes`` were without an answer before, or came with it; of those the answer is about ``answered_bytes``,
+        and took ``took_seconds``.
         """
         if seconds <= 0:
             # What was sent before the last change says nothing of it.
             if now - took_seconds >= self._changed_at:
-                self._without_quota(took_seconds, used_bytes, now)
+                carried = max(2 * used_bytes, self._carried(answered_bytes, now))
+                self._without_quota(took_seconds, used_bytes, carried, now)
             return
         self._was_held = True
         if seconds >= _SLIGHT_SECONDS:
@@ -84,15 +94,25 @@ class BrokerQuota:
         """So much was without an answer for so long that its connection is given up."""
         self._lessen(used_bytes, seconds)
 
-    def _without_quota(self, took_seconds: float, used_bytes: int, now: float) -> None:
+    def _carried(self, size: int, now: float) -> int:
+        """What was answered within a second: of small batches little is on its way at once, and much gets through."""
+        if now - self._carried_since > _AIM_SECONDS:
+            self._carried_since, self._carried_bytes = now, 0
+        self._carried_bytes += size
+        return self._carried_bytes
+
+    def _without_quota(
+        self, took_seconds: float, used_bytes: int, carried_bytes: int, now: float
+    ) -> None:
         if took_seconds > SLOW_SECONDS:
             self._was_held = True
             self._lessen(used_bytes, took_seconds)
             self._changed_at = now
-        elif took_seconds <= _AIM_SECONDS and self.bounded and 2 * used_bytes >= self.most_bytes:
+        elif took_seconds <= _AIM_SECONDS and self.bounded and carried_bytes >= self.most_bytes:
             growth = _GROWTH_AFTER if self._was_held else _GROWTH
             self.most_bytes = min(MOST_BYTES, int(self.most_bytes * growth))
             self._changed_at = now
+            self._carried_since, self._carried_bytes = now, 0
 
     def _lessen(self, used_bytes: int, seconds: float) -> None:
         part = max(_LEAST_PART, _AIM_SECONDS / seconds)
