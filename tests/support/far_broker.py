@@ -45,8 +45,14 @@ class Far:
         body = (
             correlation + b"\x00" + struct.pack(">ihi", 0, 0, 77) + topics + b"\x00" + bytes(filler)
         )
-        self.socket.sendall(struct.pack(">i", len(body)) + body)
-        if not served:
-            return
+        data = struct.pack(">i", len(body)) + body
+        if served:
+            self.send(data)
+        else:
+            self.socket.sendall(data)
+
+    def send(self, data):
+        """Sends a part of an answer; the reader's loop has it at once."""
+        self.socket.sendall(data)
         key, events = self.reader.brokers._selector.select(5)[0]
         self.reader.brokers.serve(key.data[1], events, 0.0)

@@ -14,6 +14,7 @@ from replicator.batches.copy.source_reader import (
     FETCH_PACE_SECONDS,
     FETCH_WAIT_SECONDS,
     SINGLE_RECORDS_BYTES,
+    SLOW_SECONDS,
     SMALL_ANSWER_BYTES,
     SourceReader,
 )
@@ -122,6 +123,59 @@ def test_a_fetch_whose_answer_did_not_come_in_time_asks_for_less_the_next_time(f
         far.socket.close()
         far.connect()
     assert sizes == [1_000_000, 250_000, 62_500, LEAST_FETCH_BYTES, LEAST_FETCH_BYTES]
+
+
+def test_an_answer_is_waited_for_as_long_as_some_of_it_comes(far):
+    """A batch of 1 MB over a line of 200 KB/s that sixteen connections share takes 80 s, and cannot be asked for in part."""
+    far.reader.pump(0.0, fetch_bytes=1_000_000, partition_bytes=1_000_000)
+    request = far.asked()
+    due = FETCH_WAIT_SECONDS + ANSWER_SECONDS
+    body = request[8:12] + b"\x00" + struct.pack(">ihi", 0, 0, 77) + b"\x01\x00" + bytes(900)
+    pieces = [struct.pack(">i", len(body)) + body[:100], body[100:500]]
+    far.reader.look(due - 1)
+    assert far.reader.arriving(due - 1) == frozenset(), "nothing has come"
+    for at, piece in zip((due - 1, 2 * due - 2), pieces, strict=True):
+        far.send(piece)
+        far.reader.look(at)
+        assert far.reader.arriving(at) == {("t", 0), ("t", 1)}
+    far.reader.look(2 * due - 2 + ANSWER_SECONDS)
+    assert far.reader._fetches, "some of it came within that time"
+    far.send(body[500:])
+    assert not far.reader._fetches
+    assert far.reader.arriving(3 * due) == frozenset()
+    assert len(far.reader._frames) == 1
+
+
+def test_an_answer_of_which_nothing_more_comes_is_given_up(far):
+    far.reader.pump(0.0, fetch_bytes=1_000_000, partition_bytes=1_000_000)
+    far.asked()
+    far.send(struct.pack(">i", 1000) + bytes(100))
+    far.reader.look(10.0)
+    far.reader.look(10.0 + ANSWER_SECONDS)
+    assert far.reader._fetches
+    far.reader.look(10.1 + ANSWER_SECONDS)
+    assert not far.reader._fetches
+    assert far.reader._size(7) == 250_000
+
+
+def test_a_partition_is_not_called_without_a_leader_while_one_owes_an_answer(far):
+    """Its leader was not known at first, and the line is slow."""
+    made = far.reader
+    made.readings.retry_later(made.readings.get(("t", 0)), 0.0)
+    late = FAILING_SECONDS + 1
+    assert made.failing(late) == [("t", 0)]
+    made.pump(1.0, fetch_bytes=1_000_000, partition_bytes=1_000_000)
+    assert made.failing(late) == []
+    made.on_lost(7)
+    assert made.failing(late) == [("t", 0)]
+
+
+def test_an_answer_in_time_is_not_called_slow(far):
+    far.reader.pump(0.0, fetch_bytes=1_000_000, partition_bytes=1_000_000)
+    far.asked()
+    far.send(struct.pack(">i", 1000) + bytes(100))
+    far.reader.look(SLOW_SECONDS)
+    assert far.reader.arriving(SLOW_SECONDS) == frozenset()
 
 
 def test_a_fetch_is_never_too_small_for_a_few_batches():

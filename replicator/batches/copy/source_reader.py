@@ -1,7 +1,7 @@
 """Reading partitions of one cluster: a fetch session per broker, the next fetch out as soon as one is in."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from replicator.batches.codec.fetch_codec import (
@@ -32,7 +32,10 @@ FETCH_WAIT_SECONDS = 0.5
 """How long a broker holds a fetch that finds nothing; records end the wait at once."""
 
 ANSWER_SECONDS = 12.0
-"""A broker that says nothing for so long behind that wait is taken for gone."""
+"""A broker that sends nothing for so long behind that wait is taken for gone."""
+
+SLOW_SECONDS = 4.0
+"""An answer that is not whole so long behind that wait comes over a line that carries little, if it comes."""
 
 FETCH_PACE_SECONDS = 0.002
 """A connection is asked no more often than this while its answers are small. A fetch that waits at the broker is
@@ -62,12 +65,27 @@ class Arrived:
 
 @dataclass(slots=True)
 class _Fetch:
-    """A request whose answer has not come."""
+    """A request whose answer has not come, or not whole.
+
+    Attributes:
+        received_bytes: of its connection, when that was last looked at.
+        heard_at: when some of the answer had come at a look; before any look long ago.
+    """
 
     correlation: int
     asked_at: float
     most_bytes: int
     question: "_Question"
+    received_bytes: int
+    heard_at: float = float("-inf")
+
+    def is_slow(self, now: float) -> bool:
+        """Whether the answer should be there by now."""
+        return now > self.asked_at + FETCH_WAIT_SECONDS + SLOW_SECONDS
+
+    def silent_seconds(self, now: float) -> float:
+        """For how long nothing of the answer has come that was due."""
+        return now - max(self.heard_at, self.asked_at + FETCH_WAIT_SECONDS)
 
 
 @dataclass(slots=True)
@@ -84,6 +102,10 @@ class _Question:
     partition_bytes: int
     asked: dict[tuple[TopicKey, int], tuple[Reading, int]] = field(default_factory=dict)
     wanted: dict[tuple[TopicKey, int], Wanted] = field(default_factory=dict)
+
+    def partitions(self) -> Iterator[Key]:
+        """The partitions that are asked for."""
+        return (reading.key for reading, _ in self.asked.values())
 
     def still(self, readings: Sequence[Reading], version: int, partition_bytes: int) -> bool:
         """Whether it is the question about these."""
@@ -182,21 +204,45 @@ class SourceReader:
                 forgotten=delta.forgotten,
                 rack=self._rack,
             )
-            self._fetches[node] = _Fetch(self._correlation, now, most, question)
+            self._fetches[node] = _Fetch(
+                self._correlation, now, most, question, self.brokers.received_bytes(node)
+            )
             self.brokers.send(node, channel, [frame])
 
     def look(self, now: float) -> None:
-        """Gives up on brokers that owe an answer for too long."""
+        """Gives up on brokers that owe an answer and send nothing of it for too long."""
         for node in self.quota.take_overdue(now):
             self.brokers.lose(
                 node,
                 HeldBackError("a quota of the source holds a connection back", remedy=RAISE_QUOTA),
             )
         for node, fetch in list(self._fetches.items()):
-            if now > fetch.asked_at + FETCH_WAIT_SECONDS + ANSWER_SECONDS:
+            if not fetch.is_slow(now):
+                continue
+            received_bytes = self.brokers.received_bytes(node)
+            if received_bytes != fetch.received_bytes:
+                fetch.received_bytes, fetch.heard_at = received_bytes, now
+            if fetch.silent_seconds(now) > ANSWER_SECONDS:
                 # The line may carry less than that: what it has of an answer is lost with the connection.
                 self._first[node] = max(LEAST_FETCH_BYTES, fetch.most_bytes // 4)
                 self.brokers.lose(node, _silent("the source", ANSWER_SECONDS))
+
+    def arriving(self, now: float) -> frozenset[Key]:
+        """Partitions of which an answer is late and on its way: what is read anew now would come later still."""
+        return frozenset(
+            key
+            for fetch in self._fetches.values()
+            if fetch.is_slow(now) and now - fetch.heard_at <= ANSWER_SECONDS
+            for key in fetch.question.partitions()
+        )
+
+    def failing(self, now: float) -> list[Key]:
+        """Partitions that no leader has answered for in FAILING_SECONDS, and of which nobody is asked just now."""
+        failing = self.readings.failing(now)
+        if failing:
+            asked = {key for fetch in self._fetches.values() for key in fetch.question.partitions()}
+            failing = [key for key in failing if key not in asked]
+        return failing
 
     def on_frame(self, node: int, frame: Frame) -> None:
         """A broker has answered; what it says is looked at when the caller takes it."""

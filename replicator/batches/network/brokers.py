@@ -210,6 +210,11 @@ class Brokers:
             return
         self._watch(channel, node)
 
+    def received_bytes(self, node: int) -> int:
+        """What a broker has sent over this connection, also of a response that is not whole yet; 0 without one."""
+        channel = self._channels.get(node)
+        return 0 if channel is None else channel.received_bytes
+
     def serve(self, node: int, events: int, now: float) -> None:
         """The selector says that a broker's socket may be read or written.
 

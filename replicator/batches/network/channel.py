@@ -38,12 +38,16 @@ class Channel:
     """Takes over a connected, logged-in socket.
 
     Every method raises OSError or UnreachableError when the connection is of no use any more.
+
+    Attributes:
+        received_bytes: what has come in all, also of a response that is not whole yet.
     """
 
     def __init__(self, connected: socket.socket, *, pool: BufferPool, where: str) -> None:
         connected.setblocking(False)
         self.socket = connected
         self.where = where
+        self.received_bytes = 0
         self._tls = isinstance(connected, ssl.SSLSocket)
         self._pool = pool
         self._out: deque[memoryview] = deque()
@@ -130,4 +134,5 @@ class Channel:
                 f"{self.where} hangs up on us",
                 remedy="Check that the brokers run; a broker refuses what it cannot read.",
             )
+        self.received_bytes += got
         return got

@@ -69,7 +69,7 @@ class PeriodicChecks:
             not_free = (self._counters.throttle_wait_seconds, self._counters.full_turns)
             partitions.find_silent(
                 free=not_free == self._not_free_before,
-                held=self._context.throttle.held,
+                held={*self._context.throttle.held, *clients.arriving()},
                 unheard=self._unheard.ends(partitions.states.values()),
             )
             self._not_free_before = not_free
@@ -90,7 +90,7 @@ class PeriodicChecks:
                 states,
                 empty_polls=self._counters.empty_polls,
                 throttled_seconds=self._counters.throttle_wait_seconds,
-                held=self._context.throttle.take_held(),
+                held={*self._context.throttle.take_held(), *clients.arriving()},
             )
         except ReplicatorError as error:
             self._context.problems.on_failure(error)  # not of one partition: the source is silent

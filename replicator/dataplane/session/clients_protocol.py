@@ -1,6 +1,6 @@
 """What a lane asks of a session and its clients, whichever engine copies."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from replicator.dataplane.progress.index_notes import OpenIndex
@@ -122,6 +122,10 @@ class SessionClients(Protocol):
 
     def answers(self, side: str) -> bool:
         """Whether the cluster on that ``side`` answers now."""
+        ...
+
+    def arriving(self) -> Collection[TopicPartition]:
+        """Partitions of which a part of an answer has come, and the rest takes long."""
         ...
 
     def require_brokers(self, read: int, /) -> None:

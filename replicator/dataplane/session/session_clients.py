@@ -1,6 +1,6 @@
 """The clients of one session of a lane: taking over with them, and closing them as one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from replicator.clock import Clock
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
@@ -210,6 +210,10 @@ class LaneClients:
         except KafkaException:
             return False
         return True
+
+    def arriving(self) -> Collection[TopicPartition]:
+        """None that is known of: the client library says nothing of an answer before it is whole."""
+        return ()
 
     def stable_ends(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Up to where committed records can be read at the source; without those it cannot answer for."""

@@ -1,6 +1,6 @@
 """What one session of a lane with the batches engine works with: opened, wired together, closed as one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from replicator.batches.copy.source_reader import SINGLE_RECORDS_BYTES, SourceReader
@@ -286,6 +286,10 @@ class BatchClients:
         if side == "source":
             return self._reader.reached
         return self._writer.brokers.failure is None and self._writer.problem is None
+
+    def arriving(self) -> Collection[TopicPartition]:
+        """Partitions of which a part of an answer has come, and the rest takes long."""
+        return self._reader.arriving(self._context.clock.monotonic())
 
     def require_brokers(self, _read: int) -> None:
         """Nothing: our protocol client asks its bootstrap servers each time."""

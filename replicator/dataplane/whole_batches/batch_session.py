@@ -315,7 +315,7 @@ class BatchSession:
         self._reader.look(now)
         self._writer.look(now)
         self.unit.check()
-        for topic, partition in self._reader.readings.failing(now):
+        for topic, partition in self._reader.failing(now):
             state = self.table.get(topic, {}).get(partition)
             if state is not None and not state.needs_check:
                 self._set_aside(state, no_leader(topic, partition))

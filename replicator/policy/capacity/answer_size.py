@@ -11,7 +11,7 @@ SMALLER_BYTES = (8 * 1024 * 1024, 2 * 1024 * 1024, 512 * 1024, 128 * 1024)
 """What is asked for instead, step by step: the first costs a fast line little."""
 
 LARGER_AGAIN = Backoff(600.0, 7200.0)
-"""After so long a step is taken back, for lines that are better again; later each time that did not hold."""
+"""After so long the lane asks for one step more, as lines get better again; later each time that did not hold."""
 
 _PARTITIONS_AT_ONCE = 8
 _LEAST_PARTITION_BYTES = 32 * 1024

@@ -1,6 +1,7 @@
-"""A line to the target that carries little: a lane sends no more at once than gets through in time."""
+"""A line that carries little: a lane sends and asks for no more at once than gets through in time."""
 
 import os
+from dataclasses import dataclass, field
 
 import pytest
 from lane_lab import LaneLab
@@ -18,6 +19,8 @@ NARROW = LineQuality(round_trip_seconds=0.1, bytes_per_second=200_000.0)
 WIDE = LineQuality(round_trip_seconds=0.0)
 RECORDS, SIZE = 1_800, 10_000
 """One and a half minutes of the line: longer than a broker may owe an answer, and than a transaction may be open."""
+LARGE_BATCH = 90 * SIZE
+"""Sixteen of them at once take longer than a broker may owe an answer too, and no part of a batch can be asked for."""
 
 
 @pytest.fixture(scope="module")
@@ -36,33 +39,63 @@ def pair(line):
         cluster.stop()
 
 
+@dataclass
+class Backlog:
+    """Values of a topic in the order of its partitions, to be copied over the narrow line."""
+
+    partitions: int
+    batch_bytes: int = 4 * SIZE
+    values: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.values = [b"%d " % number + os.urandom(SIZE) for number in range(RECORDS)]
+
+    def produced(self, lab: LaneLab) -> str:
+        """The topic with all of them."""
+        topic = lab.topic(partitions=self.partitions)
+        lab.produce(
+            topic,
+            *(
+                {"value": value, "partition": at % self.partitions}
+                for at, value in enumerate(self.values)
+            ),
+            **{"batch.size": self.batch_bytes, "linger.ms": 2000},
+        )
+        return topic
+
+    def in_order(self) -> list[bytes]:
+        """Partition by partition."""
+        return [
+            value
+            for first in range(self.partitions)
+            for value in self.values[first :: self.partitions]
+        ]
+
+
+def copied(line, clusters, name, backlog, **settings):
+    """The lane that has copied it over the narrow line; and what was said of its target then."""
+    lab = LaneLab(*clusters, name=name)
+    topic = backlog.produced(lab)
+    lab.prepare()
+    line.change(NARROW)
+    try:
+        lane = lab.lane(topic, **settings)
+        lab.caught_up(lane, timeout_seconds=200.0)
+        problem = lane.stats.target_problem
+    finally:
+        line.change(WIDE)
+        lab.close()
+    assert [seen.value for seen in lab.on_target(topic)] == backlog.in_order()
+    return lane, problem
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 @pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
 def test_a_backlog_gets_through_a_narrow_line_without_being_sent_twice(
     pair, line, unique, engine, delivery
 ):
-    lab = LaneLab(*pair, name=unique)
-    topic = lab.topic(partitions=4)
-    values = [b"%d " % number + os.urandom(SIZE) for number in range(RECORDS)]
-    lab.produce(
-        topic,
-        *({"value": value, "partition": at % 4} for at, value in enumerate(values)),
-        **{"batch.size": 4 * SIZE},
-    )
-    lab.prepare()
-    line.change(NARROW)
-    try:
-        lane = lab.lane(topic, delivery=delivery, **engine)
-        lab.caught_up(lane, timeout_seconds=180.0)
-        problem = lane.stats.target_problem
-    finally:
-        line.change(WIDE)
-        lab.close()
-    found = lab.on_target(topic)
-    assert [seen.value for seen in found] == [
-        values[at] for n in range(4) for at in range(n, RECORDS, 4)
-    ]
+    lane, problem = copied(line, pair, unique, Backlog(4), delivery=delivery, **engine)
     assert lane.stats.aborts == lane.stats.unknown_outcomes == 0, [each.fields for each in lane.log]
     assert problem == ""
     warnings = [said.fields for said in lane.log if said.level == "warning"]
@@ -74,25 +107,13 @@ def test_a_backlog_gets_through_a_narrow_line_without_being_sent_twice(
 def test_a_backlog_is_read_over_a_narrow_line_and_its_source_is_not_called_damaged(
     pair, line, unique, engine
 ):
-    near, far = pair
-    lab = LaneLab(far, near, name=unique)
-    topic = lab.topic(partitions=16)
-    values = [b"%d " % number + os.urandom(SIZE) for number in range(RECORDS)]
-    lab.produce(
-        topic,
-        *({"value": value, "partition": at % 16} for at, value in enumerate(values)),
-        **{"batch.size": 4 * SIZE},
-    )
-    lab.prepare()
-    line.change(NARROW)
-    try:
-        lane = lab.lane(topic, **engine)
-        lab.caught_up(lane, timeout_seconds=200.0)
-    finally:
-        line.change(WIDE)
-        lab.close()
-    found = lab.on_target(topic)
-    assert [seen.value for seen in found] == [
-        values[at] for n in range(16) for at in range(n, RECORDS, 16)
-    ]
+    lane, _ = copied(line, pair[::-1], unique, Backlog(16), **engine)
     assert "SOURCE_DAMAGED" not in {said.fields.get("problem") for said in lane.log}
+
+
+@pytest.mark.timeout(300)
+def test_batches_that_take_longer_than_an_answer_may_take_are_waited_for(pair, line, unique):
+    backlog = Backlog(16, batch_bytes=LARGE_BATCH)
+    lane, _ = copied(line, pair[::-1], unique, backlog, **BATCHES)
+    told = [said.fields for said in lane.log if said.level == "warning"]
+    assert told == [], told
