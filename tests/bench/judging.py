@@ -4,7 +4,7 @@ A target names two things that were measured in the same run; a ratio of one mac
 more about another machine than either figure alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cases
@@ -22,6 +22,8 @@ CAUGHT_UP_SECONDS = 8.0
 SIGKILL_SECONDS = 12.0
 SIGTERM_SECONDS = 2.0
 BUSY_LANE_BYTES = 80e6
+LINE_SHARE, LOSSY_SHARE = 0.9, 0.5
+LOSSY_CONNECTIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def of_latency(results: Sequence[latency.Result]) -> list[Verdict]:
 
 
 def of_starts(results: Sequence[startup.Result]) -> list[Verdict]:
-    """The first record, catching up, taking over."""
+    """The first record, catching up, taking over; a failure reaches nothing."""
     limits = [
         ("cold start", COLD_START_SECONDS),
         ("caught up", CAUGHT_UP_SECONDS),
@@ -139,11 +141,12 @@ def of_starts(results: Sequence[startup.Result]) -> list[Verdict]:
     return [
         Verdict(
             f"{each.what} ({each.name.removeprefix('replicator ')})", f"<= {limit:g} s",
-            f"{each.seconds:.2f} s", each.seconds <= limit,
+            f"{each.seconds:.2f} s" if each.measured else "failed",
+            bool(each.measured) and each.seconds <= limit,
         )
         for part, limit in limits
         for each in results
-        if part in each.what and each.name.startswith("replicator") and each.measured
+        if part in each.what and each.name.startswith("replicator")
     ]  # fmt: skip
 
 
@@ -161,23 +164,34 @@ def of_idle(results: Sequence[idle.Result]) -> list[Verdict]:
     ]
 
 
-def of_wan(results: Iterable[wan.Result]) -> list[Verdict]:
-    """The share of the line's rate without loss, and what is more than one connection with it."""
+def of_wan(results: Sequence[wan.Result]) -> list[Verdict]:
+    """The share of the line's rate without loss, and what is more than one connection with it; a failure reaches nothing."""
+    plain = {(each.far, each.loss): each.of_cap for each in results if each.name == wan.PLAIN}
     verdicts: list[Verdict] = []
     for each in results:
-        if each.failure or not each.name.startswith("replicator"):
+        if not each.name.startswith("replicator"):
             continue
         name = each.name.removeprefix("replicator ").removesuffix(", 1 lane")
-        share = f"({name}): share of the line's rate"
-        if not each.loss:
-            what = f"{each.far} 100 ms away, no loss {share}"
-            verdicts.append(Verdict(what, ">= 0.9", f"{each.of_cap:.2f}", each.of_cap >= 0.9))
-        elif each.far == "target":
-            what = f"target 100 ms away, {each.loss:.0%} loss {share}"
-            verdicts.append(Verdict(what, ">= 0.5", f"{each.of_cap:.2f}", each.of_cap >= 0.5))
-        else:
-            what = f"source 100 ms away, {each.loss:.0%} loss ({name}): to one plain connection"
-            verdicts.append(Verdict(what, ">= 8 x", f"{each.to_plain:.1f} x", each.to_plain >= 8))
+        loss = f"{each.loss:.0%} loss" if each.loss else "no loss"
+        what = f"{each.far} 100 ms away, {loss} ({name})"
+        bound = f"one plain connection has {plain[each.far, each.loss]:.2f} of the line's rate"
+        if each.loss and each.far == "source":
+            verdicts.append(
+                Verdict(
+                    f"{what}: to one plain connection", f">= {LOSSY_CONNECTIONS} x",
+                    "failed" if each.failure else f"{each.to_plain:.1f} x",
+                    not each.failure and each.to_plain >= LOSSY_CONNECTIONS, bound,
+                )
+            )  # fmt: skip
+            continue
+        least = LOSSY_SHARE if each.loss else LINE_SHARE
+        verdicts.append(
+            Verdict(
+                f"{what}: share of the line's rate", f">= {least:g}",
+                "failed" if each.failure else f"{each.of_cap:.2f}",
+                not each.failure and each.of_cap >= least, bound,
+            )
+        )  # fmt: skip
     return verdicts
 
 

@@ -100,6 +100,26 @@ def test_every_payload_and_pace_is_judged_by_names_that_are_measured():
     assert [each.reached for each in judging.of_latency(delays)] == [False, True, True, True] * 2
 
 
+def test_a_contender_that_failed_reached_nothing():
+    import judging
+    import startup
+    import wan
+
+    results = [
+        wan.Result(0.01, wan.PLAIN, of_cap=0.02, to_plain=1.0),
+        wan.Result(0.01, "replicator records, exactly-once, 1 lane", failure="nothing came"),
+        wan.Result(0.01, "replicator batches, exactly-once, 1 lane", of_cap=0.2, to_plain=10.0),
+    ]
+    found = judging.of_wan(results)
+    assert [(each.measured, each.reached) for each in found] == [
+        ("failed", False),
+        ("10.0 x", True),
+    ]
+    assert found[0].bound == "one plain connection has 0.02 of the line's rate"
+    (start,) = judging.of_starts([startup.Result("replicator records", "cold start")])
+    assert (start.measured, start.reached) == ("failed", False)
+
+
 def test_a_section_is_replaced_and_the_notes_around_it_stay():
     from report import put_section
 

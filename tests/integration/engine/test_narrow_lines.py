@@ -16,6 +16,8 @@ pytestmark = [
 
 BATCHES = {"engine": "batches", "provenance": "path"}
 NARROW = LineQuality(round_trip_seconds=0.1, bytes_per_second=200_000.0)
+LOSSY = LineQuality(round_trip_seconds=0.1, loss=0.01, bytes_per_second=8_000_000.0, seed=7)
+"""One connection carries about as little there as on the narrow line; several carry more."""
 WIDE = LineQuality(round_trip_seconds=0.0)
 RECORDS, SIZE = 1_800, 10_000
 """One and a half minutes of the line: longer than a broker may owe an answer, and than a transaction may be open."""
@@ -72,12 +74,12 @@ class Backlog:
         ]
 
 
-def copied(line, clusters, name, backlog, **settings):
-    """The lane that has copied it over the narrow line; and what was said of its target then."""
+def copied(line, clusters, name, backlog, quality=NARROW, **settings):
+    """The lane that has copied it over such a line; and what was said of its target then."""
     lab = LaneLab(*clusters, name=name)
     topic = backlog.produced(lab)
     lab.prepare()
-    line.change(NARROW)
+    line.change(quality)
     try:
         lane = lab.lane(topic, **settings)
         lab.caught_up(lane, timeout_seconds=200.0)
@@ -103,11 +105,12 @@ def test_a_backlog_gets_through_a_narrow_line_without_being_sent_twice(
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("quality", [NARROW, LOSSY], ids=["narrow", "lossy"])
 @pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
-def test_a_backlog_is_read_over_a_narrow_line_and_its_source_is_not_called_damaged(
-    pair, line, unique, engine
+def test_a_backlog_is_read_over_such_a_line_and_its_source_is_not_called_damaged(
+    pair, line, unique, engine, quality
 ):
-    lane, _ = copied(line, pair[::-1], unique, Backlog(16), **engine)
+    lane, _ = copied(line, pair[::-1], unique, Backlog(16), quality, **engine)
     assert "SOURCE_DAMAGED" not in {said.fields.get("problem") for said in lane.log}
 
 
