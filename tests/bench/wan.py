@@ -38,7 +38,8 @@ BATCH_RECORDS = 15
 """16 KB, as producers come. The end of a fetch is half a batch that crosses the line in vain."""
 
 _RECORD_BYTES = 1000
-_START_SECONDS = 60.0
+_START_SECONDS = 120.0
+"""A client that hands over whole answers finds out in up to a minute how small they have to be."""
 _STEP_SECONDS = 60.0
 _RAMP_SECONDS = 3.0
 _NO_LINE = LineQuality(round_trip_seconds=0.0)
