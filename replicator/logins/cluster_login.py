@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 
+from replicator.backoff import Backoff
 from replicator.errors import AuthenticationFailedError, InputError, ReplicatorError
 from replicator.logins.expiry import ends_of_certificates
 from replicator.logins.fetch_token import fetch_token
@@ -27,8 +28,13 @@ LOOK_SECONDS = 1.0
 PATIENCE_SECONDS = 5.0
 """How long files may not fit together: certificate and key are seldom replaced in one step."""
 
-REFUSED_AGAIN_SECONDS = 5.0
-"""When a login that brokers refused is tried again: the user may be made after the file."""
+REFUSED_AGAIN = Backoff(0.25, 5.0)
+"""When a login that brokers refused is tried again: often they hear of it a moment after the file was written, or much later."""
+
+IN_USE_REFUSED_SECONDS = 1.0
+"""When it is tried again, at the latest, once brokers refuse what is in use: the other one is the right one by now."""
+
+_LEAST_PAUSE_SECONDS = 0.1
 
 SILENT_AGAIN_SECONDS = 1.0
 """When it is tried again after no broker answered."""
@@ -66,7 +72,8 @@ class ClusterLogin:
         self.refusal: AuthenticationFailedError | None = None
         self.wake = threading.Event()
         self._trial = trial
-        self._try_at = 0.0
+        self._try_at = self._tried_at = 0.0
+        self._refusals = 0
         self._followed_at = time.monotonic()
         self._subject = f"cluster:{cluster.alias}"
         self._lock = threading.Lock()
@@ -118,13 +125,13 @@ class ClusterLogin:
                 self._take(found)
             elif found != self._candidate:
                 self._candidate = found
-                self.refusal, self._try_at = None, 0.0
+                self.refusal, self._try_at, self._refusals = None, 0.0, 0
                 self.wake.set()
 
     def _take(self, security: ResolvedSecurity) -> None:
         before, self._security = self._security, security
         self._candidate = self.refusal = None
-        self._try_at = 0.0
+        self._try_at, self._refusals = 0.0, 0
         self.version += 1
         if before is None or _tls_of(security) != _tls_of(before):
             self.tls_version += 1
@@ -138,13 +145,15 @@ class ClusterLogin:
                 return
             if self.tokens is not None and self.tokens.problem() is not None:
                 return  # it would tell of the token, not of the files
+            self._tried_at = now
         try:
             trial(self.cluster, tried)
         except AuthenticationFailedError as error:
             with self._lock:
                 if tried in {self._candidate, self._security}:
                     self.refusal = error
-                    self._try_at = time.monotonic() + REFUSED_AGAIN_SECONDS
+                    self._refusals += 1
+                    self._try_at = time.monotonic() + REFUSED_AGAIN.seconds(self._refusals)
         except ReplicatorError:
             self._try_at = time.monotonic() + SILENT_AGAIN_SECONDS
         else:
@@ -162,10 +171,25 @@ class ClusterLogin:
                 if self._candidate is None:
                     self.refusal = None
 
+    def refused(self, security: ResolvedSecurity) -> None:
+        """Brokers refused this login; where it is the one in use, what the files hold now is tried soon."""
+        with self._lock:
+            if self._candidate is None or security != self._security:
+                return
+            self._try_at = min(self._try_at, self._tried_at + IN_USE_REFUSED_SECONDS)
+        self.wake.set()
+
+    @property
+    def pause_seconds(self) -> float:
+        """Until the next look is due."""
+        if self._candidate is None:
+            return LOOK_SECONDS
+        return min(LOOK_SECONDS, max(_LEAST_PAUSE_SECONDS, self._try_at - time.monotonic()))
+
     @property
     def undecided(self) -> bool:
-        """Whether the files hold another login, and brokers have not yet said what they make of it."""
-        return self._candidate is not None and self.refusal is None
+        """Whether the files hold another login, which brokers have not taken."""
+        return self._candidate is not None
 
     def kept(self) -> ResolvedSecurity | None:
         """What brokers took and the files hold no longer; None where they hold it."""
@@ -264,13 +288,15 @@ def _tls_of(security: ResolvedSecurity) -> tuple[str | None, ...]:
 
 
 def _follow(reference: "weakref.ref[ClusterLogin]", wake: threading.Event) -> None:
+    pause_seconds = LOOK_SECONDS
     while True:
-        wake.wait(LOOK_SECONDS)  # files are swapped without an event that all file systems have
+        wake.wait(pause_seconds)  # files are swapped without an event that all file systems have
         wake.clear()
         login = reference()
         if login is None:
             return
         login.follow()
+        pause_seconds = login.pause_seconds
         del login
 
 

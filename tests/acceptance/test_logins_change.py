@@ -56,6 +56,12 @@ class OwnUserCluster(LocalCluster):
     def topology_entry(self, user: str | None = None) -> dict[str, object]:
         return super().topology_entry(user or "replicator")
 
+    def write_password_ahead(self, user: str, password: str, *, seconds: float) -> None:
+        """As ``rotate_password`` for SCRAM, where brokers hear of it so long after the file was written."""
+        self._secured().set_password(user, password)
+        time.sleep(seconds)
+        self._put_scram_user(user, password)
+
 
 def with_tokens(provider: OidcServer, name: str, *, reauthenticate_seconds: int = 0):
     setup = provider.provider(reauthenticate_seconds=reauthenticate_seconds)
@@ -369,6 +375,33 @@ def test_passwords_are_changed_under_load(scene, engine, share, session_seconds)
         load.settled()
         assert load.longest_silence() < SILENCE_SECONDS
         assert secrets_shown(load, *USERS.values(), "s3cret-number") == []
+    finally:
+        for cluster in (east, west):
+            cluster.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("engine", ["records", "batches"])
+def test_brokers_hear_of_passwords_a_second_after_the_files_were_written(scene, engine):
+    """Sessions are so short that each connection logs in again while the two differ."""
+    east, west = started_ones(
+        *(
+            OwnUserCluster(
+                name, security=SecuritySetup.sasl("SCRAM-SHA-256", tls=False, users=USERS),
+                config={"listener.name.client.scram-sha-256.connections.max.reauth.ms": "5000"},
+            )
+            for name in ("east", "west")
+        )
+    )  # fmt: skip
+    try:
+        load = Load(scene, east, west, rate=RATE, engine=engine)
+        for turn in range(4):
+            for cluster in (east, west):
+                cluster.write_password_ahead("replicator", f"s3cret-number-{turn}", seconds=1.0)
+                load.last(8.0)
+        load.settled()
+        assert load.longest_silence() < SILENCE_SECONDS
     finally:
         for cluster in (east, west):
             cluster.stop()

@@ -167,32 +167,33 @@ def of_idle(results: Sequence[idle.Result]) -> list[Verdict]:
 def of_wan(results: Sequence[wan.Result]) -> list[Verdict]:
     """The share of the line's rate without loss, and what is more than one connection with it; a failure reaches nothing."""
     plain = {(each.far, each.loss): each.of_cap for each in results if each.name == wan.PLAIN}
-    verdicts: list[Verdict] = []
-    for each in results:
-        if not each.name.startswith("replicator"):
-            continue
-        name = each.name.removeprefix("replicator ").removesuffix(", 1 lane")
-        loss = f"{each.loss:.0%} loss" if each.loss else "no loss"
-        what = f"{each.far} 100 ms away, {loss} ({name})"
-        bound = f"one plain connection has {plain[each.far, each.loss]:.2f} of the line's rate"
-        if each.loss and each.far == "source":
-            verdicts.append(
-                Verdict(
-                    f"{what}: to one plain connection", f">= {LOSSY_CONNECTIONS} x",
-                    "failed" if each.failure else f"{each.to_plain:.1f} x",
-                    not each.failure and each.to_plain >= LOSSY_CONNECTIONS, bound,
-                )
-            )  # fmt: skip
-            continue
-        least = LOSSY_SHARE if each.loss else LINE_SHARE
-        verdicts.append(
-            Verdict(
-                f"{what}: share of the line's rate", f">= {least:g}",
-                "failed" if each.failure else f"{each.of_cap:.2f}",
-                not each.failure and each.of_cap >= least, bound,
-            )
-        )  # fmt: skip
-    return verdicts
+    return [
+        _of_line(each, plain[each.far, each.loss])
+        for each in results
+        if each.name.startswith("replicator")
+    ]
+
+
+def _of_line(result: wan.Result, plain_share: float) -> Verdict:
+    name = result.name.removeprefix("replicator ").removesuffix(", 1 lane")
+    loss = f"{result.loss:.0%} loss" if result.loss else "no loss"
+    what = f"{result.far} 100 ms away, {loss} ({name})"
+    if result.loss and result.far == "source":
+        what, least = f"{what}: to one plain connection", LOSSY_CONNECTIONS
+        value, times, shown = result.to_plain, " x", f"{result.to_plain:.1f} x"
+    else:
+        what, least = (
+            f"{what}: share of the line's rate",
+            LOSSY_SHARE if result.loss else LINE_SHARE,
+        )
+        value, times, shown = result.of_cap, "", f"{result.of_cap:.2f}"
+    return Verdict(
+        what,
+        f">= {least:g}{times}",
+        "failed" if result.failure else shown,
+        not result.failure and value >= least,
+        f"one plain connection has {plain_share:.2f} of the line's rate",
+    )
 
 
 def _engine(contender: Contender) -> str:

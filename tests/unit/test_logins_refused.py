@@ -1,11 +1,14 @@
 """Once brokers have taken a login, only what they take as well replaces it."""
 
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from session_lab import SessionLab
 
+from replicator.backoff import Backoff
 from replicator.control.store.worker_record import lane_logins, lane_problems
 from replicator.dataplane.health.connection_problems import ConnectionProblems
 from replicator.dataplane.lane.lane_report import LaneReport
@@ -57,8 +60,8 @@ class Brokers:
 
 @pytest.fixture
 def brokers(tmp_path, monkeypatch) -> Brokers:
-    for name in ("REFUSED_AGAIN_SECONDS", "SILENT_AGAIN_SECONDS"):
-        monkeypatch.setattr(cluster_login, name, 0.0)
+    monkeypatch.setattr(cluster_login, "REFUSED_AGAIN", Backoff(0.0, 0.0))
+    monkeypatch.setattr(cluster_login, "SILENT_AGAIN_SECONDS", 0.0)
     found = Brokers(tmp_path)
     found.login.follow()
     assert found.login.proven
@@ -79,6 +82,90 @@ def test_what_brokers_refuse_replaces_nothing_and_is_a_problem_until_they_take_i
     brokers.takes.add("pw-2")
     login.follow()
     assert (brokers.in_use, login.version, login.problem()) == ("pw-2", 2, None)
+
+
+class Followed:
+    """A login that brokers took, and the thread that follows it, on a clock of its own."""
+
+    def __init__(self, directory: Path, monkeypatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        self.brokers = Brokers(directory)
+        self.login = self.brokers.login
+        self.login.follow()
+        self.brokers.asked.clear()
+
+    def asked_at(self, seconds: float) -> list[float]:
+        """When brokers were asked in so much time."""
+        began, found = self.now, []
+        while self.now <= began + seconds:
+            before = len(self.brokers.asked)
+            self.login.wake.clear()
+            self.login.follow()
+            if len(self.brokers.asked) > before:
+                found.append(self.now - began)
+            self.now += self.login.pause_seconds
+        return found
+
+
+@pytest.fixture
+def followed(tmp_path, monkeypatch) -> Followed:
+    return Followed(tmp_path, monkeypatch)
+
+
+def test_brokers_that_hear_of_a_password_just_after_the_file_are_asked_again_at_once(followed):
+    followed.brokers.file("pw-2")
+    followed.login.follow()
+    followed.now += followed.login.pause_seconds
+    assert followed.now == pytest.approx(100.25)
+    followed.brokers.takes = {"pw-2"}
+    followed.login.follow()
+    assert followed.brokers.in_use == "pw-2"
+
+
+def test_brokers_that_go_on_refusing_are_asked_more_and_more_rarely(followed):
+    followed.brokers.file("pw-2")
+    assert followed.asked_at(20.0) == pytest.approx(
+        [0.0, 0.25, 0.75, 1.75, 3.75, 7.75, 12.75, 17.75]
+    )
+    followed.brokers.file("pw-3")
+    assert followed.asked_at(0.5)[:2] == pytest.approx([0.0, 0.25])
+
+
+def test_once_brokers_refuse_what_is_in_use_they_are_asked_soon(followed):
+    followed.brokers.file("pw-2")
+    followed.asked_at(13.0)  # the next time would be five seconds later
+    asked = len(followed.brokers.asked)
+    followed.brokers.takes = {"pw-2"}
+    followed.login.refused(followed.login.security())
+    assert followed.login.wake.is_set()
+    assert followed.login.pause_seconds <= cluster_login.IN_USE_REFUSED_SECONDS
+    followed.asked_at(cluster_login.IN_USE_REFUSED_SECONDS)
+    assert followed.brokers.in_use == "pw-2"
+    assert len(followed.brokers.asked) == asked + 1
+
+
+def test_a_refusal_of_something_else_changes_nothing(followed):
+    in_use = followed.login.security()
+    followed.login.refused(in_use)  # the files hold nothing else
+    assert not followed.login.wake.is_set()
+    followed.brokers.file("pw-2")
+    followed.login.follow()
+    followed.login.wake.clear()
+    pause = followed.login.pause_seconds
+    followed.login.refused(replace(in_use, password="pw-2"))
+    assert not followed.login.wake.is_set()
+    assert followed.login.pause_seconds == pause
+
+
+def test_a_login_that_was_refused_once_may_be_the_right_one_soon(followed):
+    assert not followed.login.undecided
+    followed.brokers.file("pw-2")
+    followed.login.follow()
+    assert followed.login.undecided
+    followed.brokers.takes = {"pw-2"}
+    followed.asked_at(1.0)
+    assert not followed.login.undecided
 
 
 def test_where_the_old_one_comes_back_the_problem_is_over(brokers):

@@ -80,8 +80,10 @@ class BrokerConnection:
             if security.mechanism is not None:
                 self._log_in(login, security, security.mechanism, deadline)
             login.taken(security)
-        except BaseException:
+        except BaseException as error:
             self._socket.close()
+            if isinstance(error, AuthenticationFailedError):
+                login.refused(security)
             raise
 
     def call(self, request: ApiMessage, *, newest: int, deadline: float) -> Any:  # noqa: ANN401
@@ -228,8 +230,8 @@ class BrokerConnection:
     def _stay_logged_in(self, deadline: float) -> None:
         """Logs in again on the same connection where its session is old enough.
 
-        Not without a valid token: what there is now goes on until the session ends. And not while brokers are
-        still asked about a changed login: they may refuse the one in use by now, and cut the connection.
+        Not without a valid token: what there is now goes on until the session ends. And as late as possible while
+        brokers have not taken a changed login: they may refuse the one in use by now, and cut the connection.
         """
         now = time.monotonic()
         if now < self.renew_at:
@@ -239,7 +241,11 @@ class BrokerConnection:
             return
         if security.mechanism is None or (tokens is not None and tokens.problem() is not None):
             return
-        self._log_in(self._login, security, security.mechanism, deadline)
+        try:
+            self._log_in(self._login, security, security.mechanism, deadline)
+        except AuthenticationFailedError:
+            self._login.refused(security)
+            raise
 
     def _log_in(
         self, login: ClusterLogin, security: ResolvedSecurity, mechanism: str, deadline: float
