@@ -5,13 +5,16 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tiny_broker import TinyBroker
 
+from replicator.backoff import Backoff
 from replicator.batches.network.brokers import Brokers
 from replicator.batches.network.buffers import BufferPool
 from replicator.batches.network.leaders import LeadersSeen
+from replicator.errors import AuthenticationFailedError
 from replicator.logins import cluster_login
 from replicator.logins.cluster_login import login_of
 from replicator.testing import wait_until
@@ -79,6 +82,43 @@ def test_a_connection_waits_for_what_brokers_say_of_a_changed_login(broker, tmp_
         ask()
         assert login.security() == changed
     assert len(broker.logins) == 2
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["logs in again", "connects anew"])
+def test_a_connection_that_is_refused_has_a_changed_login_tried_soon(
+    broker, tmp_path, monkeypatch, again
+):
+    tried = []
+
+    def refused_by_brokers(_cluster, security):
+        tried.append(security.password)
+        raise AuthenticationFailedError("not that one", remedy="Another.")
+
+    monkeypatch.setattr(cluster_login, "_TRIAL", refused_by_brokers)
+    monkeypatch.setattr(cluster_login, "REFUSED_AGAIN", Backoff(600.0, 600.0))
+    broker.session_seconds = 6.0
+    file = tmp_path / "password"
+    file.write_text("before")
+    security = replace(cluster_of(broker).security, password=SecretRef(file=str(file)))
+    cluster = replace(cluster_of(broker), security=security)
+    deadline = time.monotonic() + 30
+
+    def connected() -> BrokerConnection:
+        return BrokerConnection(cluster, broker.address, client_id="test", deadline=deadline)
+
+    with connected() as connection:
+        file.write_text("after")
+        wait_until(lambda: tried == ["after"], timeout_seconds=20, describe="the first trial")
+        broker.refuses = True
+        connection.renew_at = connection._renew_latest = time.monotonic()
+        logs_in = (
+            partial(connection.call, ApiVersionsRequest(), newest=0, deadline=deadline)
+            if again
+            else connected
+        )
+        with pytest.raises(AuthenticationFailedError):
+            logs_in()
+        wait_until(lambda: len(tried) > 1, timeout_seconds=20, describe="the second trial")
 
 
 def test_without_a_limit_no_client_logs_in_again(broker):
