@@ -90,6 +90,11 @@ def latency_contenders(*, quick: bool) -> list[Contender]:
     return [*ours, *theirs]
 
 
+def contenders_of_three_brokers() -> list[Contender]:
+    """Those whose transactions span brokers."""
+    return [BATCHES, RECORDS, MM2_EXACTLY_ONCE]
+
+
 def is_ours(contender: Contender) -> bool:
     """Whether it is the replicator."""
     return isinstance(contender, Replicator)

@@ -7,11 +7,11 @@ import cases
 import latency
 from budget import Share, most_seconds
 from contender import Contender
+from load import PARTITIONS
 from throughput import Say
 
 from replicator.testing import LocalCluster
 
-_PACES = (cases.SLOW, cases.FAST)
 _LEAST_SECONDS = 5.0
 # Until records can be measured, and the end; MirrorMaker 2 is given longer, because it needs it.
 _OURS_SECONDS, _THEIRS_SECONDS = 5.0, {True: 16.0, False: 45.0}
@@ -28,6 +28,8 @@ def measure(
     quick: bool,
     rounds: int,
     share: Share,
+    partitions: int = PARTITIONS,
+    paces: Sequence[latency.Pace] = (cases.SLOW, cases.FAST),
     longest_seconds: float,
     say: Say,
 ) -> list[latency.Result]:
@@ -43,17 +45,18 @@ def measure(
     latency.measure_one(
         source=source,
         target=target,
-        pace=_PACES[0],
+        pace=paces[0],
         contender=contenders[0],
         plan=latency.Plan(settle[contenders[0].name], _WARM_UP_SECONDS),
         say=say,
+        partitions=partitions,
     )
     fixed = sum(settle.values()) + _ENDING_SECONDS * len(contenders) + _FLOOR_SECONDS
-    runs = len(_PACES) * (len(contenders) + 1)
-    one_round = fixed * len(_PACES) + runs * _LEAST_SECONDS
+    runs = len(paces) * (len(contenders) + 1)
+    one_round = fixed * len(paces) + runs * _LEAST_SECONDS
     fitting = max(1, min(rounds, int(share.left / one_round)))
     seconds = most_seconds(
-        left=share.left / fitting - fixed * len(_PACES),
+        left=share.left / fitting - fixed * len(paces),
         runs=runs,
         overhead=0.0,
         least=_LEAST_SECONDS,
@@ -63,10 +66,12 @@ def measure(
         if turn and not share.fits(one_round):
             break
         shift = turn % len(contenders)
-        for pace in _PACES:
+        for pace in paces:
             if found and not share.left:
                 break
-            floor = latency.measure_source(source, pace, seconds=seconds, say=say)
+            floor = latency.measure_source(
+                source, pace, seconds=seconds, say=say, partitions=partitions
+            )
             found[pace.label, floor.name].append(floor)
             for contender in (*contenders[shift:], *contenders[:shift]):
                 result = latency.measure_one(
@@ -76,12 +81,13 @@ def measure(
                     contender=contender,
                     plan=latency.Plan(settle[contender.name], seconds),
                     say=say,
+                    partitions=partitions,
                 )
                 found[pace.label, contender.name].append(result)
     order = [latency.FLOOR, *(each.name for each in contenders)]
     return [
         latency.medians(found[pace.label, name])
-        for pace in _PACES
+        for pace in paces
         for name in order
         if found[pace.label, name]
     ]

@@ -100,7 +100,7 @@ def of_throughput(results: Sequence[throughput.Result]) -> list[Verdict]:
     return verdicts
 
 
-def of_latency(results: Sequence[latency.Result]) -> list[Verdict]:
+def of_latency(results: Sequence[latency.Result], *, where: str = "") -> list[Verdict]:
     """p99 of both engines beside MirrorMaker 2's of the same guarantee, and p50 and p99 in themselves."""
     found = {(each.name, each.pace): each for each in results if not each.failure}
     asked: list[tuple[Replicator, Contender, float]] = [
@@ -120,7 +120,7 @@ def of_latency(results: Sequence[latency.Result]) -> list[Verdict]:
             ratio = mine.p99_seconds / other.p99_seconds
             verdicts.append(
                 Verdict(
-                    f"{_engine(ours)}, {ours.delivery}, {pace.label}: p99",
+                    f"{_engine(ours)}, {ours.delivery}, {pace.label}{where}: p99",
                     f"<= {most:g} x {theirs.name.replace('MirrorMaker 2', 'MM2')}",
                     f"{ratio:.2f} x ({_ms(mine.p99_seconds)} to {_ms(other.p99_seconds)})",
                     ratio <= most,

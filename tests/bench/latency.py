@@ -65,9 +65,11 @@ class Result:
     failure: str = ""
 
 
-def measure_source(source: LocalCluster, pace: Pace, *, seconds: float, say: Say) -> Result:
+def measure_source(
+    source: LocalCluster, pace: Pace, *, seconds: float, say: Say, partitions: int = PARTITIONS
+) -> Result:
     """The source read directly: the floor."""
-    result = _source_alone(source, pace, Plan(_FLOOR_SETTLE_SECONDS, seconds))
+    result = _source_alone(source, pace, Plan(_FLOOR_SETTLE_SECONDS, seconds), partitions)
     say(_line(result))
     return result
 
@@ -80,9 +82,11 @@ def measure_one(
     contender: Contender,
     plan: Plan,
     say: Say,
+    partitions: int = PARTITIONS,
 ) -> Result:
     """One contender, once."""
-    job = Job(source=source, target=target, topics=(f"paced-{pace.rate_per_second}",))
+    topic = f"paced-{pace.rate_per_second}"
+    job = Job(source=source, target=target, topics=(topic,), partitions=partitions)
     try:
         result = _one(contender, job, pace, plan)
     except Exception as error:  # noqa: BLE001 # one contender that fails must not cost the others' figures
@@ -117,18 +121,18 @@ def medians(results: Sequence[Result]) -> Result:
 def _one(contender: Contender, job: Job, pace: Pace, plan: Plan) -> Result:
     (topic,) = job.topics
     (target_topic,) = job.target_topics
-    job.source.create_topic(topic, partitions=PARTITIONS)
+    job.source.create_topic(topic, partitions=job.partitions)
     writer = running = None
     try:
         writer = _writer(job.source, topic, pace, job)
         began = time.time()
         running = contender.start(job)
         wait_until(
-            lambda: topic_exists(job.target, target_topic),
+            lambda: topic_exists(job.target, target_topic, job.partitions),
             timeout_seconds=_APPEAR_SECONDS,
             describe=running.log_tail,
         )
-        with Reader(job.target, topic=target_topic) as reader:
+        with Reader(job.target, topic=target_topic, partitions=job.partitions) as reader:
             first = wait_until(
                 reader.arrivals, timeout_seconds=_APPEAR_SECONDS, describe=running.log_tail
             )[0]
@@ -148,14 +152,14 @@ def _one(contender: Contender, job: Job, pace: Pace, plan: Plan) -> Result:
         job.source.delete_topic(topic)
 
 
-def _source_alone(source: LocalCluster, pace: Pace, plan: Plan) -> Result:
+def _source_alone(source: LocalCluster, pace: Pace, plan: Plan, partitions: int) -> Result:
     """The same writer and reader with nothing in between: what one broker costs."""
-    job = Job(source=source, target=source, topics=(f"alone-{pace.rate_per_second}",))
-    (topic,) = job.topics
-    source.create_topic(topic, partitions=PARTITIONS)
+    topic = f"alone-{pace.rate_per_second}"
+    job = Job(source=source, target=source, topics=(topic,), partitions=partitions)
+    source.create_topic(topic, partitions=partitions)
     writer = _writer(source, topic, pace, job)
     try:
-        with Reader(source, topic=topic) as reader:
+        with Reader(source, topic=topic, partitions=partitions) as reader:
             began = time.time()
             _sleep_until(began + plan.settle_seconds + plan.measure_seconds)
             nothing = Usage(0.0, 0, 0)
@@ -173,7 +177,7 @@ def _writer(cluster: LocalCluster, topic: str, pace: Pace, job: Job) -> Running:
     return start_writer(
         cluster,
         topic=topic,
-        partitions=PARTITIONS,
+        partitions=job.partitions,
         rate_per_second=pace.rate_per_second,
         size_bytes=pace.size_bytes,
         directory=job.directory,

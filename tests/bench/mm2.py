@@ -73,6 +73,8 @@ def _security(cluster: LocalCluster) -> dict[str, str]:
 def properties(job: Job, *, tuning: Tuning, delivery: Delivery) -> dict[str, str]:
     """The whole ``mm2.properties``; what is not named keeps its default."""
     flow = f"{job.alias}->{TARGET_ALIAS}"
+    # As many as the replicator's topics have.
+    replicas = str(min(3, len(job.target.bootstrap_servers)))
     settings = {
         "clusters": f"{job.alias}, {TARGET_ALIAS}",
         f"{job.alias}.bootstrap.servers": ",".join(job.source.bootstrap_servers),
@@ -81,13 +83,13 @@ def properties(job: Job, *, tuning: Tuning, delivery: Delivery) -> dict[str, str
         f"{flow}.topics": ",".join(job.topics),
         # Without heartbeats the driver starts no second herder for the way back.
         "emit.heartbeats.enabled": "false",
-        "replication.factor": "1",
+        "replication.factor": replicas,
         "offset-syncs.topic.replication.factor": "1",
-        "checkpoints.topic.replication.factor": "1",
-        "heartbeats.topic.replication.factor": "1",
-        "offset.storage.replication.factor": "1",
-        "status.storage.replication.factor": "1",
-        "config.storage.replication.factor": "1",
+        "checkpoints.topic.replication.factor": replicas,
+        "heartbeats.topic.replication.factor": replicas,
+        "offset.storage.replication.factor": replicas,
+        "status.storage.replication.factor": replicas,
+        "config.storage.replication.factor": replicas,
     }
     if tuning == "tuned":
         settings |= {

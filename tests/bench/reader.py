@@ -32,8 +32,9 @@ class Reader:
     Times are of ``time.time()``, so that they can be compared with those in the records.
     """
 
-    def __init__(self, cluster: LocalCluster, *, topic: str) -> None:
-        self._consumer: Consumer = tail(cluster, topics=[topic], partitions=PARTITIONS)
+    def __init__(self, cluster: LocalCluster, *, topic: str, partitions: int = PARTITIONS) -> None:
+        self._consumer: Consumer = tail(cluster, topics=[topic], partitions=partitions)
+        self._partitions = partitions
         self._arrivals: list[Arrival] = []
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="bench-reader", daemon=True)
@@ -58,7 +59,7 @@ class Reader:
 
     def longest_silence(self, *, since: float) -> float:
         """The longest time, in seconds, in which nothing came from some partition."""
-        last = dict.fromkeys(range(PARTITIONS), since)
+        last = dict.fromkeys(range(self._partitions), since)
         longest = 0.0
         for arrival in self.arrivals(since=since):
             longest = max(longest, arrival.at_seconds - last[arrival.partition])

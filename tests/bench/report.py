@@ -88,7 +88,26 @@ def _throughput_table(results: Sequence[throughput.Result], payload: str) -> str
 
 
 def latency_section(results: Sequence[latency.Result], *, images: str) -> str:
-    """Percentiles."""
+    """Percentiles of a target of one broker."""
+    text = (
+        "## Latency\n\nFrom the writer's clock to a read-committed reader on the target, at a steady rate over 4 partitions; "
+        "medians of the rounds. *The source read directly* is the floor: the same writer and reader, and nothing in "
+        "between. *Steady after*: the last slow second since process start."
+    )
+    return _delays(text, results, images)
+
+
+def three_brokers_section(results: Sequence[latency.Result], *, partitions: int) -> str:
+    """Percentiles of a target whose partitions have several leaders, and replicas."""
+    text = (
+        "## Latency where the target has three brokers\n\nThe same, exactly-once, over "
+        f"{partitions} partitions with three replicas each on a target of three brokers; the source has one. All four share the machine's "
+        "cores, so these are not to be compared with the table above. Measured by `make bench` only."
+    )
+    return _delays(text, results, "")
+
+
+def _delays(text: str, results: Sequence[latency.Result], images: str) -> str:
     rows = [
         [
             each.pace,
@@ -100,11 +119,6 @@ def latency_section(results: Sequence[latency.Result], *, images: str) -> str:
     header = ["pace", "copier", "p50", "p99", "p99.9", "steady after", "CPU of a core", "memory", "rounds"]  # fmt: skip
     plans = {each.name: each.settle_seconds for each in results if not each.failure}
     begun = ", ".join(f"{_short(name)} {seconds:.0f} s" for name, seconds in plans.items())
-    text = (
-        "## Latency\n\nFrom the writer's clock to a read-committed reader on the target, at a steady rate over 4 partitions; "
-        "medians of the rounds. *The source read directly* is the floor: the same writer and reader, and nothing in "
-        "between. *Steady after*: the last slow second since process start."
-    )
     waited = (
         "Measuring began so long after the start of the process (MirrorMaker 2 is given longer, "
         f"because it needs it): {begun}."

@@ -38,12 +38,13 @@ from replicator.testing.wan.wan_line import unavailable
 # can use any time.
 _WEIGHTS = {
     False: {
-        "starts": 5.0, "takeovers": 10.0, "idle": 8.0, "wan": 5.0, "latency": 26.0, "throughput": 34.0,
+        "starts": 5.0, "takeovers": 10.0, "idle": 8.0, "wan": 5.0, "latency": 24.0, "three-brokers": 5.0, "throughput": 31.0,
     },
     True: {"starts": 0.9, "idle": 1.6, "wan": 1.5, "latency": 3.4, "throughput": 7.2},
 }  # fmt: skip
 _MINUTES = {False: 87.0, True: 14.2}
 _BROKER_HEAP_MEGABYTES = 1024
+_PARTITIONS_ON_THREE = 12
 
 
 @dataclass(slots=True)
@@ -121,6 +122,33 @@ class Bench:
         images = self.page.images(pictures.of_latency(results))
         body = report.latency_section(results, images=images)
         self.page.put("latency", body, judging.of_latency(results))
+
+    def three_brokers(self, share: Share) -> None:
+        """The same with a target of three brokers, which are started for it."""
+        target = LocalCluster(
+            "bench-of-three", brokers=3, jvm="throughput",
+            heap_megabytes=_BROKER_HEAP_MEGABYTES // 2,
+        )  # fmt: skip
+        target.start()
+        try:
+            warm_up(target)
+            results = delays.measure(
+                source=self.source,
+                target=target,
+                contenders=cases.contenders_of_three_brokers(),
+                quick=self.quick,
+                rounds=self.rounds,
+                share=share,
+                partitions=_PARTITIONS_ON_THREE,
+                # More leaves four brokers on two cores nothing to answer with.
+                paces=(cases.SLOW,),
+                longest_seconds=20.0,
+                say=_say,
+            )
+        finally:
+            target.stop()
+        body = report.three_brokers_section(results, partitions=_PARTITIONS_ON_THREE)
+        self.page.put("three-brokers", body, judging.of_latency(results, where=", three brokers"))
 
     def starts(self, share: Share) -> None:
         """Cold and warm starts."""
@@ -225,6 +253,7 @@ def main() -> int:
         )  # fmt: skip
         parts: Mapping[str, Callable[[Share], None]] = {
             "latency": bench.latency,
+            "three-brokers": bench.three_brokers,
             "starts": bench.starts,
             "takeovers": bench.takeovers,
             "idle": bench.idle,

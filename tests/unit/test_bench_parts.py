@@ -98,6 +98,13 @@ def test_every_payload_and_pace_is_judged_by_names_that_are_measured():
         for each in cases.latency_contenders(quick=True)
     ]
     assert [each.reached for each in judging.of_latency(delays)] == [False, True, True, True] * 2
+    three = [
+        latency.Result(each.name, cases.SLOW.label, p50_seconds=0.1, p99_seconds=0.2)
+        for each in cases.contenders_of_three_brokers()
+    ]
+    verdicts = judging.of_latency(three, where=", three brokers")
+    assert [each.reached for each in verdicts] == [False, True]
+    assert all("three brokers: p99" in each.what for each in verdicts)
 
 
 def test_a_contender_that_failed_reached_nothing():

@@ -17,6 +17,7 @@ from replicator.batches.copy.marker_wait import (
 )
 from replicator.batches.copy.outgoing import Outgoing
 from replicator.batches.copy.target_writer import TargetWriter
+from replicator.batches.copy.transaction_members import TransactionMembers
 from replicator.batches.copy.transactions import ProducerIdentity
 from replicator.batches.network.buffers import BufferPool
 from replicator.batches.network.channel import Channel
@@ -73,7 +74,7 @@ class Far:
             IoLoop(SystemClock()),
             client_id="test",
             transactional_id="lane",
-            join=lambda _: None,
+            members=TransactionMembers(lambda *_: True, ahead=True, always=("c", 0)),
             quota=BrokerQuota("west"),
         )
         brokers = self.writer.brokers

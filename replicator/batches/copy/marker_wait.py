@@ -6,6 +6,8 @@ that is sent a few milliseconds later is taken sooner. Nothing says when the mar
 answers take is looked at.
 """
 
+from replicator.backoff import Backoff
+
 BACKED_OFF_SECONDS = 0.018
 """A first answer that took so long was one that came too early, most likely."""
 
@@ -13,6 +15,9 @@ FIRST_SECONDS, LEAST_SECONDS, MOST_SECONDS = 0.003, 0.001, 0.01
 LONGER_SECONDS = 0.001
 SHORTER_SECONDS = LONGER_SECONDS / 200
 """So at most one transaction in two hundred comes too early to find out that it may come earlier."""
+
+REFUSED_AGAIN = Backoff(0.002, 0.02)
+"""Markers of few partitions take a few milliseconds, and nothing can be written meanwhile."""
 
 
 class MarkerWait:
@@ -47,8 +52,19 @@ class MarkerWait:
         """Learns from the first answer of a transaction."""
         if not (self._watching and self._answered) or self._sent_at is None:
             return
+        self.told(early=now - self._sent_at >= BACKED_OFF_SECONDS)
+
+    def refused(self, now: float, times: int) -> None:
+        """The coordinator takes no partition yet, for so many times: it is asked again a little later."""
+        self.told(early=True)
+        self.until = now + REFUSED_AGAIN.seconds(times)
+
+    def told(self, *, early: bool) -> None:
+        """Whether the first partition of a transaction came before the markers of the last one."""
+        if not self._watching:
+            return
         self._watching = False
-        if now - self._sent_at >= BACKED_OFF_SECONDS:
+        if early:
             self.seconds = min(self.seconds + LONGER_SECONDS, MOST_SECONDS)
         else:
             self.seconds = max(self.seconds - SHORTER_SECONDS, LEAST_SECONDS)

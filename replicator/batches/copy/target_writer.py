@@ -7,7 +7,7 @@ whatever number comes first (KAFKA-15591).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from replicator.batches.codec.produce_codec import (
@@ -32,6 +32,7 @@ from replicator.batches.copy.produce_errors import (
     RETRIED,
     produce_error,
 )
+from replicator.batches.copy.transaction_members import TransactionMembers
 from replicator.batches.copy.transactions import ProducerIdentity
 from replicator.batches.network.channel import Channel, Frame
 from replicator.batches.network.io_loop import IoLoop
@@ -82,10 +83,10 @@ class TargetWriter:
         *,
         client_id: str,
         transactional_id: str | None,
-        join: Callable[[list[Key]], None],
+        members: TransactionMembers,
         quota: BrokerQuota,
     ) -> None:
-        """``join`` adds partitions to the open transaction; it is called where the broker does not."""
+        """``members`` are asked where there is a ``transactional_id``."""
         self.quota = quota
         self.brokers = loop.brokers(
             cluster, client_id=client_id, on_frame=self.on_frame, on_lost=self.on_lost
@@ -94,10 +95,9 @@ class TargetWriter:
         self.problem: ReplicatorError | None = None
         self._client_id = client_id
         self._transactional_id = transactional_id
-        self._join = join
+        self._members = members
         self._identity = ProducerIdentity(-1, -1)
         self._newest = NEWEST
-        self._joined: set[Key] = set()
         self._partitions: dict[Key, PartitionOut] = {}
         self._active: dict[Key, PartitionOut] = {}
         self._requests: dict[int, deque[_Request]] = {}
@@ -113,7 +113,7 @@ class TargetWriter:
             self._partitions.clear()
         self._identity = identity
         self._newest = NEWEST if joins_by_itself else ADDS_PARTITIONS - 1
-        self._joined = set()
+        self._members.begin(joins_by_itself=joins_by_itself)
 
     def hold(self, now: float) -> None:
         """A transaction has just ended: nothing is sent until its markers are likely to be written."""
@@ -166,14 +166,34 @@ class TargetWriter:
                 self._cut_off = True
             else:
                 by_node.setdefault(leader[0], []).append(partition)
-        for node, partitions in by_node.items():
+        channels = self._open_to(by_node, now)
+        if (
+            self._transactional_id is not None
+            and channels
+            and not self._members.may_write(
+                (each.key for node in channels for each in by_node[node]),
+                # One that was written to is kept there, so these are all that lead something of the lane.
+                brokers=len(self._requests.keys() | channels.keys()),
+                now=now,
+                markers=self._markers,
+            )
+        ):
+            return
+        for node, channel in channels.items():
+            self._send_to(node, channel, by_node[node], now)
+
+    def _open_to(self, nodes: Iterable[int], now: float) -> dict[int, Channel]:
+        """The connections to those of the brokers that may be written to now."""
+        found = {}
+        for node in nodes:
             if now < self.quota.until(node):
                 continue
             channel = self.brokers.channel(node, now)
             if channel is None:
                 self._cut_off = True
-                continue
-            self._send_to(node, channel, partitions, now)
+            else:
+                found[node] = channel
+        return found
 
     def _send_to(
         self, node: int, channel: Channel, partitions: list[PartitionOut], now: float
@@ -309,11 +329,6 @@ class TargetWriter:
     ) -> None:
         self._markers.sent(now)
         transactional = self._transactional_id is not None
-        if transactional and self._newest < ADDS_PARTITIONS:
-            fresh = [partition.key for partition, _ in chosen if partition.key not in self._joined]
-            if fresh:
-                self._join(fresh)
-                self._joined.update(fresh)
         batches: dict[str, dict[int, memoryview]] = {}
         for partition, batch in chosen:
             partition.sent(batch, self._identity, transactional=transactional)

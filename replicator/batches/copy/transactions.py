@@ -37,7 +37,8 @@ coordinator answers the same where it ended a transaction that was open for too 
 the workers' group says."""
 
 REPLACED = "another owner took over, or the transaction was open for too long"
-_AGAIN = frozenset({14, 15, 16, 51})
+_CONCURRENT = 51
+_AGAIN = frozenset({14, 15, 16, _CONCURRENT})
 _MOVED = frozenset({15, 16})
 _PAUSE_SECONDS = 0.01
 
@@ -110,8 +111,12 @@ class Transactions:
                 return
             self._again(answer.error_code, "take over the lane's transactional id", deadline)
 
-    def join(self, partitions: list[tuple[str, int]], seconds: float) -> None:
-        """Adds partitions to the open transaction, where writing to them does not.
+    def join(
+        self, partitions: list[tuple[str, int]], seconds: float, *, patient: bool = False
+    ) -> bool:
+        """Adds partitions to the open transaction; with ``patient`` False where the last one's markers are missing.
+
+        Otherwise these are waited for.
 
         Raises:
             UnknownOutcomeError: no clear answer.
@@ -139,7 +144,9 @@ class Transactions:
             }
             wrong = sorted(codes - {0, *_AGAIN}) or sorted(codes & _AGAIN)
             if not wrong:
-                return
+                return True
+            if patient and wrong[0] == _CONCURRENT:
+                return False
             self._again(wrong[0], "add partitions to a transaction", deadline)
 
     def abort_in(self, partitions: list[tuple[str, int]], seconds: float) -> None:
@@ -218,7 +225,8 @@ class Transactions:
         """Returns where the same may be asked again: the coordinator has said that nothing was done."""
         if code in FENCED:
             raise FencedError(f"cannot {doing}: {REPLACED}", subject=self._subject)
-        if code not in _AGAIN or time.monotonic() >= deadline:
+        # With nothing left to wait for the next answer its outcome would be unknown.
+        if code not in _AGAIN or time.monotonic() + _PAUSE_SECONDS >= deadline:
             mapped = code_error(code, subject=self._subject, doing=doing)
             if mapped.retriable:
                 raise mapped

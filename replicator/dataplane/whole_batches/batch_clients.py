@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from replicator.batches.copy.source_reader import SINGLE_RECORDS_BYTES, SourceReader
 from replicator.batches.copy.target_writer import TargetWriter
+from replicator.batches.copy.transaction_members import TransactionMembers
 from replicator.batches.copy.transactions import ProducerIdentity, Transactions
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.registry.other_topologies import registry_of_source
@@ -127,7 +128,13 @@ class BatchClients:
             self._loop,
             client_id=client_id,
             transactional_id=own_id,
-            join=lambda partitions: self._transactions.join(partitions, _JOIN_SECONDS),
+            members=TransactionMembers(
+                lambda partitions, patient: self._transactions.join(
+                    partitions, _JOIN_SECONDS, patient=patient
+                ),
+                ahead=line.joins_ahead,
+                always=(checkpoints_topic(spec.topology, spec.source.alias), spec.lane),
+            ),
             quota=context.target_quota,
         )
         self._registry = registry_of_source(

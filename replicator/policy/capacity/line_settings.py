@@ -43,6 +43,8 @@ class LineSettings:
         commit_interval_seconds: how long a busy lane goes on before it commits.
         first_fetch_bytes: of a connection's fetches until it is known what it carries.
         joined_records: up to how many records a batch is joined with others that wait for it.
+        joins_ahead: whether the target's coordinator is asked before partitions are written to; far away
+            that takes longer than what it saves.
     """
 
     connections: int
@@ -51,6 +53,7 @@ class LineSettings:
     commit_interval_seconds: float
     first_fetch_bytes: int
     joined_records: int = JOINED_RECORDS
+    joins_ahead: bool = True
 
 
 def line_settings(
@@ -67,16 +70,19 @@ def line_settings(
     hold MOST_BYTES.
     """
     interval, joined = commit_interval_seconds, JOINED_RECORDS
-    if target_seconds > NEAR_SECONDS:
+    far = target_seconds > NEAR_SECONDS
+    if far:
         scaled = min(COMMIT_ROUND_TRIPS * target_seconds, LONGEST_COMMIT_SECONDS)
         interval, joined = max(interval, scaled), FAR_JOINED_RECORDS
     if source_seconds <= NEAR_SECONDS:
-        return LineSettings(1, fetch_bytes, partition_bytes, interval, fetch_bytes, joined)
+        return LineSettings(1, fetch_bytes, partition_bytes, interval, fetch_bytes, joined, not far)
     under_way = round(source_seconds * ASSUMED_BYTES_PER_SECOND)
     connections = min(MOST_CONNECTIONS, math.ceil(source_seconds / SECONDS_PER_CONNECTION))
     partition = max(partition_bytes, min(under_way, fetch_bytes, MOST_BYTES // connections))
     connections = max(1, min(connections, MOST_BYTES // partition))
-    return LineSettings(connections, partition, partition, interval, FIRST_FETCH_BYTES, joined)
+    return LineSettings(
+        connections, partition, partition, interval, FIRST_FETCH_BYTES, joined, not far
+    )
 
 
 def fetch_bytes_at(size: int, seconds: float) -> int:

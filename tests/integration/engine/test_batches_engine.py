@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from lane_lab import LaneLab
 
+from replicator.batches.copy.transaction_members import TransactionMembers
 from replicator.batches.copy.transactions import Transactions
 from replicator.batches.registry import producer_registry
 from replicator.batches.registry.producer_registry import ProducerRegistry, register
@@ -285,7 +286,17 @@ def test_a_registry_that_lacks_what_was_there_stops_its_readers_until_it_is_whol
 
 @pytest.mark.slow
 @pytest.mark.timeout(540)
-def test_a_producer_whose_epochs_run_out_goes_on_under_an_id_that_is_registered_first(lab):
+@pytest.mark.parametrize("other_brokers", [0, 2])
+def test_a_producer_whose_epochs_run_out_goes_on_under_an_id_that_is_registered_first(
+    lab, monkeypatch, other_brokers
+):
+    """With more brokers the coordinator is told of partitions before they are written to."""
+    may_write = TransactionMembers.may_write
+    monkeypatch.setattr(
+        TransactionMembers,
+        "may_write",
+        lambda *given, brokers, **how: may_write(*given, brokers=brokers + other_brokers, **how),
+    )
     topic = lab.topic()
     lab.prepare()
     west = lab.plan(lab.target, "west")
