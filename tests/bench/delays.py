@@ -17,7 +17,6 @@ _LEAST_SECONDS = 5.0
 _OURS_SECONDS, _THEIRS_SECONDS = 5.0, {True: 16.0, False: 45.0}
 _ENDING_SECONDS = 3.0
 _FLOOR_SECONDS = 4.0
-_WARM_UP_SECONDS = 5.0
 
 
 def measure(
@@ -31,9 +30,13 @@ def measure(
     partitions: int = PARTITIONS,
     paces: Sequence[latency.Pace] = (cases.SLOW, cases.FAST),
     longest_seconds: float,
+    warm_up_seconds: float = 5.0,
     say: Say,
 ) -> list[latency.Result]:
-    """Medians of the rounds that fitted; the first pace at least."""
+    """Medians of the rounds that fitted; the first pace at least.
+
+    ``warm_up_seconds``: of a first turn that is not counted.
+    """
     found: defaultdict[tuple[str, str], list[latency.Result]] = defaultdict(list)
     settle = {
         each.name: _OURS_SECONDS if cases.is_ours(each) else _THEIRS_SECONDS[quick]
@@ -47,7 +50,7 @@ def measure(
         target=target,
         pace=paces[0],
         contender=contenders[0],
-        plan=latency.Plan(settle[contenders[0].name], _WARM_UP_SECONDS),
+        plan=latency.Plan(settle[contenders[0].name], warm_up_seconds),
         say=say,
         partitions=partitions,
     )

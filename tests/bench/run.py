@@ -142,6 +142,8 @@ class Bench:
                 partitions=_PARTITIONS_ON_THREE,
                 # More leaves four brokers on two cores nothing to answer with.
                 paces=(cases.SLOW,),
+                # These are new, and compile for a minute.
+                warm_up_seconds=45.0,
                 longest_seconds=20.0,
                 say=_say,
             )
