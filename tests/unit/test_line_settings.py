@@ -1,11 +1,14 @@
 """What follows from the length of a line, and what the kernel tells of one."""
 
+import os
 import socket
+from pathlib import Path
 
 import pytest
 
 from replicator.policy.capacity.line_settings import line_settings
 from replicator.topology.plan import ClusterPlan
+from replicator.wire.probes.library_connections import LOOK_SECONDS, LibraryConnections
 from replicator.wire.probes.line import LineFacts, line_facts, round_trip_seconds, suit_to_line
 
 MIB = 1024 * 1024
@@ -88,3 +91,28 @@ def test_the_round_trip_is_asked_for_once_and_unknown_means_near(listener):
     listener.close()
     assert round_trip_seconds(cluster) == first
     assert round_trip_seconds(ClusterPlan("silent", (server, "127.0.0.1:1"))) == 0.0
+
+
+def descriptors():
+    return {each.name for each in Path("/proc/self/fd").iterdir()}
+
+
+def congestion_control(connected):
+    return connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+
+
+@pytest.mark.skipif("sys.platform != 'linux'", reason="only Linux tells")
+def test_connections_that_others_hold_are_looked_at_and_near_ones_stay_as_they_are(listener):
+    connections = LibraryConnections(far=True)
+    before = descriptors()
+    for turn in range(3):
+        with socket.create_connection(listener.getsockname(), timeout=5) as connected:
+            accepted, _ = listener.accept()
+            usual = congestion_control(connected)
+            connections.suit(turn * LOOK_SECONDS)
+            assert congestion_control(connected) == usual
+            assert not os.get_blocking(connected.fileno()), "as its owner made it"
+            with accepted:
+                accepted.sendall(b"x")
+            assert connected.recv(1) == b"x"
+    assert descriptors() == before, "what was looked at is let go"

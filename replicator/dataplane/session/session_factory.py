@@ -41,9 +41,10 @@ from replicator.kafka.clients.client import Consumer, Producer
 from replicator.kafka.clients.metadata_log import MetadataLog
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
-from replicator.policy.capacity.line_settings import line_settings
+from replicator.policy.capacity.line_settings import NEAR_SECONDS, line_settings
 from replicator.policy.capacity.memory_shares import lane_memory
 from replicator.wire.probes.broker_count import broker_count
+from replicator.wire.probes.library_connections import LibraryConnections
 from replicator.wire.probes.line import round_trip_seconds
 
 
@@ -91,10 +92,13 @@ def open_clients(
     Raises:
         ReplicatorError: for settings or secrets that cannot be used.
     """
-    source_seconds = round_trip_seconds(spec.source)
+    source_seconds, target_seconds = (
+        round_trip_seconds(spec.source),
+        round_trip_seconds(spec.target),
+    )
     line = line_settings(
         source_seconds=source_seconds,
-        target_seconds=round_trip_seconds(spec.target),
+        target_seconds=target_seconds,
         fetch_bytes=FETCHES_BYTES,
         partition_bytes=FETCH_BYTES,
         commit_interval_seconds=spec.settings.commit_interval_seconds,
@@ -131,9 +135,19 @@ def open_clients(
     )
     interval, progress = line.commit_interval_seconds, progress_beside(spec, context)
     lost = LostClients(spec.source, spec.target, consumer, producer, client_id=lane_client_id(spec))
+    connections = LibraryConnections(far=target_seconds > NEAR_SECONDS)
+
+    def give_up() -> bool:
+        connections.suit(context.clock.monotonic())
+        return context.give_up()
+
+    def stepped(read: int) -> None:
+        connections.suit(context.clock.monotonic())
+        lost.stepped(read)
+
     session = wire_session(
         replace(spec, settings=replace(spec.settings, commit_interval_seconds=interval)),
-        replace(context, give_up=lost.asked_in_waits(context.give_up)), parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
+        replace(context, give_up=lost.asked_in_waits(give_up)), parts, consumer=consumer, producer=producer, bounded_copy=bounded_copy,
         returned=returned, progress=progress,
     )  # fmt: skip
     try:
@@ -155,7 +169,7 @@ def open_clients(
         memory=memory,
         returned=returned,
         writer_id=own_id,
-        require_brokers=lost.stepped,
+        require_brokers=stepped,
     )
 
 

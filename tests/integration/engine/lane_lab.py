@@ -242,8 +242,18 @@ class LaneLab:
     def end(self, topic: str, partition: int = 0, *, cluster: LocalCluster | None = None) -> int:
         """Where a partition of the source ends now, markers included."""
         place = TopicPartition(topic, partition)
-        asked = (cluster or self.source).admin().list_offsets({place: OffsetSpec.latest()})
-        return int(asked[place].result(PATIENCE_SECONDS).offset)
+        admin = (cluster or self.source).admin()
+
+        def ends() -> list[int]:
+            try:
+                asked = admin.list_offsets({place: OffsetSpec.latest()})
+                return [int(asked[place].result(PATIENCE_SECONDS).offset)]
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                return []  # as right after a broker's start, which the client has not heard of yet
+
+        return wait_until(ends, timeout_seconds=PATIENCE_SECONDS, describe=f"an end of {place}")[0]
 
     def checkpoints(self, *, lane: int = 0) -> dict[tuple[str, int], Checkpoint]:
         """What is stored on the target now."""
