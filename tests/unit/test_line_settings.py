@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from replicator.policy.capacity.line_settings import line_settings
+from replicator.policy.capacity.crossing_codec import CrossingCodec
+from replicator.policy.capacity.line_settings import FAR_CODEC, line_settings
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.probes.library_connections import LOOK_SECONDS, LibraryConnections
 from replicator.wire.probes.line import LineFacts, line_facts, round_trip_seconds, suit_to_line
@@ -30,6 +31,7 @@ def test_nothing_changes_inside_one_site(seconds):
     assert (near.connections, near.fetch_bytes, near.partition_bytes) == (1, 8 * MIB, 2 * MIB)
     assert near.commit_interval_seconds == 0.2
     assert near.joined_records == 20
+    assert near.codec == "none"
 
 
 def test_a_long_line_gets_connections_and_larger_shares_within_bounds():
@@ -41,6 +43,16 @@ def test_a_long_line_gets_connections_and_larger_shares_within_bounds():
         each = settings(source=seconds)
         assert each.connections * each.fetch_bytes <= 64 * MIB
     assert far.commit_interval_seconds == 0.2, "commits concern the target alone"
+    assert far.codec == "none", "what is written crosses nothing long"
+
+
+@pytest.mark.parametrize("source", [0.0, 0.1])
+def test_what_is_written_far_away_is_compressed_unless_the_target_takes_none_of_it(source):
+    codec = settings(source=source, target=0.1).codec
+    crossing = CrossingCodec()
+    assert crossing.of(codec) == FAR_CODEC
+    crossing.refused()
+    assert crossing.of(codec) == "none"
     assert settings(source=5.0).connections == 16
     assert settings(source=0.03).connections == 5
 

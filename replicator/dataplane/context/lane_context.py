@@ -16,6 +16,7 @@ from replicator.errors import ReplicatorError
 from replicator.kafka.clients.client import ThrottleEvent
 from replicator.policy.capacity.answer_size import AnswerSize
 from replicator.policy.capacity.broker_quota import BrokerQuota
+from replicator.policy.capacity.crossing_codec import CrossingCodec
 from replicator.problem import Problem
 
 
@@ -44,6 +45,7 @@ class LaneContext:
     idle_wait: IdleWait | None = None
     changed_logs: ChangedLogs = field(default_factory=ChangedLogs)
     answers: AnswerSize = field(default_factory=AnswerSize)
+    crossing: CrossingCodec = field(default_factory=CrossingCodec)
 
     def on_source_throttle(self, event: ThrottleEvent) -> None:
         """The client library says for how long a broker of the source holds it back."""

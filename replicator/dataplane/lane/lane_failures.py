@@ -12,8 +12,10 @@ from replicator.errors import (
     ReplicatorError,
     UnknownOutcomeError,
 )
-from replicator.kafka.clients.client import KafkaException
+from replicator.kafka.clients.client import KafkaError, KafkaException
 from replicator.kafka.clients.errors import map_kafka_error
+
+_CODEC_REFUSED = KafkaError.UNSUPPORTED_COMPRESSION_TYPE
 
 
 class LaneFailures:
@@ -31,6 +33,7 @@ class LaneFailures:
         self._target = target
         self._counters = context.counters
         self._problems = context.problems
+        self._crossing = context.crossing
         self._report = report
         self._clients = clients
         self._held = ""
@@ -54,6 +57,8 @@ class LaneFailures:
     def recovering(self, error: ReplicatorError | KafkaException) -> None:
         """Counts and reports that the lane starts again from its checkpoints."""
         mapped = self.mapped(error)
+        if isinstance(error, KafkaException) and error.args[0].code() == _CODEC_REFUSED:
+            self._crossing.refused()
         if isinstance(mapped, UnknownOutcomeError):
             self._counters.unknown_outcomes += 1
         else:

@@ -84,10 +84,11 @@ def open_lane_producer(
     transactional_id: str | None,
     record_by_record: bool,
     memory: LaneMemory,
+    codec: str,
 ) -> Producer:
     """``deliveries`` is told of failures where the flow has no transactions, ``coordinator`` where it has.
 
-    ``transactional_id`` is None where it has none. Nothing is sent to a broker yet.
+    ``transactional_id`` is None where it has none; a ``codec`` that the cluster's own settings name goes before ours. Nothing is sent to a broker yet.
     """
     transactional = transactional_id is not None
     return open_producer(
@@ -97,6 +98,7 @@ def open_lane_producer(
                 client_id=lane_client_id(spec),
                 transactional_id=transactional_id,
                 linger_seconds=COMMITTED_LINGER if transactional else DIRECT_LINGER,
+                compression=codec,
                 queue_bytes=ONE_BY_ONE_BYTES if record_by_record else memory.unsent_bytes,
                 requests_in_flight=5,
             ),

@@ -129,6 +129,7 @@ def open_clients(
         transactional_id=own_id,
         record_by_record=record_by_record,
         memory=memory,
+        codec=context.crossing.of(line.codec),
     )
     returned = (
         ReturnedRecords(spec, client_id=lane_client_id(spec)) if spec.settings.returns else None

@@ -85,7 +85,7 @@ class BatchPacing:
         if not self._schedule(now).commit:
             return
         if self._transactional:
-            self._unit.commit()
+            self._unit.commit(more_follows=self._is_behind())
         else:
             self._unit.commit_beside()
 

@@ -131,8 +131,11 @@ class BatchUnit:
             self._written = [each for each in self._written if each[0] is not state]
             self._notes.extend(self.index.restart(state.topic, state.partition))
 
-    def commit(self) -> None:
+    def commit(self, *, more_follows: bool = False) -> None:
         """Makes everything read so far durable.
+
+        ``more_follows``: another commit comes soon. Entries of the index that only the last acknowledgements gave are
+        stored with that, which saves a round trip to the target.
 
         Raises:
             UnknownOutcomeError: no answer whether it took effect, or none before the lane had to stop.
@@ -156,7 +159,7 @@ class BatchUnit:
             for batch in _batches([record], at_ms):
                 self._writer.write((topic, 0), batch)
         self._settle()
-        late = self._take_notes(at_ms)
+        late = [] if more_follows else self._take_notes(at_ms)
         if late:
             self._write_own(late, at_ms)
             self._settle()

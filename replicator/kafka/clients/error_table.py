@@ -164,7 +164,15 @@ _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
     ),
     (
         Meaning(RecordRefusedError, "the topic does not take this record", ""),
-        (K.INVALID_RECORD, K.INVALID_TIMESTAMP, K.UNSUPPORTED_COMPRESSION_TYPE),
+        (K.INVALID_RECORD, K.INVALID_TIMESTAMP),
+    ),
+    (
+        Meaning(
+            BrokerRefusedError,
+            "the cluster does not take batches with this compression",
+            "Name one that it takes as the cluster's kafka setting compression.type, or none.",
+        ),
+        (K.UNSUPPORTED_COMPRESSION_TYPE,),
     ),
     (
         Meaning(BrokerRefusedError, "a policy of the cluster forbids it", ""),

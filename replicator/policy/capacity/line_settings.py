@@ -25,6 +25,9 @@ COMMIT_ROUND_TRIPS = 40
 """A commit stands still for three to four round trips, so this many cost a tenth of the time at most."""
 
 LONGEST_COMMIT_SECONDS = 10.0
+FAR_CODEC = "lz4"
+"""Of records that cross a long line one by one: every broker and client of the last ten years knows it, and it costs little CPU."""
+
 JOINED_RECORDS, FAR_JOINED_RECORDS = 20, 2_000
 """Batches up to so many records are joined where they wait. A target far away takes five batches of a partition in a round trip."""
 
@@ -45,6 +48,7 @@ class LineSettings:
         joined_records: up to how many records a batch is joined with others that wait for it.
         joins_ahead: whether the target's coordinator is asked before partitions are written to; far away
             that takes longer than what it saves.
+        codec: of what the records engine writes.
     """
 
     connections: int
@@ -54,6 +58,7 @@ class LineSettings:
     first_fetch_bytes: int
     joined_records: int = JOINED_RECORDS
     joins_ahead: bool = True
+    codec: str = "none"
 
 
 def line_settings(
@@ -69,19 +74,22 @@ def line_settings(
     Each connection of a long line fetches by itself, so there are only so many that all of them together
     hold MOST_BYTES.
     """
-    interval, joined = commit_interval_seconds, JOINED_RECORDS
+    interval, joined, codec = commit_interval_seconds, JOINED_RECORDS, "none"
     far = target_seconds > NEAR_SECONDS
     if far:
+        codec = FAR_CODEC
         scaled = min(COMMIT_ROUND_TRIPS * target_seconds, LONGEST_COMMIT_SECONDS)
         interval, joined = max(interval, scaled), FAR_JOINED_RECORDS
     if source_seconds <= NEAR_SECONDS:
-        return LineSettings(1, fetch_bytes, partition_bytes, interval, fetch_bytes, joined, not far)
+        return LineSettings(
+            1, fetch_bytes, partition_bytes, interval, fetch_bytes, joined, not far, codec
+        )
     under_way = round(source_seconds * ASSUMED_BYTES_PER_SECOND)
     connections = min(MOST_CONNECTIONS, math.ceil(source_seconds / SECONDS_PER_CONNECTION))
     partition = max(partition_bytes, min(under_way, fetch_bytes, MOST_BYTES // connections))
     connections = max(1, min(connections, MOST_BYTES // partition))
     return LineSettings(
-        connections, partition, partition, interval, FIRST_FETCH_BYTES, joined, not far
+        connections, partition, partition, interval, FIRST_FETCH_BYTES, joined, not far, codec
     )
 
 

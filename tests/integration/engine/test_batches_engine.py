@@ -5,6 +5,7 @@ import os
 from dataclasses import replace
 
 import pytest
+from batch_headers import batch_headers
 from confluent_kafka import Producer
 from lane_lab import LaneLab
 
@@ -17,41 +18,17 @@ from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import control_topic, lane_transactional_id
 from replicator.policy.values import Throttle
 from replicator.testing.cluster.topics import delete_topic
-from replicator.wire.connection.leader import leader_of
-from replicator.wire.connection.protocol import FetchRequest
-from replicator.wire.records.record_batch import RawRecord, split_batches
+from replicator.wire.records.record_batch import RawRecord
 from replicator.wire.requests.fetch_one import fetch_record
 from replicator.wire.requests.produce_one import produce_record
 
 BATCHES = {"engine": "batches", "provenance": "path"}
 DELIVERIES = pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-PLACE = FetchRequest.FetchTopic.FetchPartition
 
 
 def numbers(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
-
-
-def batches(lab, cluster, alias: str, topic: str) -> list:
-    """The headers of every batch of records in partition 0, as a fetch gives them."""
-    import time
-
-    deadline = time.monotonic() + 20
-    plan = lab.plan(cluster, alias)
-    with leader_of(plan, topic, 0, client_id="lab", deadline=deadline) as leader:
-        place = PLACE(
-            partition=0, current_leader_epoch=-1, fetch_offset=0, log_start_offset=-1,
-            partition_max_bytes=50_000_000,
-        )  # fmt: skip
-        request = FetchRequest(
-            replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=50_000_000, isolation_level=0,
-            session_id=0, session_epoch=-1, forgotten_topics_data=[], rack_id="",
-            topics=[FetchRequest.FetchTopic(topic=topic, partitions=[place])],
-        )  # fmt: skip
-        answer = leader.call(request, newest=11, deadline=deadline)
-    data = bytes(answer.responses[0].partitions[0].records or b"")
-    return [header for header, _ in split_batches(data) if not header.is_control]
 
 
 @DELIVERIES
@@ -70,8 +47,7 @@ def test_every_codec_arrives_as_it_was_written_batch_by_batch(lab, delivery):
     assert len(before) == 1500
     assert [seen.content for seen in after] == [seen.content for seen in before]
     written, copied = (
-        batches(lab, cluster, alias, topic)
-        for cluster, alias in ((lab.source, "east"), (lab.target, "west"))
+        batch_headers(lab.plan(cluster, "read"), topic) for cluster in (lab.source, lab.target)
     )
     assert [(b.codec, b.count, b.size) for b in copied] == [
         (b.codec, b.count, b.size) for b in written
@@ -96,8 +72,7 @@ def test_batches_of_single_records_are_joined_and_every_record_stays_what_it_was
     before, after = lab.on_source(topic), lab.on_target(topic)
     assert [seen.content for seen in after] == [seen.content for seen in before]
     written, copied = (
-        batches(lab, cluster, alias, topic)
-        for cluster, alias in ((lab.source, "east"), (lab.target, "west"))
+        batch_headers(lab.plan(cluster, "read"), topic) for cluster in (lab.source, lab.target)
     )
     assert len(written) == 500
     assert len(copied) < 100
@@ -318,7 +293,7 @@ def test_a_producer_whose_epochs_run_out_goes_on_under_an_id_that_is_registered_
     lane.stop()
 
     assert lab.values(topic) == numbers(3_000)
-    used = {header.producer_id for header in batches(lab, lab.target, "west", topic)}
+    used = {header.producer_id for header in batch_headers(lab.plan(lab.target, "west"), topic)}
     assert first in used
     assert len(used) == 2
     registry = ProducerRegistry(west, lab.name, client_id="lab")

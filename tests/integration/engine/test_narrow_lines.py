@@ -5,8 +5,10 @@ import time
 from dataclasses import dataclass, field
 
 import pytest
+from batch_headers import batch_headers
 from lane_lab import LaneLab
 
+from replicator.policy.capacity.line_settings import FAR_CODEC
 from replicator.testing import LineQuality, LocalCluster, WanLine, start_all
 from replicator.testing.wan.wan_line import unavailable
 from replicator.wire.probes.line_probe import offers_bbr
@@ -127,6 +129,27 @@ def test_loss_on_the_way_to_the_target_costs_little_where_the_host_offers_bbr(
     began = time.monotonic()
     copied(line, pair, unique, Backlog(16), LOSSY, **engine)
     assert time.monotonic() - began < LOSSY_SECONDS
+
+
+@pytest.mark.timeout(300)
+def test_records_cross_a_long_line_compressed_and_the_next_owner_reads_where_they_end(
+    pair, line, unique
+):
+    lab = LaneLab(*pair, name=unique)
+    topic = lab.topic()
+    lab.prepare()
+    line.change(LineQuality(round_trip_seconds=0.05))
+    try:
+        for start in (0, 500):
+            lab.numbered(topic, range(start, start + 500))
+            lane = lab.copied(topic)
+            assert lane.stats.aborts == lane.stats.unknown_outcomes == 0
+    finally:
+        line.change(WIDE)
+        lab.close()
+    assert lab.values(topic) == [b"%d" % number for number in range(1000)]
+    written = {header.codec for header in batch_headers(lab.plan(pair[1], "west"), topic)}
+    assert written == {FAR_CODEC}
 
 
 @pytest.mark.timeout(300)

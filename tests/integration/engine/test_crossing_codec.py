@@ -1,0 +1,54 @@
+"""A target that takes no batches that are compressed: the lane says so, and loses and repeats nothing."""
+
+from dataclasses import replace
+
+import pytest
+from lane_lab import LaneLab
+
+from replicator.policy.capacity.line_settings import FAR_CODEC
+from replicator.testing import ProtocolProxy
+from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
+from replicator.topology.plan import ClusterPlan
+
+UNSUPPORTED_COMPRESSION_TYPE = 76
+
+
+class CompressingLab(LaneLab):
+    """Lanes write through a proxy, compressed as on a long line."""
+
+    def through(self, proxy: ProtocolProxy) -> "CompressingLab":
+        self._proxy = proxy
+        return self
+
+    def plan(self, cluster, alias) -> ClusterPlan:
+        if alias != "west":
+            return super().plan(cluster, alias)
+        compressed = (("compression.type", FAR_CODEC),)
+        return replace(
+            super().plan(cluster, alias),
+            bootstrap_servers=tuple(self._proxy.bootstrap_servers),
+            kafka=compressed,
+        )
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_a_refused_codec_is_named_and_not_asked_for_again(east, west, unique, delivery):
+    lab = CompressingLab(east, west, name=unique)
+    with ProtocolProxy(west.bootstrap_servers) as proxy:
+        lab.through(proxy)
+        topic = lab.topic()
+        lab.numbered(topic, range(100))
+        lab.prepare()
+        refused = Rule(Match(Api.PRODUCE, topic=topic), Answer(UNSUPPORTED_COMPRESSION_TYPE))
+        proxy.play([refused])
+        try:
+            lane = lab.lane(topic, delivery=delivery)
+            lab.caught_up(lane)
+            assert lane.lane._context.crossing.of(FAR_CODEC) == "none"
+        finally:
+            lab.close()
+    assert lab.values(topic) == [b"%d" % number for number in range(100)]
+    assert lab.quarantined() == []
+    told = [said.fields["error"] for said in lane.log if said.event.startswith("lane recovers")]
+    assert len(told) == 1
+    assert "does not take batches with this compression" in told[0]
