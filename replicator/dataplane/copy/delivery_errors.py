@@ -24,6 +24,9 @@ RECORD_REFUSALS = frozenset(
 )
 """Errors of a produced batch that retrying does not mend: some record in it is at fault."""
 
+CODEC_REFUSED = KafkaError.UNSUPPORTED_COMPRESSION_TYPE
+"""The target takes no batch that is compressed so, whatever its records are."""
+
 PURGED = frozenset({codes.PURGE_QUEUE, codes.PURGE_INFLIGHT})
 """What happens to records that are not at fault when a transaction is aborted."""
 
@@ -77,7 +80,7 @@ class DeliveryErrors:
 
         Raises:
             RecordRefusedError: the target will never take one of the records.
-            KafkaException: the first failure of the transaction, where ``error`` is only its echo.
+            KafkaException: the first failure of the transaction, or a refused compression, where ``error`` is only its echo.
         """
         if self._attributed:
             return
@@ -92,6 +95,9 @@ class DeliveryErrors:
                     raise KafkaException(cause) from error
             errors.append(said)
         _raise_refusal(errors)
+        for each in errors:
+            if each.code() == CODEC_REFUSED:
+                raise KafkaException(each) from error
 
 
 def _cause(producer: Producer) -> KafkaError | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from replicator.dataplane.context.lane_context import LaneContext
+from replicator.dataplane.copy.delivery_errors import CODEC_REFUSED
 from replicator.dataplane.lane.lane_report import LaneReport
 from replicator.dataplane.session.clients_protocol import SessionClients
 from replicator.errors import (
@@ -12,10 +13,8 @@ from replicator.errors import (
     ReplicatorError,
     UnknownOutcomeError,
 )
-from replicator.kafka.clients.client import KafkaError, KafkaException
+from replicator.kafka.clients.client import KafkaException
 from replicator.kafka.clients.errors import map_kafka_error
-
-_CODEC_REFUSED = KafkaError.UNSUPPORTED_COMPRESSION_TYPE
 
 
 class LaneFailures:
@@ -57,7 +56,7 @@ class LaneFailures:
     def recovering(self, error: ReplicatorError | KafkaException) -> None:
         """Counts and reports that the lane starts again from its checkpoints."""
         mapped = self.mapped(error)
-        if isinstance(error, KafkaException) and error.args[0].code() == _CODEC_REFUSED:
+        if isinstance(error, KafkaException) and error.args[0].code() == CODEC_REFUSED:
             self._crossing.refused()
         if isinstance(mapped, UnknownOutcomeError):
             self._counters.unknown_outcomes += 1

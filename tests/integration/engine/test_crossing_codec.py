@@ -1,39 +1,19 @@
 """A target that takes no batches that are compressed: the lane says so, and loses and repeats nothing."""
 
-from dataclasses import replace
-
 import pytest
-from lane_lab import LaneLab
+from proxied_lab import ProxiedLab
 
 from replicator.policy.capacity.line_settings import FAR_CODEC
 from replicator.testing import ProtocolProxy
 from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
-from replicator.topology.plan import ClusterPlan
 
 UNSUPPORTED_COMPRESSION_TYPE = 76
 
 
-class CompressingLab(LaneLab):
-    """Lanes write through a proxy, compressed as on a long line."""
-
-    def through(self, proxy: ProtocolProxy) -> "CompressingLab":
-        self._proxy = proxy
-        return self
-
-    def plan(self, cluster, alias) -> ClusterPlan:
-        if alias != "west":
-            return super().plan(cluster, alias)
-        compressed = (("compression.type", FAR_CODEC),)
-        return replace(
-            super().plan(cluster, alias),
-            bootstrap_servers=tuple(self._proxy.bootstrap_servers),
-            kafka=compressed,
-        )
-
-
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 def test_a_refused_codec_is_named_and_not_asked_for_again(east, west, unique, delivery):
-    lab = CompressingLab(east, west, name=unique)
+    lab = ProxiedLab(east, west, name=unique)
+    lab.target_settings = (("compression.type", FAR_CODEC),)
     with ProtocolProxy(west.bootstrap_servers) as proxy:
         lab.through(proxy)
         topic = lab.topic()

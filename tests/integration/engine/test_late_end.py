@@ -3,30 +3,16 @@
 import itertools
 
 import pytest
-from lane_lab import LaneLab
+from proxied_lab import ProxiedLab
 
 from replicator.kafka.logs import coordinator_watch
 from replicator.testing import ProtocolProxy, Recorder, Writer, check, scan, wait_until
 from replicator.testing.checker.anomalies import Anomaly
 from replicator.testing.faults.protocol_rules import Api, Hold, Match, Rule
-from replicator.topology.plan import ClusterPlan
 
 SECONDS = 30
 LATE = Rule(Match(Api.END_TXN), Hold(until=Match(Api.PRODUCE)))
 """The first end is held and its repetition answered; it arrives once the next transaction writes."""
-
-
-class ProxiedLab(LaneLab):
-    """Lanes reach their target through the proxy, everybody else does not."""
-
-    def through(self, proxy):
-        self._proxy = proxy
-        return self
-
-    def plan(self, cluster, alias):
-        if alias == "west":
-            return ClusterPlan(alias, tuple(self._proxy.bootstrap_servers))
-        return super().plan(cluster, alias)
 
 
 def judged(lab, proxy, history, rounds, **settings):
