@@ -1,6 +1,8 @@
 """Each error of the client library has one meaning, and a person is told what to do."""
 
+import ctypes
 import socket
+import traceback
 
 import pytest
 
@@ -26,6 +28,7 @@ from replicator.kafka.clients.error_table import MEANINGS
 from replicator.kafka.clients.errors import (
     ConnectionTrouble,
     as_kafka_error,
+    bare_errors_as_exceptions,
     kafka_errors,
     map_kafka_error,
 )
@@ -262,3 +265,21 @@ def test_an_error_is_found_inside_an_exception_and_bare_as_listings_hold_it():
     assert as_kafka_error(bare) is bare
     assert as_kafka_error(KafkaException(bare)) is bare
     assert as_kafka_error(ValueError("odd")).code() == KafkaError._FAIL
+
+
+def raise_as_the_library_does(error):
+    """By C, which does not ask whether it is an exception."""
+    for each in (type(error), error):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
+    ctypes.pythonapi.PyErr_Restore(ctypes.py_object(type(error)), ctypes.py_object(error), None)
+
+
+def test_an_error_that_is_no_exception_becomes_one():
+    error = KafkaError(KafkaError._FENCED, "replaced", True)
+    with pytest.raises(KafkaException) as raised, bare_errors_as_exceptions():
+        raise_as_the_library_does(error)
+    assert raised.value.args[0] is error
+    assert isinstance(map_kafka_error(error, subject="", doing="write"), FencedError)
+    assert "FENCED" in "".join(traceback.format_exception(raised.value)), "it can be shown"
+    with pytest.raises(ZeroDivisionError), bare_errors_as_exceptions():
+        _ = 1 / 0

@@ -6,22 +6,18 @@ on its way. The first batch a producer epoch writes to a partition goes alone: b
 whatever number comes first (KAFKA-15591).
 """
 
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from replicator.batches.codec.produce_codec import (
     ADDS_PARTITIONS,
     API_KEY,
     NEWEST,
     Produced,
-    decode_produce,
     encode_produce,
 )
 from replicator.batches.copy.barrier import Barrier
 from replicator.batches.copy.marker_wait import MarkerWait
 from replicator.batches.copy.outgoing import (
-    REQUESTS_IN_FLIGHT,
     Key,
     Outgoing,
     PartitionOut,
@@ -34,38 +30,21 @@ from replicator.batches.copy.produce_errors import (
 )
 from replicator.batches.copy.transaction_members import TransactionMembers
 from replicator.batches.copy.transactions import ProducerIdentity
+from replicator.batches.copy.unanswered import Request, Unanswered
 from replicator.batches.network.channel import Channel, Frame
 from replicator.batches.network.io_loop import IoLoop
 from replicator.errors import (
-    HeldBackError,
     ReplicatorError,
-    UnreachableError,
 )
-from replicator.policy.capacity.broker_quota import RAISE_QUOTA, BrokerQuota
+from replicator.policy.capacity.broker_quota import BrokerQuota
 from replicator.topology.plan import ClusterPlan
 
 REQUEST_BYTES = 4 * 1024 * 1024
-ANSWER_SECONDS = 30.0
-"""How long an acknowledgement may take; then the connection is taken for gone."""
-
 KNOWN_SECONDS = 600.0
 """How long after an acknowledgement a broker is trusted to remember the producer; its default is a day."""
 
-QUIET_SECONDS = 1.5
-"""A broker that owes answers and gave none for so long may have a reason, which it can be asked for."""
-
 _TIMEOUT_MS = 20_000
 _REPORTED_SECONDS = 5.0
-
-
-@dataclass(slots=True)
-class _Request:
-    """``since`` when (monotonic) the broker may have read it."""
-
-    correlation: int
-    size: int
-    since: float
-    batches: dict[Key, tuple[PartitionOut, Outgoing]]
 
 
 class TargetWriter:
@@ -100,8 +79,7 @@ class TargetWriter:
         self._newest = NEWEST
         self._partitions: dict[Key, PartitionOut] = {}
         self._active: dict[Key, PartitionOut] = {}
-        self._requests: dict[int, deque[_Request]] = {}
-        self._heard: dict[int, float] = {}
+        self._unanswered = Unanswered(quota)
         self._cut_off = False
         self._correlation = 0
         self._now = 0.0
@@ -173,7 +151,7 @@ class TargetWriter:
             and not self._members.may_write(
                 (each.key for node in channels for each in by_node[node]),
                 # One that was written to is kept there, so these are all that lead something of the lane.
-                brokers=len(self._requests.keys() | channels.keys()),
+                brokers=len({*self._unanswered.nodes, *channels}),
                 now=now,
                 markers=self._markers,
             )
@@ -198,38 +176,20 @@ class TargetWriter:
     def _send_to(
         self, node: int, channel: Channel, partitions: list[PartitionOut], now: float
     ) -> None:
-        requests = self._requests.setdefault(node, deque())
-        while len(requests) < REQUESTS_IN_FLIGHT:
-            room = self.quota.most_bytes - sum(each.size for each in requests)
-            if requests and room <= 0:
-                break
+        while (room := self._unanswered.room(node)) > 0:
             chosen = self._chosen(partitions, now, min(REQUEST_BYTES, room))
             if not chosen:
                 break
             self._send(node, channel, chosen, now)
-            if node not in self._requests:
+            if node not in self._unanswered.nodes:
                 break  # the connection failed at once
 
     def look(self, now: float) -> None:
         """Gives up on brokers that owe an answer for too long."""
         self._now = now
         self._markers.look(now)
-        for node in self.quota.take_overdue(now):
-            self.brokers.lose(
-                node,
-                HeldBackError("a quota of the target holds a connection back", remedy=RAISE_QUOTA),
-            )
-        for node, requests in list(self._requests.items()):
-            if requests and now > requests[0].since + ANSWER_SECONDS:
-                size = sum(each.size for each in requests)
-                self.quota.unanswered(size, now - requests[0].since)
-                self.brokers.lose(
-                    node,
-                    UnreachableError(
-                        f"a broker of the target did not answer within {ANSWER_SECONDS:g} seconds",
-                        remedy="Check that the brokers run and that enough replicas are in sync.",
-                    ),
-                )
+        for node, error in self._unanswered.given_up(now).items():
+            self.brokers.lose(node, error)
 
     def on_frame(self, node: int, frame: Frame) -> None:
         """A broker has answered the oldest request.
@@ -237,41 +197,18 @@ class TargetWriter:
         Raises:
             ReplicatorError: what it says ends the transaction.
         """
-        requests = self._requests.get(node)
-        if not requests or requests[0].correlation != frame.correlation:
-            raise UnreachableError("a broker of the target answers what was not asked")
-        used = sum(each.size for each in requests)
-        request = requests.popleft()
-        now = request.since
-        produced, throttle_ms = decode_produce(frame.body)
-        self._heard[node] = self._now
-        self.quota.answered(
-            node,
-            throttle_ms / 1000,
-            used_bytes=used,
-            answered_bytes=request.size,
-            now=self._now,
-            took_seconds=self._now - request.since,
-        )
-        for behind in requests:
-            behind.since = max(behind.since, self.quota.until(node))
+        request, produced = self._unanswered.answered(node, frame, self._now)
         for part in produced:
             found = request.batches.pop((part.topic, part.partition), None)
             if found is not None:
                 found[0].in_flight -= 1
-                self._answered(*found, part, now)
-        for partition, _ in request.batches.values():
-            partition.in_flight -= 1
-            partition.not_taken(now)
+                self._answered(*found, part, request.since)
+        self._not_answered(request)
 
     def on_lost(self, node: int) -> None:
         """The connection is gone: whether what was on its way was written shows when it is sent again."""
-        self.quota.lost(node)
-        self._heard.pop(node, None)
-        for request in self._requests.pop(node, ()):
-            for partition, _ in request.batches.values():
-                partition.in_flight -= 1
-                partition.not_taken(request.since)
+        for request in self._unanswered.lost(node):
+            self._not_answered(request)
 
     def stuck_since(self) -> float | None:
         """Monotonic seconds since when a partition's batches are not taken; None when none is."""
@@ -282,13 +219,7 @@ class TargetWriter:
     def flows(self, now: float) -> bool:
         """Whether the target takes what is on its way, however slowly: nothing is refused, and no broker is quiet."""
         return (
-            not self._cut_off
-            and self.stuck_since() is None
-            and all(
-                now - self._heard.get(node, now) <= QUIET_SECONDS
-                for node, requests in self._requests.items()
-                if requests
-            )
+            not self._cut_off and self.stuck_since() is None and not self._unanswered.any_quiet(now)
         )
 
     def release_all(self) -> None:
@@ -343,16 +274,16 @@ class TargetWriter:
             timeout_ms=_TIMEOUT_MS,
             batches=batches,
         )
-        request = _Request(
-            self._correlation,
-            sum(len(batch.data) for _, batch in chosen),
-            now,
-            {each.key: (each, batch) for each, batch in chosen},
-        )
-        if not self._requests[node]:
-            self._heard[node] = now
-        self._requests[node].append(request)
+        size = sum(len(batch.data) for _, batch in chosen)
+        waiting = {each.key: (each, batch) for each, batch in chosen}
+        self._unanswered.sent(node, Request(self._correlation, size, now, waiting))
         self.brokers.send(node, channel, pieces)
+
+    @staticmethod
+    def _not_answered(request: Request) -> None:
+        for partition, _ in request.batches.values():
+            partition.in_flight -= 1
+            partition.not_taken(request.since)
 
     def _answered(
         self, partition: PartitionOut, batch: Outgoing, part: Produced, now: float

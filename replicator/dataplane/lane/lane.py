@@ -49,6 +49,7 @@ from replicator.errors import (
 from replicator.formats.lane_stats import LaneStats
 from replicator.identifiers import TopicPartition, checkpoints_topic
 from replicator.kafka.clients.client import KafkaException
+from replicator.kafka.clients.errors import bare_errors_as_exceptions
 from replicator.logins.cluster_login import login_of
 from replicator.policy.capacity.broker_quota import FIRST_BYTES, BrokerQuota
 
@@ -209,7 +210,8 @@ class Lane(threading.Thread):
         while not self._stopping:
             began, self._tried = self._clock.monotonic(), tried(self._logins)
             try:
-                self._run_session()
+                with bare_errors_as_exceptions():
+                    self._run_session()
             except FencedError:
                 return True
             except RecordRefusedError as error:

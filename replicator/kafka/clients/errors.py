@@ -149,6 +149,22 @@ class ConnectionTrouble:
             self._none_left = False
 
 
+class bare_errors_as_exceptions:  # noqa: N801 - used as contextlib's are
+    """Around calls of the client library: what it raises is an exception.
+
+    It was seen to raise the ``KafkaError`` of a fenced producer as it is, which is no exception: no ``except`` clause
+    names it, not even ``BaseException``, so the thread ended without a word.
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *raised: object) -> None:
+        error = raised[1]
+        if isinstance(error, KafkaError):
+            raise KafkaException(error) from None
+
+
 def map_kafka_error(
     error: KafkaError,
     *,

@@ -67,7 +67,8 @@ class Backlog:
                 {"value": value, "partition": at % self.partitions}
                 for at, value in enumerate(self.values)
             ),
-            **{"batch.size": self.batch_bytes, "linger.ms": 2000},
+            # A leader that is asked too early would have them in another order.
+            **{"batch.size": self.batch_bytes, "linger.ms": 2000, "enable.idempotence": True},
         )
         return topic
 

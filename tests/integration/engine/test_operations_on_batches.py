@@ -104,8 +104,11 @@ def test_operators_get_the_answers_they_get_for_records(run, worker, east, west,
     assert asked("gaps")["gaps"] == []
     (shown,) = asked("topics")["topics"]
     assert (shown["engine"], shown["engineReason"]) == ("batches", "")
-    (flow,) = asked("status")["flows"]
-    assert (flow["engine"], flow["problems"]) == ("batches", [])
+    # What is known of a group is told anew with each synchronisation.
+    wait_until(
+        lambda: [(f["engine"], f["problems"]) for f in asked("status")["flows"]] == [("batches", [])],
+        timeout_seconds=60, describe=lambda: f"a flow without problems: {asked('status')['flows']}",
+    )  # fmt: skip
     wait_until(
         lambda: worker.flow("east->west")["canary"] is not None,
         timeout_seconds=60, describe="a canary that came through",
