@@ -44,6 +44,8 @@ def test_a_long_line_gets_connections_and_larger_shares_within_bounds():
         assert each.connections * each.fetch_bytes <= 64 * MIB
     assert far.commit_interval_seconds == 0.2, "commits concern the target alone"
     assert far.codec == "none", "what is written crosses nothing long"
+    assert settings(source=5.0).connections == 16
+    assert settings(source=0.03).connections == 5
 
 
 @pytest.mark.parametrize("source", [0.0, 0.1])
@@ -53,8 +55,6 @@ def test_what_is_written_far_away_is_compressed_unless_the_target_takes_none_of_
     assert crossing.of(codec) == FAR_CODEC
     crossing.refused()
     assert crossing.of(codec) == "none"
-    assert settings(source=5.0).connections == 16
-    assert settings(source=0.03).connections == 5
 
 
 def test_commits_become_rarer_with_the_round_trip_to_the_target_and_never_more_often():
