@@ -145,7 +145,8 @@ class BatchUnit:
             self._settle()
             self.go_on()
         stored = self._uncommitted | self._deferred
-        if not stored and self.opened_at is None:
+        waiting = self._written and not more_follows
+        if not stored and not waiting and self.opened_at is None:
             return
         started = self._clock.monotonic()
         if not self._transactional:
