@@ -32,6 +32,7 @@ from replicator.kafka.clients.errors import (
     kafka_errors,
     map_kafka_error,
 )
+from replicator.kafka.logs.producer_calls import until_done
 from replicator.topology.plan import ClusterPlan
 
 CASES = [
@@ -283,3 +284,10 @@ def test_an_error_that_is_no_exception_becomes_one():
     assert "FENCED" in "".join(traceback.format_exception(raised.value)), "it can be shown"
     with pytest.raises(ZeroDivisionError), bare_errors_as_exceptions():
         _ = 1 / 0
+
+
+def test_a_call_on_a_transaction_gives_such_an_error_as_an_exception():
+    error = KafkaError(KafkaError._FENCED, "replaced", True)
+    with pytest.raises(KafkaException) as raised:
+        until_done(lambda: raise_as_the_library_does(error), final=lambda said: said)
+    assert raised.value.args[0] is error

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from replicator.kafka.clients.client import KafkaException
+from replicator.kafka.clients.errors import bare_errors_as_exceptions
 from replicator.kafka.clients.metadata_log import MetadataLog
 from replicator.kafka.clients.settings import LOGGER, Config
 
@@ -103,5 +104,5 @@ def is_loss(text: str) -> bool:
 
 
 def _serve(producer: Polled) -> None:
-    with contextlib.suppress(KafkaException, SystemError):
+    with contextlib.suppress(KafkaException, SystemError), bare_errors_as_exceptions():
         producer.poll(0)  # a fenced producer raises here; the call it is about says so too

@@ -19,6 +19,7 @@ from replicator.kafka.clients import codes
 from replicator.kafka.clients.errors import (
     ConnectionTrouble,
     as_kafka_error,
+    bare_errors_as_exceptions,
     map_kafka_error,
     may_pass,
 )
@@ -87,7 +88,8 @@ def until_done(
     """
     while True:
         try:
-            attempt()
+            with bare_errors_as_exceptions():
+                attempt()
         except KafkaException as error:
             failure = final(as_kafka_error(error))
             if failure is not None:
@@ -189,7 +191,8 @@ class ProducerWatch:
 def fatal_error(producer: Producer) -> KafkaError | None:
     """Lets the library tell why connections fail; returns the error that ended the producer."""
     try:
-        producer.poll(0)
+        with bare_errors_as_exceptions():
+            producer.poll(0)
     except KafkaException as error:
         return as_kafka_error(error)
     return None

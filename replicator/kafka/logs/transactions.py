@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from replicator.errors import FencedError, ReplicatorError, TransientBrokerError
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import open_producer
-from replicator.kafka.clients.errors import as_kafka_error
+from replicator.kafka.clients.errors import as_kafka_error, bare_errors_as_exceptions
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.clients.settings import producer_config
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
@@ -166,10 +166,11 @@ class TransactionWriter:
         try:
             if (refused := self._refusal()) is not None:
                 raise KafkaException(refused)
-            produce_when_room(
-                producer, topic, value, key, partition, None, None, timestamp_ms, list(headers),
-                deadline=begun + self._timeout_seconds, wait=wait,
-            )  # fmt: skip
+            with bare_errors_as_exceptions():
+                produce_when_room(
+                    producer, topic, value, key, partition, None, None, timestamp_ms, list(headers),
+                    deadline=begun + self._timeout_seconds, wait=wait,
+                )  # fmt: skip
         except KafkaException as error:
             raise self._failed(producer, error, abort=True) from error
 
@@ -256,5 +257,5 @@ class TransactionWriter:
         if producer is not None:
             # The library's own close would abort once more, and warn where that fails; and a fenced
             # producer raises its fatal error out of whatever serves its events next.
-            with contextlib.suppress(KafkaException, SystemError):
+            with contextlib.suppress(KafkaException, SystemError), bare_errors_as_exceptions():
                 producer.purge()
