@@ -118,6 +118,10 @@ class GroupInUseError(BrokerRefusedError):
         )
 
 
+TRIED_AGAIN = "A worker tries it again by itself; a command has to be run again."
+"""What to do about what passes, where the same code serves both."""
+
+
 class TransientBrokerError(ClusterError):
     """A broker asked to be tried again (leader moves, coordinator loading)."""
 

@@ -13,7 +13,6 @@ from replicator.batches.copy.source_reader import (
     ANSWER_SECONDS,
     FETCH_PACE_SECONDS,
     FETCH_WAIT_SECONDS,
-    SINGLE_RECORDS_BYTES,
     SLOW_SECONDS,
     SMALL_ANSWER_BYTES,
     SourceReader,
@@ -226,14 +225,6 @@ def test_a_backlog_is_read_without_paces(far):
     answered(far, asked_at=5.0, filler=SMALL_ANSWER_BYTES)
     far.reader.pump(5.0001, fetch_bytes=1 << 20, partition_bytes=1 << 20)
     assert far.asked()
-
-
-def test_single_records_are_asked_for_at_once_where_nothing_else_makes_them_wait(far):
-    far.reader._paced_from_bytes = SINGLE_RECORDS_BYTES
-    answered(far, asked_at=5.0)
-    assert far.reader.seconds_to_ask(5.0001) == float("inf")
-    answered(far, asked_at=6.0, filler=SINGLE_RECORDS_BYTES)
-    assert far.reader.seconds_to_ask(6.0001) < FETCH_PACE_SECONDS
 
 
 def test_a_new_connection_is_asked_at_once(far):

@@ -11,6 +11,7 @@ from replicator.dataplane.session.session import (
     BATCH_RECORDS,
     MARKER_SECONDS,
     REST_SECONDS,
+    SHORT_REST_SECONDS,
 )
 from replicator.errors import (
     PartitionsRefusedError,
@@ -460,13 +461,13 @@ def test_without_transactions_there_are_no_markers_to_wait_for():
 @pytest.mark.parametrize(
     ("found", "delivery", "rests"),
     [
-        (3, "at-least-once", []),
+        (3, "at-least-once", [SHORT_REST_SECONDS]),
         (20, "at-least-once", [REST_SECONDS]),
         (BATCH_RECORDS, "at-least-once", []),
         (20, "exactly-once", []),
     ],
 )
-def test_a_lane_that_reads_a_trickle_rests_unless_records_are_few_or_a_backlog(
+def test_a_lane_that_reads_a_trickle_rests_and_one_that_reads_a_backlog_does_not(
     found, delivery, rests
 ):
     lab = SessionLab(delivery=delivery)

@@ -37,15 +37,12 @@ ANSWER_SECONDS = 12.0
 SLOW_SECONDS = 4.0
 """An answer that is not whole so long behind that wait comes over a line that carries little, if it comes."""
 
-FETCH_PACE_SECONDS = 0.002
+FETCH_PACE_SECONDS, COMMITTED_FETCH_PACE_SECONDS = 0.003, 0.002
 """A connection is asked no more often than this while its answers are small. A fetch that waits at the broker is
-answered at once all the same; docs/decisions/a-trickle-is-fetched-in-paces.md."""
+answered at once all the same. Shorter where records wait for a commit too; docs/decisions/a-trickle-is-fetched-in-paces.md."""
 
 SMALL_ANSWER_BYTES = 64 * 1024
 """What is larger comes of a backlog, and is asked for at once."""
-
-SINGLE_RECORDS_BYTES = 1024
-"""An answer with a record or two."""
 
 MOVED = frozenset({5, 6, 9, 13, 56, 74, 75, 78, -1})
 """Errors of a partition that pass with another broker, or with time."""
@@ -129,11 +126,9 @@ class SourceReader:
         quota: BrokerQuota,
         connections: int = 1,
         first_bytes: int = MOST_BYTES,
-        paced_from_bytes: int = 0,
+        pace_seconds: float = FETCH_PACE_SECONDS,
     ) -> None:
         """``connections`` to each broker share its partitions, each with a fetch of its own.
-
-        Behind an answer of at least ``paced_from_bytes`` the next fetch keeps to the pace.
 
         Fetches are as large as a connection carries in a second; ``first_bytes`` until that is known.
         """
@@ -144,7 +139,7 @@ class SourceReader:
         self._client_id = client_id
         self._rack = rack
         self._first_bytes = first_bytes
-        self._paced_from_bytes = paced_from_bytes
+        self._pace = pace_seconds
         self._bytes: dict[int, int] = {}
         self._first: dict[int, int] = {}
         self._ask_at: dict[int, float] = {}
@@ -268,8 +263,8 @@ class SourceReader:
         while self._frames:
             fetch, node, frame = self._frames.popleft()
             self._measure(fetch, node, len(frame.body), now)
-            paced = self._paced_from_bytes <= len(frame.body) < SMALL_ANSWER_BYTES
-            self._ask_at[node] = fetch.asked_at + FETCH_PACE_SECONDS if paced else 0.0
+            paced = len(frame.body) < SMALL_ANSWER_BYTES
+            self._ask_at[node] = fetch.asked_at + self._pace if paced else 0.0
             asked = fetch.question.asked
             answer = decode_fetch(frame.body, version=fetch.question.version)
             self.quota.answered(

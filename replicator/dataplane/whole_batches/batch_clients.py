@@ -3,7 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from replicator.batches.copy.source_reader import SINGLE_RECORDS_BYTES, SourceReader
+from replicator.batches.copy.source_reader import (
+    COMMITTED_FETCH_PACE_SECONDS,
+    FETCH_PACE_SECONDS,
+    SourceReader,
+)
 from replicator.batches.copy.target_writer import TargetWriter
 from replicator.batches.copy.transaction_members import TransactionMembers
 from replicator.batches.copy.transactions import ProducerIdentity, Transactions
@@ -120,8 +124,9 @@ class BatchClients:
             rack=dict(spec.source.kafka).get("client.rack", ""),
             connections=line.connections,
             first_bytes=line.first_fetch_bytes,
-            # In a transaction nothing is seen before the commit; without, a single record goes at once.
-            paced_from_bytes=0 if self._transactional else SINGLE_RECORDS_BYTES,
+            pace_seconds=(
+                COMMITTED_FETCH_PACE_SECONDS if self._transactional else FETCH_PACE_SECONDS
+            ),
         )
         self._writer = TargetWriter(
             spec.target,

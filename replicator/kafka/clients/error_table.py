@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError as K
 
 from replicator.errors import (
+    TRIED_AGAIN,
     AlreadyExistsError,
     AuthenticationFailedError,
     AuthorizerMissingError,
@@ -49,8 +50,7 @@ _LATE = (
     "they advertise can be reached from here."
 )
 _LOGIN = "Check username and password of the cluster's security block; they are read again at the next try."
-_WAIT = "It is retried automatically."
-_QUOTA = "Ask the operators of the cluster for a higher quota; it is retried automatically."
+_QUOTA = f"Ask the operators of the cluster for a higher quota. {TRIED_AGAIN}"
 
 _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
     (
@@ -239,12 +239,12 @@ _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
         Meaning(
             TransientBrokerError,
             "too few replicas are in sync",
-            "Bring the missing brokers back; it is retried automatically.",
+            f"Bring the missing brokers back. {TRIED_AGAIN}",
         ),
         (K.NOT_ENOUGH_REPLICAS, K.NOT_ENOUGH_REPLICAS_AFTER_APPEND, K._ISR_INSUFF),
     ),
     (
-        Meaning(TransientBrokerError, "the cluster is busy moving leadership", _WAIT),
+        Meaning(TransientBrokerError, "the cluster is busy moving leadership", TRIED_AGAIN),
         (
             K.LEADER_NOT_AVAILABLE,
             K.NOT_LEADER_FOR_PARTITION,
@@ -269,7 +269,7 @@ _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
         ),
     ),
     (
-        Meaning(TransientBrokerError, "an earlier request is not finished", _WAIT),
+        Meaning(TransientBrokerError, "an earlier request is not finished", TRIED_AGAIN),
         (
             K.CONCURRENT_TRANSACTIONS,
             K.UNSTABLE_OFFSET_COMMIT,
@@ -282,14 +282,14 @@ _ROWS: tuple[tuple[Meaning, tuple[int, ...]], ...] = (
         ),
     ),
     (
-        Meaning(TransientBrokerError, "the broker did not finish in time", _WAIT),
+        Meaning(TransientBrokerError, "the broker did not finish in time", TRIED_AGAIN),
         (K.REQUEST_TIMED_OUT,),
     ),
     (
         Meaning(
             TransientBrokerError,
             "the transaction has to be aborted and begun again",
-            _WAIT,
+            TRIED_AGAIN,
         ),
         (K.TRANSACTION_ABORTABLE, K.UNKNOWN_PRODUCER_ID, K.INVALID_PRODUCER_ID_MAPPING),
     ),

@@ -3,6 +3,7 @@
 import time
 
 from replicator.errors import (
+    TRIED_AGAIN,
     AlreadyExistsError,
     NotFoundError,
     TransientBrokerError,
@@ -73,7 +74,7 @@ def ensure_compacted_topic(
             raise TransientBrokerError(
                 f"topic {name} is not ready after {timeout_seconds:g} seconds",
                 subject=f"cluster:{admin.cluster.alias}",
-                remedy="Look for partitions without a leader; it is retried automatically.",
+                remedy=f"Look for partitions without a leader. {TRIED_AGAIN}",
             )
         time.sleep(_STEP_SECONDS)  # a topic becomes ready without an event: look again
 

@@ -11,7 +11,12 @@ from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from replicator.errors import FencedError, ReplicatorError, TransientBrokerError
+from replicator.errors import (
+    TRIED_AGAIN,
+    FencedError,
+    ReplicatorError,
+    TransientBrokerError,
+)
 from replicator.kafka.clients import codes
 from replicator.kafka.clients.client import open_producer
 from replicator.kafka.clients.errors import as_kafka_error, bare_errors_as_exceptions
@@ -217,7 +222,7 @@ class TransactionWriter:
             raise TransientBrokerError(
                 "an earlier write failed, and the writer was not opened again",
                 subject=self._transactional_id,
-                remedy="It is retried automatically.",
+                remedy=TRIED_AGAIN,
             )
         return self._producer
 

@@ -6,7 +6,7 @@ to who waits, and one of them says nothing of the others.
 
 from dataclasses import dataclass
 
-from replicator.errors import ReplicatorError, UnreachableError
+from replicator.errors import TRIED_AGAIN, ReplicatorError, UnreachableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def unread_error(
     return UnreachableError(
         f"cannot read {topic} to its end within {seconds:g} seconds{': ' if where else ''}{where}",
         subject=subject,
-        remedy="Check that its partitions have leaders; it is retried automatically.",
+        remedy=f"Check that its partitions have leaders. {TRIED_AGAIN}",
     )
 
 

@@ -3,6 +3,7 @@
 import ssl
 
 from replicator.errors import (
+    TRIED_AGAIN,
     AuthenticationFailedError,
     AuthorizerMissingError,
     BrokerRefusedError,
@@ -41,7 +42,7 @@ _REMEDIES: dict[type[ReplicatorError], str] = {
     AuthorizerMissingError: "Set sync.acls to false, or authorizer.class.name on the brokers of this cluster.",
     NotAuthorizedError: "Allow it by an ACL for our user.",
     SourceDataLostError: "Its records were removed by retention, or the topic was recreated.",
-    TransientBrokerError: "It is retried automatically.",
+    TransientBrokerError: TRIED_AGAIN,
     UnsupportedBrokerError: "Use a cluster of Kafka 3.0 or later.",
 }
 
