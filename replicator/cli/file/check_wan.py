@@ -27,7 +27,8 @@ def check_lines(file: Path | None, output: Output) -> bool:
     """
     from replicator.errors import ReplicatorError
     from replicator.topology.file.load import require_plan, topology_path
-    from replicator.wire.probes.line_probe import measure_line, offers_bbr
+    from replicator.wire.probes.line import offers_bbr
+    from replicator.wire.probes.line_probe import measure_line
 
     plan = require_plan(topology_path(file))
     measured: dict[str, LineMeasured | ReplicatorError] = {}

@@ -52,6 +52,7 @@ from replicator.kafka.clients.client import KafkaException
 from replicator.kafka.clients.errors import bare_errors_as_exceptions
 from replicator.logins.cluster_login import login_of
 from replicator.policy.capacity.broker_quota import FIRST_BYTES, BrokerQuota
+from replicator.wire.probes.line import offers_bbr
 
 RETRY = Backoff(0.2, 5.0)
 DRAIN_SECONDS = 8.0
@@ -271,6 +272,7 @@ class Lane(threading.Thread):
         self._report.set("running", "copying")
         self._change.session_reads()
         self._report.memory(clients.memory)
+        self._report.long_line(clients.target_seconds, bbr=offers_bbr())
         self._checks.session_begins()
         session = clients.session
         while not self._stopping:

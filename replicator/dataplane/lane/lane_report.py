@@ -9,6 +9,7 @@ from replicator.dataplane.transport.messages import LogLine
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.formats.lane_stats import LaneState, LaneStats
 from replicator.logins.cluster_login import ClusterLogin
+from replicator.policy.capacity.line_settings import NEAR_SECONDS, OFFER_BBR
 from replicator.policy.capacity.memory_shares import LaneMemory, shown_bytes
 from replicator.problem import Problem
 
@@ -49,6 +50,7 @@ class LaneReport:
         self.state: LaneState = "starting"
         self.reason = "taking over"
         self._told_memory: LaneMemory | None = None
+        self._told_line = False
         self.stats = self._collected()
 
     def set(self, state: LaneState, reason: str) -> None:
@@ -95,6 +97,15 @@ class LaneReport:
             self.log("warning", "the lane cannot keep to its part of the worker's memory",
                      remedy="Give the worker more memory (--memory), or fewer lanes.",
                      **fields)  # fmt: skip
+
+    def long_line(self, target_seconds: float, *, bbr: bool) -> None:
+        """Warns once where loss will slow what is written over a long line, and nothing here can help that."""
+        if bbr or self._told_line or target_seconds <= NEAR_SECONDS:
+            return
+        self._told_line = True
+        self.log("warning", "the target is far away, and loss on the line slows what is written: this host offers no BBR",
+                 round_trip=f"{target_seconds * 1000:.0f} ms",
+                 remedy=f"Have the host offer it ({OFFER_BBR}); 'replicator check --wan' measures loss.")  # fmt: skip
 
     def _collected(self) -> LaneStats:
         spec, states = self._spec(), self._states()

@@ -74,6 +74,8 @@ class SessionClients(Protocol):
     needs_whole_answers: bool
     """Whether nothing of a broker's answer is copied before all of it is there, and its size cannot be changed."""
     memory: LaneMemory | None
+    target_seconds: float
+    """The round trip to the target; 0 where it is not known."""
     opened_with: OpenedWith
 
     @property

@@ -67,6 +67,7 @@ class LaneClients:
         opened_with: OpenedWith,
         changed: ChangedLogs,
         memory: LaneMemory | None = None,
+        target_seconds: float = 0.0,
         returned: ReturnedRecords | None = None,
         writer_id: str | None = None,
         require_brokers: Callable[[int], None] = lambda _: None,
@@ -81,6 +82,7 @@ class LaneClients:
         self._returned = returned
         self._own = None if writer_id is None else OwnTransaction(writer_id, self._abort_in)
         self.memory = memory
+        self.target_seconds = target_seconds
         self.spec = spec
         self.opened_with = opened_with
         self.consumer = consumer

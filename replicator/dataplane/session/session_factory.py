@@ -168,6 +168,7 @@ def open_clients(
         opened_with=opened_with,
         changed=context.changed_logs,
         memory=memory,
+        target_seconds=target_seconds,
         returned=returned,
         writer_id=own_id,
         require_brokers=stepped,

@@ -93,9 +93,10 @@ class BatchClients:
         )
         self._source_admin = ClusterAdmin(spec.source, client_id=client_id)
         self._loop = IoLoop(context.clock)
+        self.target_seconds = round_trip_seconds(spec.target)
         line = line_settings(
             source_seconds=round_trip_seconds(spec.source),
-            target_seconds=round_trip_seconds(spec.target),
+            target_seconds=self.target_seconds,
             fetch_bytes=FETCH_BYTES,
             partition_bytes=PARTITION_BYTES,
             commit_interval_seconds=spec.settings.commit_interval_seconds,

@@ -145,8 +145,8 @@ class BatchUnit:
             self._settle()
             self.go_on()
         stored = self._uncommitted | self._deferred
-        waiting = self._written and not more_follows
-        if not stored and not waiting and self.opened_at is None:
+        entries_wait = self._written and not more_follows
+        if not stored and not entries_wait and self.opened_at is None:
             return
         started = self._clock.monotonic()
         if not self._transactional:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 NEAR_SECONDS = 0.005
 """Round trips up to here are those of one site or one region."""
 
+OFFER_BBR = "modprobe tcp_bbr; sysctl net.ipv4.tcp_allowed_congestion_control='reno cubic bbr'"
+"""What a host takes for a process without rights to have its connections send by BBR."""
+
 SECONDS_PER_CONNECTION = 0.006
 MOST_CONNECTIONS = 16
 """A lossy connection carries a rate that falls with its round trip; several carry the sum."""

@@ -9,7 +9,7 @@ it loses packets.
 from dataclasses import dataclass
 from typing import Literal
 
-from replicator.policy.capacity.line_settings import NEAR_SECONDS
+from replicator.policy.capacity.line_settings import NEAR_SECONDS, OFFER_BBR
 
 LOSSY = 0.001
 """From this share of lost packets on, one connection of 100 ms carries 1 MB/s or less."""
@@ -53,7 +53,7 @@ def place_of_worker(source: Line, target: Line, *, bbr: bool) -> Place:
     borne = (
         "BBR is offered here and bears the loss"
         if bbr
-        else "have the host there offer BBR (modprobe tcp_bbr), or loss slows writes too"
+        else f"have the host there offer BBR ({OFFER_BBR}), or loss slows writes too"
     )
     if source.is_long:
         return Place(

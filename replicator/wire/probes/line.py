@@ -66,6 +66,22 @@ def suit_to_line(connected: socket.socket) -> None:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _CONGESTION)
 
 
+def offers_bbr() -> bool:
+    """Whether this process may have a connection of its own send by BBR.
+
+    The kernel has to know it and, for a process without CAP_NET_ADMIN, to list it in
+    ``net.ipv4.tcp_allowed_congestion_control``: what is available is not allowed by that.
+    """
+    if sys.platform != "linux":
+        return False
+    with socket.socket() as trial:
+        try:
+            trial.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _CONGESTION)
+        except OSError:
+            return False
+    return True
+
+
 def _facts_of_a_new_connection(
     cluster: ClusterPlan, address: tuple[str, int], seconds: float
 ) -> LineFacts | None:

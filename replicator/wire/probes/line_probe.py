@@ -3,7 +3,6 @@
 import time
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.connection import BrokerConnection
@@ -19,7 +18,6 @@ _ROUND_TRIPS = 5
 _FIRST_BYTES, _MOST_BYTES = 256 * 1024, 32 * 1024 * 1024
 _LONG_ENOUGH_SECONDS = 1.5
 _LOSS_REQUESTS, _LOSS_BYTES, _LOSS_SECONDS = 60, 64 * 1024, 8.0
-_OFFERED = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +44,6 @@ def measure_line(cluster: ClusterPlan) -> LineMeasured:
         round_trip = min(_timed_question(connection) for _ in range(_ROUND_TRIPS))
         loss = _loss(connection)
         return LineMeasured(connection.where, round_trip, loss, _rate(connection, round_trip))
-
-
-def offers_bbr() -> bool:
-    """Whether this host's kernel has BBR for connections that ask for it."""
-    try:
-        return "bbr" in _OFFERED.read_text().split()
-    except OSError:
-        return False
 
 
 def _timed_question(connection: BrokerConnection) -> float:

@@ -8,10 +8,10 @@ import pytest
 from batch_headers import batch_headers
 from lane_lab import LaneLab
 
-from replicator.policy.capacity.line_settings import FAR_CODEC
+from replicator.policy.capacity.line_settings import FAR_CODEC, OFFER_BBR
 from replicator.testing import LineQuality, LocalCluster, WanLine, start_all
 from replicator.testing.wan.wan_line import unavailable
-from replicator.wire.probes.line_probe import offers_bbr
+from replicator.wire.probes.line import offers_bbr
 
 pytestmark = [
     pytest.mark.slow,
@@ -131,7 +131,7 @@ def test_a_backlog_is_read_over_such_a_line_and_its_source_is_not_called_damaged
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(not offers_bbr(), reason="this host does not offer BBR (modprobe tcp_bbr)")
+@pytest.mark.skipif(not offers_bbr(), reason=f"this host does not offer BBR: {OFFER_BBR}")
 @pytest.mark.parametrize("engine", [{}, BATCHES], ids=["records", "batches"])
 def test_loss_on_the_way_to_the_target_costs_little_where_the_host_offers_bbr(
     pair, line, unique, engine
