@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from contender import Job, Running
 from machine import command_line, facts
 from payload import Payload
@@ -86,7 +86,7 @@ class Traffic:
         consumer = Consumer({**cluster.client_settings(), "group.id": "soak-ends"})
         try:
             return sum(
-                consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1]
+                _end(consumer, TopicPartition(topic, number))
                 for number in range(PARTITIONS)
                 if number != CHECKED
             )
@@ -199,6 +199,18 @@ def _growth(samples: Sequence[tuple[float, int]], seconds: float) -> list[str]:
     if last > MOST_GROWTH * first:
         return [f"memory grew from {first / 1e6:.0f} to {last / 1e6:.0f} MB"]
     return []
+
+
+def _end(consumer: Consumer, place: TopicPartition) -> int:
+    """Asks again while a partition has no leader: a broker alone is fenced for a moment when it is late."""
+    until = time.monotonic() + 30
+    while True:
+        try:
+            return int(consumer.get_watermark_offsets(place, timeout=30)[1])
+        except KafkaException:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)  # between two questions to a broker, inside their deadline
 
 
 def _led(cluster: LocalCluster, topic: str) -> bool:

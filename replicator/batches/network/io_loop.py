@@ -14,6 +14,9 @@ _DIALLING_SECONDS = 0.01
 """How long a turn waits at most while something happens outside the selector."""
 
 
+_TRIM_SECONDS = 30.0
+
+
 class IoLoop:
     """For one thread."""
 
@@ -21,6 +24,7 @@ class IoLoop:
         self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._pool = BufferPool()
+        self._trimmed_at = clock.monotonic()
         self._brokers: list[Brokers] = []
 
     def brokers(
@@ -92,6 +96,9 @@ class IoLoop:
         for key, events in ready:
             brokers, node = key.data
             brokers.serve(node, events, now)
+        if now > self._trimmed_at + _TRIM_SECONDS:
+            self._trimmed_at = now
+            self._pool.trim()
 
     def close(self) -> None:
         """Hangs up on all brokers."""
