@@ -9,6 +9,7 @@ from far_broker import Far
 from replicator.batches.codec.found_batches import DamagedBatchError
 from replicator.batches.copy.marker_wait import FIRST_SECONDS
 from replicator.batches.copy.outgoing import Outgoing
+from replicator.batches.copy.source_reader import COMMITTED_FETCH_PACE_SECONDS, FETCH_PACE_SECONDS
 from replicator.batches.network.leaders import LeadersSeen
 from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
 from replicator.dataplane.progress.partition_state import PartitionState, partition_table
@@ -29,10 +30,15 @@ def lab():
 
 @pytest.fixture
 def clients(lab):
-    spec = replace(lab.spec, source=ClusterPlan("east", NOBODY), target=ClusterPlan("west", NOBODY))
-    clients = BatchClients(spec, lab._context)
+    clients = clients_of(lab)
     yield clients
     clients.close()
+
+
+def clients_of(lab):
+    """Where no broker is; nothing connects before the session is opened."""
+    spec = replace(lab.spec, source=ClusterPlan("east", NOBODY), target=ClusterPlan("west", NOBODY))
+    return BatchClients(spec, lab._context)
 
 
 def test_a_step_that_finds_nothing_counts_as_free_to_read(lab, clients):
@@ -116,6 +122,26 @@ def test_a_lane_wakes_up_for_what_was_kept_back_behind_a_transaction(lab, client
     clients._writer.hold(now)
     on_its_way(clients)
     assert 0 < clients.session._pacing.patience(now) <= FIRST_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("delivery", "pace"),
+    [("exactly-once", COMMITTED_FETCH_PACE_SECONDS), ("at-least-once", FETCH_PACE_SECONDS)],
+)
+def test_records_that_wait_for_a_commit_too_are_asked_for_sooner(delivery, pace):
+    clients = clients_of(session_lab.SessionLab(delivery=delivery))
+    reader = clients._reader
+    reader.brokers.leaders.seen = LeadersSeen({("orders", 0): (7, 1)}, {7: ("h", 1)})
+    far = Far(reader)
+    try:
+        reading(clients)
+        reader.pump(5.0, fetch_bytes=1000, partition_bytes=1000)
+        far.answer(far.asked())
+        reader.take_arrived(5.0)
+        assert reader.seconds_to_ask(5.0) == pytest.approx(pace)
+    finally:
+        far.socket.close()
+        clients.close()
 
 
 def test_what_was_asked_for_is_received_while_the_lane_waits_for_its_rate(lab, clients):

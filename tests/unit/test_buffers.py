@@ -4,6 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replicator.batches.network.buffers import MOST_FREE_BYTES, Buffer, BufferPool
+from replicator.batches.network.io_loop import TRIM_SECONDS, IoLoop
+from replicator.testing import ManualClock
 
 _MEGABYTE = 1024 * 1024
 
@@ -54,6 +56,21 @@ def test_what_nobody_needs_is_let_go_of() -> None:
     assert pool.take(16 * _MEGABYTE).data is large.data
     pool.trim()
     assert pool.free_bytes == 0
+
+
+def test_a_lane_that_rests_lets_go_of_them_too() -> None:
+    """Its loop turns though nothing comes; nothing else would free what a burst needed."""
+    clock = ManualClock()
+    loop = IoLoop(clock)
+    try:
+        loop.pool.take(_MEGABYTE).release()
+        for _ in range(2):
+            assert loop.pool.free_bytes == _MEGABYTE
+            clock.advance(TRIM_SECONDS + 1)
+            loop.turn(0)
+        assert loop.pool.free_bytes == 0
+    finally:
+        loop.close()
 
 
 @given(

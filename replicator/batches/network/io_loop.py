@@ -13,17 +13,21 @@ from replicator.topology.plan import ClusterPlan
 _DIALLING_SECONDS = 0.01
 """How long a turn waits at most while something happens outside the selector."""
 
-
-_TRIM_SECONDS = 30.0
+TRIM_SECONDS = 30.0
+"""How often a loop lets go of buffers that nobody needed since the last time."""
 
 
 class IoLoop:
-    """For one thread."""
+    """For one thread.
+
+    Attributes:
+        pool: where the responses of all its connections are received into.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._selector = selectors.DefaultSelector()
-        self._pool = BufferPool()
+        self.pool = BufferPool()
         self._trimmed_at = clock.monotonic()
         self._brokers: list[Brokers] = []
 
@@ -40,7 +44,7 @@ class IoLoop:
             cluster,
             client_id=client_id,
             selector=self._selector,
-            pool=self._pool,
+            pool=self.pool,
             on_frame=on_frame,
             on_lost=on_lost,
         )
@@ -96,9 +100,9 @@ class IoLoop:
         for key, events in ready:
             brokers, node = key.data
             brokers.serve(node, events, now)
-        if now > self._trimmed_at + _TRIM_SECONDS:
+        if now > self._trimmed_at + TRIM_SECONDS:
             self._trimmed_at = now
-            self._pool.trim()
+            self.pool.trim()
 
     def close(self) -> None:
         """Hangs up on all brokers."""

@@ -52,8 +52,9 @@ produced before they are waits for 20 ms in the client, and the next commit with
 SHORT_REST_SECONDS, REST_SECONDS = 0.002, 0.004
 FEW_RECORDS, BACKLOG_RECORDS = 8, 300
 """A lane without transactions that found some records rests before it reads on, and finds more of them then; it rests for the
-shorter time behind a few. Taken as they come, they cost a produce request each and what that costs the target and its readers.
-A backlog is read without a rest; with transactions records wait for their commit in any case."""
+shorter time behind a few. Ends of partitions count with them: the client tells one with every few records. Taken as they come,
+records cost a produce request each and what that costs the target and its readers. A backlog is read without a rest; with
+transactions records wait for their commit in any case."""
 
 STORING_WAIT_SECONDS = 0.02
 """How long it sleeps in the client at most while acknowledgements, or its checkpoints', are to come."""

@@ -13,9 +13,12 @@ from replicator.batches.copy.transaction_members import TransactionMembers
 from replicator.batches.copy.transactions import Transactions
 from replicator.batches.registry import producer_registry
 from replicator.batches.registry.producer_registry import ProducerRegistry, register
+from replicator.dataplane.takeover.lane_records import read_lane_records
+from replicator.dataplane.whole_batches import batch_clients
 from replicator.errors import FencedError
 from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import control_topic, lane_transactional_id
+from replicator.offsets.index import index
 from replicator.policy.values import Throttle
 from replicator.testing.cluster.topics import delete_topic
 from replicator.wire.records.record_batch import RawRecord
@@ -220,21 +223,37 @@ def test_a_budget_in_bytes_is_kept(lab):
 
 
 def test_the_index_notes_where_batches_are_on_the_target(lab):
-    from replicator.dataplane.takeover.lane_records import read_lane_records
-    from replicator.offsets.index.index import decode_index
-
     topic = lab.topic()
     lab.numbered(topic, range(500))
     running = lab.copied(topic, **BATCHES)
     lab.numbered(topic, range(500, 700))
     running = lab.copied(topic, **BATCHES)
 
-    entries = decode_index(read_lane_records(running.spec, client_id="lab"))[topic, 0]
+    entries = index.decode_index(read_lane_records(running.spec, client_id="lab"))[topic, 0]
     source = {seen.offset: seen.value for seen in lab.on_source(topic)}
     target = {seen.offset: seen.value for seen in lab.on_target(topic)}
     assert len({entry.number for entry in entries}) >= 2
     for entry in entries:
         assert source[entry.pair.source] == target[entry.pair.target]
+
+
+def test_a_lane_that_ends_while_it_is_behind_stores_the_entries_of_its_last_batches(
+    lab, monkeypatch
+):
+    """Where another commit follows they wait for that one; after this one there is none."""
+    monkeypatch.setattr(index, "NOTE_RECORDS", 1)
+    for slowly in ("FETCH_BYTES", "PARTITION_BYTES"):
+        monkeypatch.setattr(batch_clients, slowly, 20_000)
+    topic = lab.topic()
+    lab.produce(topic, *({"value": os.urandom(1000)} for _ in range(20_000)), **{"batch.size": 20_000})  # fmt: skip
+    lane = lab.lane(topic, **BATCHES)
+    lab.until(lambda: lab._position(lane, topic, 0) > 0, "a commit", lane)
+    lane.stop()
+
+    end = lab.checkpoints()[topic, 0].offset
+    entries = index.decode_index(read_lane_records(lane.spec, client_id="lab"))[topic, 0]
+    assert end < 20_000, "it was behind"
+    assert 0 < end - max(entry.pair.source for entry in entries) <= 20
 
 
 def test_a_registry_that_lacks_what_was_there_stops_its_readers_until_it_is_whole(lab):
