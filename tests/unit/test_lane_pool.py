@@ -52,6 +52,15 @@ def pids(pool):
     return {process.pid for process in pool._processes}
 
 
+def test_a_lane_process_has_few_heaps_unless_its_environment_says_otherwise(pools, monkeypatch):
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "7")
+    pool, _, _ = pools(STAYS)
+    (pid,) = pids(pool)
+    said = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    assert b"MALLOC_ARENA_MAX=7" in said
+    assert b"MALLOC_MMAP_THRESHOLD_=262144" in said
+
+
 def test_processes_begin_when_lanes_are_expected_and_never_more_than_allowed(pools):
     pool, _, _ = pools(STAYS, processes=3)
     for lanes, processes in ((0, 1), (1, 1), (2, 2), (9, 3), (1, 3)):

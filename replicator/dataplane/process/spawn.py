@@ -14,6 +14,10 @@ from dataclasses import dataclass
 LANE_ENTRY = "replicator.wiring.lane_main"
 """What a lane process runs; its argument is the number of an inherited socket."""
 
+_HEAP = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": str(256 * 1024)}
+"""glibc gives each thread of the client library a heap of its own, of which each keeps the most that it ever held: memory grew
+in steps for as long as one looked. Two are enough (no more CPU a record), and what is large goes back at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class LaneChild:
@@ -36,7 +40,7 @@ def start_child(entry_module: str = LANE_ENTRY) -> LaneChild:
             [sys.executable, "-m", entry_module, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**_HEAP, **os.environ, "PYTHONUNBUFFERED": "1"},
         )
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
