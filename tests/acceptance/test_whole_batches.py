@@ -1,5 +1,6 @@
 """Whole batches under faults, judged by the history checker, with both transaction protocols."""
 
+import itertools
 import random
 import time
 
@@ -10,8 +11,12 @@ from whole_topic import engine_of_newest
 
 from replicator.testing import wait_until
 from replicator.testing.checker.routes import prefix
+from replicator.testing.workload.watcher import Watcher
 
 FLOW = "east->west"
+SILENCE_SECONDS = 3.0
+"""The longest while in which nothing arrives when a lane changes its engine."""
+
 VERSIONS = pytest.mark.parametrize("transaction_version", [2, 1])
 
 
@@ -179,6 +184,7 @@ def test_an_edited_file_switches_engines_under_load(east, west, scene):
     scene.worker()
     scene.writer(east, rate=500)
     scene.copying(FLOW)
+    watcher = Watcher(west, f"east.{scene.topic}").start()
     for engine in ("records", "batches"):
         scene.edit_link(engine=engine)
         wait_until(
@@ -188,4 +194,8 @@ def test_an_edited_file_switches_engines_under_load(east, west, scene):
             describe=lambda engine=engine: f"records copied by the {engine} engine",
         )
         scene.copying(FLOW)
+    watcher.stop()
     scene.settled()
+    times = sorted(each.at for each in watcher.arrivals())
+    silences = sorted(later - before for before, later in itertools.pairwise(times))
+    assert silences[-1] < SILENCE_SECONDS, silences[-5:]

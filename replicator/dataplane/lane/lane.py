@@ -8,6 +8,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from replicator.backoff import Backoff
 from replicator.clock import Clock
@@ -28,6 +29,7 @@ from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.periodic_checks import PeriodicChecks
 from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.lane.turn import Turn
+from replicator.dataplane.lane.unseen_id import UnseenId
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import PartitionHealth
@@ -60,6 +62,9 @@ DRAIN_SECONDS = 8.0
 lane's next owner is at work, and has fenced this one."""
 
 MISLED = "the source refutes what the lane's client reports, another is opened"
+UNSEEN = (
+    "the lane copies record by record for some seconds more, until readers know its producer id"
+)
 
 Post = Callable[[LaneStopped | LostRange | LogLine], None]
 
@@ -109,6 +114,7 @@ class Lane(threading.Thread):
         self._outdated = False
         self._reopen = False
         self._misled = MisledClients()
+        self._unseen = UnseenId(clock)
         self._change = ClientsChange(
             self._open, name=self.name, turn=turn or Turn(), clock=clock,
             on_failure=self._none_ahead,
@@ -249,8 +255,10 @@ class Lane(threading.Thread):
         """Takes over, copies until the lane has to stop or to open other clients, and commits."""
         self._report.set("starting", "taking over")
         self._reopen = False
-        spec = self._spec
-        clients = self._clients = self._change.next_clients(spec, only_new=bool(self._retry_range))
+        clients = self._clients = self._change.next_clients(
+            self._unseen.spec_now(self._spec), only_new=bool(self._retry_range)
+        )
+        spec = replace(self._spec, settings=clients.spec.settings)
         self._held_id.takeover_begins()
         if not clients.fence_last_owner(self._waits_no_longer):
             return
@@ -258,6 +266,9 @@ class Lane(threading.Thread):
             self._stopping = self._outdated = True
             return
         checkpoints = clients.read_checkpoints(self._open_index, self._failures.unread)
+        if self._unseen.taken_over(clients):
+            self._report.log("info", UNSEEN)
+            return
         if self._bounded_copy is not None:
             self._bounded_copy.plan_start(spec, checkpoints)
         self._partitions = LanePartitions(
@@ -278,10 +289,7 @@ class Lane(threading.Thread):
         while not self._stopping:
             while self._commands:
                 self._commands.popleft()()
-            if self._reopen or (clients.opened_with.outdated() and self._others_are_ready()):
-                break  # the next session's clients suit the new work, or the new login
-            if self._misled.another_helps or self._context.answers.change:
-                self._report.log("warning", self._context.answers.change or MISLED)
+            if self._leaves(clients):
                 break
             session.step()
             if clients.record_by_record and self._retry_range.is_past(self._states()):
@@ -298,6 +306,16 @@ class Lane(threading.Thread):
         session.unit.commit()
         self._clients = self._change.left(clients, self._states(), ends=self._stopping)
 
+    def _leaves(self, clients: SessionClients) -> bool:
+        """Whether other clients suit the new work, the new login, the engine or the source's answers."""
+        outdated = clients.opened_with.outdated() or self._unseen.is_over(self._spec, clients)
+        if self._reopen or (outdated and self._others_are_ready()):
+            return True
+        helped = self._context.answers.change or (MISLED if self._misled.another_helps else "")
+        if helped:
+            self._report.log("warning", helped)
+        return bool(helped)
+
     def _waits_no_longer(self) -> bool:
         """Asked while the lane's id is not free."""
         if not self._stopping:
@@ -313,7 +331,7 @@ class Lane(threading.Thread):
         """Whether the next session's clients are at hand; a bounded copy opens them after it closed its own."""
         if self._bounded_copy is not None:
             return self._change.take_turn()
-        return self._change.ready(self._spec)
+        return self._change.ready(self._unseen.spec_now(self._spec))
 
     def _none_ahead(self, error: ReplicatorError | KafkaException) -> None:
         self._report.log("warning", "new clients cannot be opened, the lane goes on with those it has",
@@ -327,10 +345,11 @@ class Lane(threading.Thread):
         outdated = handed_over(self._spec, spec)
         self._spec = spec
         self._context.throttle.set(spec.throttle, now=self._clock.monotonic())
-        if self._clients is None or (self._clients.serves(spec) and not outdated):
-            self._partitions_now().follow(spec)
-        else:
+        clients = self._clients
+        if clients is None or outdated or not clients.serves(spec):
             self._reopen = True
+        else:
+            self._partitions_now().follow(replace(spec, settings=clients.spec.settings))
 
     def _partitions_now(self) -> LanePartitions:
         if self._partitions is None:

@@ -16,7 +16,7 @@ LANE_ENTRY = "replicator.wiring.lane_main"
 
 _HEAP = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": str(256 * 1024)}
 """glibc gives each thread of the client library a heap of its own, of which each keeps the most that it ever held: memory grew
-in steps for as long as one looked. Two are enough (no more CPU a record), and what is large goes back at once."""
+in steps for as long as one looked. Two are enough, and what is large goes back at once."""
 
 
 @dataclass(frozen=True, slots=True)

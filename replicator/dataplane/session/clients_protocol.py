@@ -1,6 +1,7 @@
 """What a lane asks of a session and its clients, whichever engine copies."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from replicator.dataplane.progress.index_notes import OpenIndex
@@ -67,9 +68,18 @@ class LaneSession(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class UnseenProducer:
+    """A producer id under which records were copied one by one, and when readers have seen it registered (monotonic)."""
+
+    producer_id: int
+    seen_at: float
+
+
 class SessionClients(Protocol):
     """The connections of one session; see ``LaneClients`` and ``BatchClients``."""
 
+    spec: LaneSpec
     record_by_record: bool
     needs_whole_answers: bool
     """Whether nothing of a broker's answer is copied before all of it is there, and its size cannot be changed."""
@@ -77,6 +87,11 @@ class SessionClients(Protocol):
     target_seconds: float
     """The round trip to the target; 0 where it is not known."""
     opened_with: OpenedWith
+
+    @property
+    def unseen(self) -> UnseenProducer | None:
+        """Under which id no whole batch may be sent yet; known once the checkpoints were read."""
+        ...
 
     @property
     def session(self) -> LaneSession:

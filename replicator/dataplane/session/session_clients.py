@@ -52,6 +52,7 @@ class LaneClients:
     """A consumer on the source, a producer on the target, and the session between them."""
 
     needs_whole_answers = True
+    unseen = None
 
     def __init__(
         self,

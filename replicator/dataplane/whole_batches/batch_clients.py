@@ -19,6 +19,7 @@ from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.bounded_copy import BoundedCopy, writer_id
+from replicator.dataplane.session.clients_protocol import UnseenProducer
 from replicator.dataplane.session.progress_beside import progress_beside
 from replicator.dataplane.session.session_clients import (
     CONNECTED_SECONDS,
@@ -104,6 +105,7 @@ class BatchClients:
         self._connections = line.connections
         self._checkpoints: LogTail | None = None
         self._registered_at = 0.0
+        self.unseen: UnseenProducer | None = None
         memory = batches_memory(
             spec.memory,
             brokers=broker_count(spec.source, client_id=client_id),
@@ -264,17 +266,17 @@ class BatchClients:
             self._registry.expect(decode_memory(records))
             self._registry.read()
         checkpoints = decode_checkpoints(records)
-        self._let_readers_see(checkpoints)
+        self.unseen = self._not_seen(checkpoints)
         return checkpoints
 
-    def _let_readers_see(self, checkpoints: Mapping[TopicPartition, Checkpoint]) -> None:
-        """Waits once where copying record by record wrote under the lane's id: who met it then took it for a stranger's."""
+    def _not_seen(self, checkpoints: Mapping[TopicPartition, Checkpoint]) -> UnseenProducer | None:
+        """The lane's id, where copying record by record wrote under it: who met it then took it for a stranger's."""
         identity = self._transactions.identity
         known = {each.producer for each in checkpoints.values()}
         wrote = any(each.records for each in checkpoints.values())
         if identity.epoch > 0 and wrote and identity.producer_id not in known:
-            clock = self._context.clock
-            clock.sleep(max(0.0, self._registered_at + SEEN_SECONDS - clock.monotonic()))
+            return UnseenProducer(identity.producer_id, self._registered_at + SEEN_SECONDS)
+        return None
 
     def learn_leaders(self, topics: set[str]) -> None:
         """Asks who leads them and what their ids are now, beside everything else."""

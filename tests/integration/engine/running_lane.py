@@ -54,6 +54,18 @@ class RunningLane:
                 return each
         return None
 
+    def until_whole(self) -> None:
+        """Returns when the lane copies whole batches: one whose id copied record by record goes on so for a while."""
+        wait_until(
+            lambda: (
+                (clients := self.lane._clients) is not None
+                and self.lane.stats.state == "running"
+                and clients.spec.settings.engine == "batches"
+            ),
+            timeout_seconds=PATIENCE_SECONDS,
+            describe=lambda: f"the lane to copy whole batches: {self.stats}",
+        )
+
     def problem(self, topic: str, partition: int = 0) -> str:
         """The problem of one partition, empty when there is none."""
         found = self.partition(topic, partition)

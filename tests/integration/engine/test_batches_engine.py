@@ -134,11 +134,21 @@ def test_aborted_transactions_of_the_source_never_arrive(lab):
 @DELIVERIES
 def test_a_lane_goes_on_where_another_engine_stopped(lab, delivery):
     topic = lab.topic(partitions=2)
-    for round_, engine in enumerate(("records", "batches", "batches", "records", "batches")):
+
+    def write(first: int) -> None:
         for partition in (0, 1):
-            lab.numbered(topic, range(round_ * 400, round_ * 400 + 400), partition=partition)
+            lab.numbered(topic, range(first, first + 200), partition=partition)
+
+    for round_, engine in enumerate(("records", "batches", "batches", "records", "batches")):
+        write(round_ * 400)
         provenance = "full" if engine == "records" else "path"
-        lab.copied(topic, delivery=delivery, engine=engine, provenance=provenance)
+        lane = lab.lane(topic, delivery=delivery, engine=engine, provenance=provenance)
+        lab.caught_up(lane)
+        if engine == "batches":
+            lane.until_whole()  # under exactly-once it goes on record by record at first
+        write(round_ * 400 + 200)
+        lab.caught_up(lane)
+        lane.stop()
 
     after = lab.on_target(topic)
     for partition in (0, 1):

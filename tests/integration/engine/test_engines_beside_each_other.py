@@ -10,7 +10,7 @@ from running_lane import RunningLane
 
 from replicator.batches.registry import producer_registry
 from replicator.batches.registry.other_topologies import registry_of_source
-from replicator.batches.registry.producer_registry import register
+from replicator.batches.registry.producer_registry import SEEN_SECONDS, register
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import (
@@ -148,22 +148,30 @@ def test_a_lane_that_goes_over_to_whole_batches_under_its_old_id_is_noticed(
 ):
     """Who met the id before took it for a stranger's: copies by single records have headers, and are not registered."""
     back = request.getfixturevalue("back" if topology == "the same" else "other")
+    met = {"cyclic": True} if topology == "the same" else {"met_by_others": True}
     topic = lab.topic()
-    there = lab.lane(topic, **THERE)
+    there = lab.lane(topic, **THERE, **met)
     lab.numbered(topic, range(100))
     lab.caught_up(there)
     over = lane_back(back, topic, met_by_others=True, **engine)
     back.numbered(topic, range(100, 110))
     back.caught_up(over)
     there.stop()
-    there = lab.lane(topic, **BATCHES, **THERE)
-    lab.numbered(topic, range(110, 200))
+    there = lab.lane(topic, **BATCHES, **THERE, **met)
+    lab.numbered(topic, range(110, 150))
+    lab.caught_up(there, timeout_seconds=SEEN_SECONDS - 2)
+    there.until_whole()
+    lab.numbered(topic, range(150, 200))
     lab.caught_up(there)
     back.caught_up(over)
     lab.caught_up(there)
     back.caught_up(over)
     assert [seen.value for seen in lab.on_source(topic)] == numbers(range(200))
-    assert lab.values(topic) == numbers(range(200))
+    copies = lab.on_target(topic)
+    assert [seen.value for seen in copies] == numbers(range(200))
+    # On west 100 to 109 are originals; of the copies those after the change have no header.
+    marked = [*range(100), *range(110, 150)]
+    assert [int(seen.value) for seen in copies if seen.headers] == marked
 
 
 def test_an_id_that_was_read_with_the_answer_about_another_is_no_stranger_any_more(
