@@ -28,6 +28,11 @@ def fill_with(cluster: LocalCluster, *, topic: str, payload: Payload) -> int:
         How many records were written: those asked for, rounded up to whole runs.
     """
     cluster.create_topic(topic, partitions=payload.partitions)
+    return write(cluster, topic=topic, payload=payload)
+
+
+def write(cluster: LocalCluster, *, topic: str, payload: Payload) -> int:
+    """Writes into a topic that is there; as ``fill_with``, which tells what it returns."""
     # Two, because each compresses in one thread.
     producers = [
         _producer(cluster, codec=payload.codec, batch_records=payload.batch_records)

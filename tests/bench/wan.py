@@ -1,7 +1,7 @@
 """What both engines carry from a source, or to a target, 100 ms away, beside one plain connection over the same line.
 
-``python tests/bench/wan.py [--far target] [--loss 0.01] [--rate BYTES] [--seconds N] [--broker-buffers] [--delivery at-least-once]`` (root, Linux);
-prints a line each. Rates are bounded by the line's; only ratios carry over. The brokers leave their socket buffers to the kernel, unless
+``python tests/bench/wan.py [--far target] [--loss 0.01] [--rate BYTES] [--seconds N] [--broker-buffers] [--delivery at-least-once]
+[--engines records] [--lanes N]`` (root, Linux); prints a line each. Rates are bounded by the line's; only ratios carry over. The brokers leave their socket buffers to the kernel, unless
 ``--broker-buffers`` asks for Kafka's default of 100 KB.
 """
 
@@ -171,13 +171,14 @@ def main() -> None:
     parser.add_argument("--broker-buffers", action="store_true", help="Kafka's default of 100 KB")
     parser.add_argument("--delivery", default="exactly-once")
     parser.add_argument("--engines", default="batches,records")
+    parser.add_argument("--lanes", type=int, default=1)
     given = parser.parse_args()
     with LocalCluster("wan-near") as near:
         measure(
             near=near,
             far=given.far,
             contenders=[
-                Replicator(engine=name, delivery=given.delivery)
+                Replicator(engine=name, delivery=given.delivery, lanes=given.lanes)
                 for name in given.engines.split(",")
             ],
             losses=(0.0, given.loss) if given.loss else (0.0,),

@@ -114,7 +114,7 @@ class Lane(threading.Thread):
         self._outdated = False
         self._reopen = False
         self._misled = MisledClients()
-        self._unseen = UnseenId(clock)
+        self._unseen = UnseenId(clock, goes_on=bounded_copy is None)
         self._change = ClientsChange(
             self._open, name=self.name, turn=turn or Turn(), clock=clock,
             on_failure=self._none_ahead,
@@ -266,7 +266,7 @@ class Lane(threading.Thread):
             self._stopping = self._outdated = True
             return
         checkpoints = clients.read_checkpoints(self._open_index, self._failures.unread)
-        if self._unseen.taken_over(clients):
+        if self._unseen.taken_over(clients.unseen):
             self._report.log("info", UNSEEN)
             return
         if self._bounded_copy is not None:
@@ -308,7 +308,7 @@ class Lane(threading.Thread):
 
     def _leaves(self, clients: SessionClients) -> bool:
         """Whether other clients suit the new work, the new login, the engine or the source's answers."""
-        outdated = clients.opened_with.outdated() or self._unseen.is_over(self._spec, clients)
+        outdated = clients.opened_with.outdated() or self._unseen.is_over(self._spec, clients.spec)
         if self._reopen or (outdated and self._others_are_ready()):
             return True
         helped = self._context.answers.change or (MISLED if self._misled.another_helps else "")

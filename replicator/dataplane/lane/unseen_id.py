@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from replicator.clock import Clock
-from replicator.dataplane.session.clients_protocol import SessionClients
+from replicator.dataplane.session.clients_protocol import UnseenProducer
 from replicator.dataplane.transport.spec import LaneSpec
 
 
@@ -15,8 +15,10 @@ class UnseenId:
     of them is sent. Records with headers are told from others with and without a registration, so the lane goes on with them.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, goes_on: bool) -> None:
+        """A lane that never copied record by record before must not begin to: it waits (``goes_on`` is False)."""
         self._clock = clock
+        self._goes_on = goes_on
         self._id: int | None = None
         self._until = 0.0
 
@@ -25,21 +27,23 @@ class UnseenId:
         """Whether records are to be copied one by one for now."""
         return self._clock.monotonic() < self._until
 
-    def taken_over(self, clients: SessionClients) -> bool:
-        """Whether these clients have to be left for others that copy record by record.
+    def taken_over(self, unseen: UnseenProducer | None) -> bool:
+        """Whether the clients of whole batches have to be left for others, that copy record by record.
 
-        To be asked when they have read the checkpoints. What was registered once need not be waited for again.
+        ``unseen`` is theirs. What was registered once need not be waited for again.
         """
-        unseen = clients.unseen
         if unseen is None:
+            return False
+        if not self._goes_on:
+            self._clock.sleep(max(0.0, unseen.seen_at - self._clock.monotonic()))
             return False
         if unseen.producer_id != self._id:
             self._id, self._until = unseen.producer_id, unseen.seen_at
         return self.waits
 
-    def is_over(self, spec: LaneSpec, clients: SessionClients) -> bool:
+    def is_over(self, orders: LaneSpec, copied_by: LaneSpec) -> bool:
         """Whether clients that copied record by record meanwhile have to be left for those of whole batches."""
-        return clients.spec.settings.engine != spec.settings.engine and not self.waits
+        return copied_by.settings.engine != orders.settings.engine and not self.waits
 
     def spec_now(self, spec: LaneSpec) -> LaneSpec:
         """The lane's orders, as they can be carried out now."""
