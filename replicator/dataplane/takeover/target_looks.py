@@ -17,6 +17,11 @@ from replicator.policy.copies.provenance import find_hops, hop_prefix
 from replicator.topology.plan import ClusterPlan
 
 LOOK_SECONDS = 30.0
+"""For so long nothing may come of a log that is read: over a narrow line the look takes as long as its records do."""
+
+_ANSWER_BYTES = 512 * 1024
+"""The client library hands over nothing of an answer before all of it is there."""
+
 _FIRST_LOOK = 500
 _LONGER = 4
 _BATCH = 500
@@ -176,6 +181,7 @@ class _TailReader:
             target,
             client_id=client_id,
             fetch_wait_seconds=0.01,
+            partition_fetch_bytes=_ANSWER_BYTES,
             isolation=isolation,
         )
         self._consumer = open_consumer(config, subject=self._subject)
@@ -210,7 +216,10 @@ class _TailReader:
         self._consumer.assign([ClientPartition(*key, start)])
         try:
             while time.monotonic() < deadline:
-                for message in self._consumer.consume(_BATCH, 0.1):
+                messages = self._consumer.consume(_BATCH, 0.1)
+                if any(message.error() is None for message in messages):
+                    deadline = time.monotonic() + LOOK_SECONDS
+                for message in messages:
                     error, offset = message.error(), message.offset()
                     if error is not None and error.code() != codes.PARTITION_EOF:
                         raise map_kafka_error(error, subject=self._subject, doing=f"read {key[0]}")
@@ -227,7 +236,7 @@ class _TailReader:
         finally:
             self._consumer.unassign()
         raise UnreachableError(
-            f"cannot read {key[0]}/{key[1]} to offset {until} within {LOOK_SECONDS:g} seconds",
+            f"cannot read {key[0]}/{key[1]} to offset {until}: nothing more of it came for {LOOK_SECONDS:g} seconds",
             subject=self._subject,
             remedy="Check that the partition has a leader.",
         )

@@ -8,6 +8,9 @@ import pytest
 from batch_headers import batch_headers
 from lane_lab import LaneLab
 
+from replicator.dataplane.takeover import target_looks
+from replicator.dataplane.takeover.target_looks import find_last_copies
+from replicator.dataplane.takeover.target_loss import SeenTarget
 from replicator.policy.capacity.line_settings import FAR_CODEC, OFFER_BBR
 from replicator.testing import LineQuality, LocalCluster, WanLine, start_all
 from replicator.testing.wan.wan_line import unavailable
@@ -128,6 +131,30 @@ def test_a_backlog_is_read_over_such_a_line_and_its_source_is_not_called_damaged
 ):
     lane, _ = copied(line, pair[::-1], unique, Backlog(16), quality, **engine)
     assert "SOURCE_DAMAGED" not in {said.fields.get("problem") for said in lane.log}
+
+
+def test_a_look_at_the_copies_on_a_target_lasts_as_long_as_they_come(
+    pair, line, unique, monkeypatch
+):
+    """As after a change of its leader; five seconds of the line for each answer of a broker."""
+    monkeypatch.setattr(target_looks, "LOOK_SECONDS", 8.0)
+    lab = LaneLab(*pair, name=unique)
+    topic = lab.topic()
+    lab.produce(topic, *({"value": os.urandom(SIZE)} for _ in range(300)))
+    try:
+        lab.copied(topic)
+        seen = SeenTarget("", 0, lab.end(topic, cluster=lab.target), 0)
+        line.change(NARROW)
+        began = time.monotonic()
+        found = find_last_copies(
+            lab.plan(lab.target, "west"), {(topic, 0): seen}, {(topic, 0): (topic, 0)},
+            source_alias="east", client_id="lab",
+        )  # fmt: skip
+        assert found[topic, 0].source_offset == 299
+        assert time.monotonic() - began > target_looks.LOOK_SECONDS
+    finally:
+        line.change(WIDE)
+        lab.close()
 
 
 @pytest.mark.timeout(300)
