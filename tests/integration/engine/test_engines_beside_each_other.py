@@ -141,8 +141,15 @@ def test_what_another_topology_brought_in_whole_batches_does_not_go_back(lab, ot
     assert lab.values(topic) == numbers(range(120))
 
 
-@pytest.mark.parametrize("engine", [BATCHES, {}], ids=["batches", "records"])
-@pytest.mark.parametrize("topology", ["the same", "another"])
+@pytest.mark.parametrize(
+    ("engine", "topology"),
+    [
+        pytest.param(BATCHES, "the same", id="the same-batches"),
+        pytest.param({}, "another", id="another-records"),
+        pytest.param({}, "the same", id="the same-records", marks=pytest.mark.slow),
+        pytest.param(BATCHES, "another", id="another-batches", marks=pytest.mark.slow),
+    ],
+)
 def test_a_lane_that_goes_over_to_whole_batches_under_its_old_id_is_noticed(
     lab, request, engine, topology
 ):
