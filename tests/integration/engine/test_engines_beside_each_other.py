@@ -10,7 +10,7 @@ from running_lane import RunningLane
 
 from replicator.batches.registry import producer_registry
 from replicator.batches.registry.other_topologies import registry_of_source
-from replicator.batches.registry.producer_registry import SEEN_SECONDS, register
+from replicator.batches.registry.producer_registry import register
 from replicator.dataplane.transport.spec import LaneSpec, PartitionWork
 from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import (
@@ -166,7 +166,7 @@ def test_a_lane_that_goes_over_to_whole_batches_under_its_old_id_is_noticed(
     there.stop()
     there = lab.lane(topic, **BATCHES, **THERE, **met)
     lab.numbered(topic, range(110, 150))
-    lab.caught_up(there, timeout_seconds=SEEN_SECONDS - 2)
+    lab.caught_up(there)
     there.until_whole()
     lab.numbered(topic, range(150, 200))
     lab.caught_up(there)

@@ -136,7 +136,7 @@ def test_a_backlog_is_read_over_such_a_line_and_its_source_is_not_called_damaged
 def test_a_look_at_the_copies_on_a_target_lasts_as_long_as_they_come(
     pair, line, unique, monkeypatch
 ):
-    """As after a change of its leader; five seconds of the line for each answer of a broker."""
+    """As after a change of its leader; half a megabyte, or two and a half seconds of the line, for each answer of a broker."""
     monkeypatch.setattr(target_looks, "LOOK_SECONDS", 8.0)
     lab = LaneLab(*pair, name=unique)
     topic = lab.topic()
