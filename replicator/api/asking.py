@@ -104,8 +104,8 @@ def _workers(places: Sequence[Place]) -> list[tuple[Place, str]]:
     for each in places:
         try:
             answers = socket.getaddrinfo(each.host, each.port, type=socket.SOCK_STREAM)
-        except OSError:
-            continue  # the name has no address yet: no pod runs
+        except (OSError, UnicodeError):
+            continue  # the name has no address yet, or can have none: no pod runs
         # A worker of both families has two addresses: one of them is enough, and `localhost` is known
         # by both where a worker listens on one.
         family = min((answer[0] for answer in answers), key=lambda kind: kind != socket.AF_INET)

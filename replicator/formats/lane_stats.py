@@ -43,7 +43,9 @@ class LaneStats:
     ``source_problem``, ``target_problem`` and ``progress_problem`` (why the lane's group on the source shows
     nothing) are a problem code, a blank, the detail, and on a second line the remedy. So are ``source_login`` and
     ``target_login``: why what the lane's process logs in with there will not hold; and ``source_quota`` and
-    ``target_quota``: that the cluster holds the lane back. ``latency_buckets`` are
+    ``target_quota``: that the cluster holds the lane back; ``source_opening`` and ``target_opening``: why clients that
+    the lane should go over to cannot be opened, so that it goes on with those it has. ``records_reason``: why it copies
+    record by record though its orders are whole batches, in a word of ``FlowEngine``. ``latency_buckets`` are
     cumulative-free counts per bucket of LATENCY_BOUNDS_SECONDS plus one for everything above; ``latency_sum_seconds`` is their sum. ``commit_buckets`` likewise for commit
     duration.
     """
@@ -76,6 +78,9 @@ class LaneStats:
     target_login: str = ""
     source_quota: str = ""
     target_quota: str = ""
+    source_opening: str = ""
+    target_opening: str = ""
+    records_reason: str = ""
     pid: int = 0
 
 

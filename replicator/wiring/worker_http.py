@@ -11,7 +11,7 @@ from replicator.control.operator.pause import pause_flow, resume_flow
 from replicator.control.status.collect import collect_status
 from replicator.control.status.groups import survey_groups
 from replicator.control.status.unowned_lanes import unowned_lanes
-from replicator.control.store.worker_record import lane_logins, lane_problems
+from replicator.control.store.worker_record import lane_logins, lane_openings, lane_problems
 from replicator.control.worker.pair_view import PairView
 from replicator.failover.run.history import history
 from replicator.formats.lane_stats import LaneStats
@@ -236,6 +236,7 @@ class WorkerProvider:
                     logins[alias].code for alias in (flow.source, flow.target) if alias in logins
                 }
                 login_codes |= {part.code for stats in mine for _, part in lane_logins(stats)}
+                opening = {part.code for stats in mine for part in lane_openings(stats)}
                 paused = view is not None and view.control.paused(flow.id, flow.link, "", -1)
                 unowned = (
                     None
@@ -256,7 +257,7 @@ class WorkerProvider:
                         ),
                         lanes_missing=None if unowned is None else len(unowned),
                         problem_codes=tuple(
-                            sorted(stopped | trouble | task_problems | login_codes)
+                            sorted(stopped | trouble | task_problems | login_codes | opening)
                         ),
                         tasks=view.figures.get(flow.link) if view and view.figures else None,
                     )

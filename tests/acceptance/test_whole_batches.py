@@ -185,15 +185,27 @@ def test_an_edited_file_switches_engines_under_load(east, west, scene):
     scene.writer(east, rate=500)
     scene.copying(FLOW)
     watcher = Watcher(west, f"east.{scene.topic}").start()
+    shown = []
+
+    def copied_by(engine):
+        flow = scene.asked().status()[FLOW]
+        shown.append((flow["engine"], flow["engineReason"]))
+        return engine_of_newest(west, f"east.{scene.topic}") == engine
+
     for engine in ("records", "batches"):
         scene.edit_link(engine=engine)
         wait_until(
-            lambda engine=engine: engine_of_newest(west, f"east.{scene.topic}") == engine,
+            lambda engine=engine: copied_by(engine),
             timeout_seconds=60,
             interval_seconds=1.0,
             describe=lambda engine=engine: f"records copied by the {engine} engine",
         )
         scene.copying(FLOW)
+    assert ("records", "new-id") in shown
+    wait_until(
+        lambda: copied_by("batches") and shown[-1] == ("batches", ""),
+        timeout_seconds=30, describe=lambda: f"whole batches in status: {shown}",
+    )  # fmt: skip
     watcher.stop()
     scene.settled()
     times = sorted(each.at for each in watcher.arrivals())

@@ -67,6 +67,16 @@ def measured(
         source.delete_topic(topic)
 
 
+def _tried(
+    contender: Contender, source: LocalCluster, target: LocalCluster, payload: Payload
+) -> Copy | None:
+    try:
+        return measured(contender, source, target, payload)
+    except Exception as error:  # noqa: BLE001 # one that fails must not cost the others' figures
+        print(f"  {contender.name} FAILED: {type(error).__name__}: {error}", flush=True)
+        return None
+
+
 def _until_there(job: Job, running: Running) -> None:
     (topic,) = job.target_topics
 
@@ -91,6 +101,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=8_000_000)
     parser.add_argument("--only", default="batches,at-least-once,tuned")
     given = parser.parse_args()
+    if unknown := sorted(set(given.only.split(",")) - set(CONTENDERS)):
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(CONTENDERS)}")
     chosen = [CONTENDERS[name] for name in given.only.split(",")]
     payload = Payload("", 100, given.records, given.partitions)
     source, target = (
@@ -101,7 +113,7 @@ def main() -> None:
     try:
         warm_up(source)
         warm_up(target)
-        rows = [(each.name, measured(each, source, target, payload)) for each in chosen]
+        rows = [(each.name, _tried(each, source, target, payload)) for each in chosen]
     finally:
         source.stop()
         target.stop()
@@ -110,6 +122,9 @@ def main() -> None:
     )
     print("|---|---:|---:|---:|")
     for name, copy in rows:
+        if copy is None:
+            print(f"| {name} | failed | | |")
+            continue
         rate, memory = copy.records_per_second / 1e3, copy.peak_rss_bytes / 1e6
         print(f"| {name} | {rate:,.0f} k | {copy.cpu_us_per_record:.2f} | {memory:.0f} MB |")
     print(f"\n{facts(command=command_line(), full=True)}")

@@ -101,6 +101,12 @@ CASES = {
         "spec.clusters.west.bootstrapServers[0]",
         "'west' is not an address  write host:port",
     ),
+    "address with an empty part in its name": (
+        link("priority: normal").replace("[west:9092]", "['west..internal:9092']"),
+        "7:31",
+        "spec.clusters.west.bootstrapServers[0]",
+        "'west..internal' is not a host name",
+    ),
     "two addresses in one": (
         link("priority: normal").replace("[west:9092]", "['west:9092,w2:9092']"),
         "7:31",

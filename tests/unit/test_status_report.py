@@ -96,6 +96,18 @@ def test_status_says_that_whole_batches_wait_for_workers_of_an_older_release_to_
         assert (flow["engine"], flow["engineReason"]) == shown
 
 
+@pytest.mark.parametrize("reason", ["new-id", "no-clients", "refused-record"])
+def test_status_says_that_a_lane_copies_record_by_record_though_whole_batches_are_ordered(reason):
+    policy = replace(FLOW.policy, engine="batches", provenance="path")
+    rates = FlowRates(link=FLOW.link, records_reason=reason)
+    lagging = WORKER.model_copy(update={"tells_batches": True, "flows": (rates,)})
+    for engine, shown in (("batches", ("records", reason)), ("records", ("records", "asked"))):
+        link = replace(PLAN.links[0], flows=(replace(FLOW, policy=replace(policy, engine=engine)),))
+        plan = replace(PLAN, links=(link,))
+        (flow,) = status_report(plan, {"east->west": facts(lagging)}, now_ms=NOW)["flows"]
+        assert (flow["engine"], flow["engineReason"]) == shown
+
+
 def test_status_says_that_whole_batches_wait_for_another_topology_to_know_of_this_one():
     policy = replace(FLOW.policy, engine="batches", engine_reason="auto", provenance="path")
     link = replace(PLAN.links[0], flows=(replace(FLOW, policy=policy),))

@@ -1,6 +1,6 @@
 """How a lane goes over to whole batches: record by record first, for as long as readers may not know its producer id."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from session_lab import SETTINGS
 
@@ -18,6 +18,14 @@ BATCHES = LaneSpec(
 RECORDS = replace(BATCHES, settings=replace(BATCHES.settings, engine="records"))
 
 
+@dataclass
+class Copying:
+    """What is asked of a session's clients."""
+
+    spec: LaneSpec
+    record_by_record: bool = False
+
+
 def test_a_lane_copies_record_by_record_until_its_id_was_seen_and_then_whole_batches():
     clock = ManualClock()
     unseen = UnseenId(clock, goes_on=True)
@@ -33,6 +41,16 @@ def test_a_lane_copies_record_by_record_until_its_id_was_seen_and_then_whole_bat
     assert not unseen.taken_over(UnseenProducer(7, seen_at=24.1))
     assert not unseen.is_over(BATCHES, BATCHES)
     assert clock.slept_seconds == []
+
+
+def test_the_reason_for_records_is_told_where_whole_batches_are_ordered_and_only_there():
+    unseen = UnseenId(ManualClock(), goes_on=True)
+    one_by_one = Copying(BATCHES, record_by_record=True)
+    assert unseen.records_reason(BATCHES, Copying(BATCHES)) == ""
+    assert unseen.records_reason(BATCHES, Copying(RECORDS)) == "new-id"
+    assert unseen.records_reason(BATCHES, one_by_one) == "refused-record"
+    assert unseen.records_reason(RECORDS, Copying(RECORDS)) == ""
+    assert unseen.records_reason(RECORDS, replace(one_by_one, spec=RECORDS)) == ""
 
 
 def test_another_id_has_to_be_seen_as_well():

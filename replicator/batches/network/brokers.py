@@ -52,6 +52,8 @@ class _Dial:
                 )
             except ReplicatorError as error:
                 made = error
+            except Exception as error:  # noqa: BLE001  without an answer it would be waited for without end
+                made = ReplicatorError(f"unexpected: {error!r}")
             with self._lock:
                 if not self._given_up:
                     self.answer = made
@@ -179,9 +181,11 @@ class Brokers:
         """
         for node, at in self._renew_at.items():
             if now >= at and node in self._channels and node not in {*self._renewals, *self._next}:
-                self._renewals[node] = _Dial(
-                    self.cluster, self.leaders.seen.addresses[broker_of(node)], self._client_id
-                )
+                address = self.leaders.seen.addresses.get(broker_of(node))
+                if address is None:  # the cluster has forgotten a broker that is still connected
+                    self._renew_at[node] = now + _RENEW_AGAIN_SECONDS
+                    continue
+                self._renewals[node] = _Dial(self.cluster, address, self._client_id)
         for node, dial in list(self._renewals.items()):
             if dial.answer is None:
                 continue

@@ -109,6 +109,9 @@ class Leaders:
             )
         except ReplicatorError as error:
             self._answer = error
+        except Exception as error:  # noqa: BLE001  the lane would not hear of it
+            subject = f"cluster:{self._cluster.alias}"
+            self._answer = ReplicatorError(f"unexpected: {error!r}", subject=subject)
 
 
 def ask_leaders(

@@ -16,7 +16,8 @@ class FlowRates(Part):
     """What one worker copies of one link's flow now; its controller tells of canaries too.
 
     ``lanes_behind`` counts the lanes that have been behind for a minute, though they copied all the time, and
-    whose work could be divided.
+    whose work could be divided. ``records_reason``: why one of its lanes copies record by record now, though whole
+    batches are ordered, in a word of ``FlowEngine``.
     """
 
     link: str
@@ -25,6 +26,7 @@ class FlowRates(Part):
     problems: tuple[ProblemPart, ...] = ()
     canary: CanaryPart | None = None
     lanes_behind: int = 0
+    records_reason: str = ""
 
 
 class MemoryPart(Part):

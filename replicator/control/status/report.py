@@ -15,9 +15,8 @@ from replicator.control.status.links import link_report, moment
 from replicator.control.status.partition import PartitionStatus, partition_status
 from replicator.control.status.workers import lanes_of_flow, newest_canary, workers_of_flow
 from replicator.control.store.state import ControlState
-from replicator.control.store.worker_record import batches_wait, fresh_workers
+from replicator.control.store.worker_record import fresh_workers, shown_engine
 from replicator.identifiers import JsonObject, is_canary_topic
-from replicator.policy.copies.engines import engine_now
 from replicator.problem import Problem, problem_json
 from replicator.topology.plan import FlowPlan, PairPlan, Plan
 from replicator.topology.roles import Role
@@ -71,8 +70,7 @@ def status_report(
 
 
 def _engine(flow: FlowPlan, facts: PairFacts) -> JsonObject:
-    waits_for = batches_wait(facts.control, flow.source, now_ms=facts.now_ms)
-    chosen = engine_now(flow.policy, waits_for=waits_for)
+    chosen = shown_engine(facts.control, flow, now_ms=facts.now_ms)
     return {"engine": chosen.engine, "engineReason": chosen.reason}
 
 

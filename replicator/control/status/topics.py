@@ -2,10 +2,10 @@
 
 from replicator.clock import Clock, SystemClock
 from replicator.control.store.read import read_control
-from replicator.control.store.worker_record import batches_wait
+from replicator.control.store.worker_record import shown_engine
 from replicator.errors import NotFoundError, ReplicatorError
 from replicator.identifiers import JsonObject, is_canary_topic
-from replicator.policy.copies.engines import FlowEngine, engine_now
+from replicator.policy.copies.engines import FlowEngine
 from replicator.problem import Problem, problem_json, problem_of
 from replicator.topology.plan import Plan, find_pair
 
@@ -29,9 +29,8 @@ def list_topics(plan: Plan, *, flow: str | None = None, clock: Clock | None = No
         except ReplicatorError as error:
             problems.append(problem_of(error, subject=f"cluster:{pair.target.alias}"))
             continue
-        waits_for = batches_wait(control, pair.source.alias, now_ms=now_ms)
         engines = {
-            str(each.link): engine_now(each.policy, waits_for=waits_for) for each in pair.flows
+            str(each.link): shown_engine(control, each, now_ms=now_ms) for each in pair.flows
         }
         rests = FlowEngine("records", "resting")
         topics.extend(

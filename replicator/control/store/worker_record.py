@@ -21,8 +21,8 @@ from replicator.identifiers import LinkName, control_topic
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.logins.cluster_login import login_of
 from replicator.observability.snapshot import TaskMetrics
-from replicator.policy.copies.engines import BatchesWait
-from replicator.topology.plan import ClusterPlan, PairPlan, Plan
+from replicator.policy.copies.engines import BatchesWait, FlowEngine, engine_now, engine_of_lanes
+from replicator.topology.plan import ClusterPlan, FlowPlan, PairPlan, Plan
 
 FRESH_SECONDS = 15.0
 """A worker writes its record about every 5 s; an older one says nothing about now."""
@@ -49,6 +49,14 @@ def batches_wait(control: ControlState, source: str, *, now_ms: int) -> BatchesW
     if any(not each.tells_batches for each in fresh_workers(control, source, now_ms=now_ms)):
         return "older-workers"
     return "other-topology" if control.unaware_topologies(source) else ""
+
+
+def shown_engine(control: ControlState, flow: FlowPlan, *, now_ms: int) -> FlowEngine:
+    """How a flow is copied at this moment, as its workers tell; ``control`` and ``now_ms`` as above."""
+    ordered = engine_now(flow.policy, waits_for=batches_wait(control, flow.source, now_ms=now_ms))
+    workers = fresh_workers(control, flow.source, now_ms=now_ms)
+    rates = (rate for worker in workers for rate in worker.flows if rate.link == flow.link)
+    return engine_of_lanes(ordered, (rate.records_reason for rate in rates))
 
 
 class Identity(Protocol):
@@ -105,6 +113,7 @@ def lane_problems(stats: LaneStats) -> list[ProblemPart]:
     found = failure_parts(stats.partitions)
     found += [_of_cluster(alias, text) for alias, text in sides if text]
     found += [part for _, part in lane_logins(stats)]
+    found += lane_openings(stats)
     if stats.foreign_headers:
         found.append(
             ProblemPart(
@@ -127,20 +136,33 @@ def lane_logins(stats: LaneStats) -> Iterator[tuple[str, ProblemPart]]:
             yield alias, part.model_copy(update={"detail": detail})
 
 
+def lane_openings(stats: LaneStats) -> Iterator[ProblemPart]:
+    """Why clients that the lane should go over to cannot be opened; it goes on with those it has."""
+    source, _, target = stats.pair.partition("->")
+    for alias, text in ((source, stats.source_opening), (target, stats.target_opening)):
+        if text:
+            yield _of_cluster(alias, text)
+
+
 def _of_cluster(alias: str, text: str) -> ProblemPart:
     code, _, told = text.partition(" ")
     detail, _, remedy = told.partition("\n")
     return ProblemPart(code=code, subject=f"cluster:{alias}", detail=detail, remedy=remedy)
 
 
-def failing_partitions(lanes: Iterable[LaneStats]) -> frozenset[tuple[str, int, PartitionFailure]]:
-    """The partitions that do not move: where this changes, others should learn of it at once."""
-    return frozenset(
+def told_at_once(lanes: Iterable[LaneStats]) -> frozenset[tuple[str, int, PartitionFailure | str]]:
+    """Partitions that do not move, and lanes that copy otherwise than asked: others should learn of a change at once."""
+    lanes = tuple(lanes)
+    failing = (
         (each.topic, each.partition, each.failure)
         for stats in lanes
         for each in stats.partitions
         if each.failure is not None
     )
+    by_records = (
+        (stats.link, stats.lane, stats.records_reason) for stats in lanes if stats.records_reason
+    )
+    return frozenset((*failing, *by_records))
 
 
 def login_parts(clusters: Iterable[ClusterPlan]) -> Iterator[ProblemPart]:

@@ -22,7 +22,7 @@ from replicator.control.store.followers import ControlFollowers, ControlSubscrip
 from replicator.control.store.state import EMPTY
 from replicator.control.store.worker_record import (
     WorkerRecordWriter,
-    failing_partitions,
+    told_at_once,
     with_canaries,
 )
 from replicator.control.worker.backfill_supervisor import BackfillSupervisor
@@ -221,7 +221,7 @@ class PairRunner(threading.Thread):
         self, follower: ControlSubscription, records: WorkerRecordWriter
     ) -> None:
         record_at = turn_at = 0.0
-        recorded = failing_partitions(())
+        recorded = told_at_once(())
         while not self._stopping.is_set():
             self._beat(f"pair {self._pair.id}")
             happened = self._drain_events()
@@ -232,9 +232,9 @@ class PairRunner(threading.Thread):
             if happened or now >= turn_at or self._lanes.unconfirmed:
                 turn_at = now + TURN_SECONDS
                 self._reconcile(follower)
-            failing = failing_partitions(self._stats())
-            if now >= record_at or failing != recorded:
-                recorded = failing
+            news = told_at_once(self._stats())
+            if now >= record_at or news != recorded:
+                recorded = news
                 record_at = now + RECORD_SECONDS
                 self._record(records)
 

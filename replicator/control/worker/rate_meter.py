@@ -25,6 +25,7 @@ class RateMeter:
         self._at = now
         totals: dict[str, list[float]] = {}
         problems: dict[str, list[ProblemPart]] = {}
+        reasons: dict[str, str] = {}
         seen: dict[tuple[str, int, int], tuple[int, int]] = {}
         for stats in lanes:
             key = (stats.link, stats.lane, stats.pid)
@@ -37,6 +38,8 @@ class RateMeter:
                 total[0] += (stats.records - before[0]) / elapsed
                 total[1] += (stats.bytes - before[1]) / elapsed
             problems.setdefault(stats.link, []).extend(lane_problems(stats))
+            if stats.records_reason:
+                reasons.setdefault(stats.link, stats.records_reason)
         self._last = seen
         return tuple(
             FlowRates(
@@ -45,6 +48,7 @@ class RateMeter:
                 bytes_per_second=round(size, 1),
                 problems=tuple(dict.fromkeys(problems.get(link, ()))),
                 lanes_behind=behind[link],
+                records_reason=reasons.get(link, ""),
             )
             for link, (records, size) in totals.items()
         )

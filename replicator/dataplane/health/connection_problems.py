@@ -19,6 +19,7 @@ class ConnectionProblems:
         """``source`` and ``target`` are the clusters' aliases."""
         self._aliases = {"source": source, "target": target}
         self._texts = {"source": "", "target": ""}
+        self._opening = {"source": "", "target": ""}
         self._progress = ""
         self._moved = (0, 0)
 
@@ -37,14 +38,30 @@ class ConnectionProblems:
         """Code, message and remedy on a second line."""
         return self._texts["target"]
 
+    @property
+    def opening(self) -> tuple[str, str]:
+        """Why clients that the lane should go over to cannot be opened at source and target; the same form."""
+        return self._opening["source"], self._opening["target"]
+
     def any(self) -> bool:
         """Whether one of the connections has a problem."""
         return any(self._texts.values())
 
     def on_failure(self, error: ReplicatorError) -> None:
         """Keeps an error that ended a session; one that names no cluster is the target's."""
-        from_source = error.subject == f"cluster:{self._aliases['source']}"
-        self._texts["source" if from_source else "target"] = _text(error)
+        self._texts[self._side(error)] = _text(error)
+
+    def not_opened(self, error: ReplicatorError) -> bool:
+        """Keeps why other clients cannot be opened; returns whether that was not known."""
+        text = f"{error.code} new clients cannot be opened, the lane goes on with those it has: {error.message}\n{error.remedy}"
+        before, side = self.opening, self._side(error)
+        self.opened()
+        self._opening[side] = text
+        return self.opening != before
+
+    def opened(self) -> None:
+        """Other clients are there, or no others are needed."""
+        self._opening = {"source": "", "target": ""}
 
     def note(self, side: str, error: KafkaError | None) -> None:
         """Keeps an error a client reports of its connection to ``side``; None clears it."""
@@ -77,6 +94,9 @@ class ConnectionProblems:
             if self._texts[side] and (now != before or answers(side)):
                 self._texts[side] = ""
         self._moved = (commits, read)
+
+    def _side(self, error: ReplicatorError) -> str:
+        return "source" if error.subject == f"cluster:{self._aliases['source']}" else "target"
 
 
 def _text(error: ReplicatorError) -> str:

@@ -115,10 +115,6 @@ class Lane(threading.Thread):
         self._reopen = False
         self._misled = MisledClients()
         self._unseen = UnseenId(clock, goes_on=bounded_copy is None)
-        self._change = ClientsChange(
-            self._open, name=self.name, turn=turn or Turn(), clock=clock,
-            on_failure=self._none_ahead,
-        )  # fmt: skip
         self._counters = LaneCounters()
         quarantine = QuarantineWriter(spec, clock=clock)
         self._writes = StuckWrites(
@@ -155,6 +151,10 @@ class Lane(threading.Thread):
         self._failures = LaneFailures(
             spec.target.alias, context=self._context, report=self._report,
             clients=lambda: self._clients,
+        )  # fmt: skip
+        self._change = ClientsChange(
+            self._open, name=self.name, turn=turn or Turn(), clock=clock,
+            on_failure=self._failures.none_ahead,
         )  # fmt: skip
         self._held_id = HeldId(
             self._writes, target=spec.target.alias, clock=clock, on_held=self._held_by,
@@ -281,6 +281,7 @@ class Lane(threading.Thread):
         self._partitions.follow(spec)
         self._failures.begins()
         self._report.set("running", "copying")
+        self._report.copies(self._unseen.records_reason(self._spec, clients))
         self._change.session_reads()
         self._report.memory(clients.memory)
         self._report.long_line(clients.target_seconds, bbr=offers_bbr())
@@ -309,6 +310,8 @@ class Lane(threading.Thread):
     def _leaves(self, clients: SessionClients) -> bool:
         """Whether other clients suit the new work, the new login, the engine or the source's answers."""
         outdated = clients.opened_with.outdated() or self._unseen.is_over(self._spec, clients.spec)
+        if not outdated:
+            self._context.problems.opened()
         if self._reopen or (outdated and self._others_are_ready()):
             return True
         helped = self._context.answers.change or (MISLED if self._misled.another_helps else "")
@@ -332,10 +335,6 @@ class Lane(threading.Thread):
         if self._bounded_copy is not None:
             return self._change.take_turn()
         return self._change.ready(self._unseen.spec_now(self._spec))
-
-    def _none_ahead(self, error: ReplicatorError | KafkaException) -> None:
-        self._report.log("warning", "new clients cannot be opened, the lane goes on with those it has",
-                  error=self._failures.mapped(error).message)  # fmt: skip
 
     def _open(self, spec: LaneSpec) -> SessionClients:
         one_by_one = bool(self._retry_range)

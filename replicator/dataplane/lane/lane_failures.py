@@ -15,6 +15,7 @@ from replicator.errors import (
 )
 from replicator.kafka.clients.client import KafkaException
 from replicator.kafka.clients.errors import map_kafka_error
+from replicator.policy.copies.engines import NEW_ID, NO_CLIENTS
 
 
 class LaneFailures:
@@ -71,6 +72,16 @@ class LaneFailures:
                          error=error.message)  # fmt: skip
         self._counters.aborts += 1
 
+    def none_ahead(self, error: ReplicatorError | KafkaException) -> None:
+        """Reports that clients the lane should go over to cannot be opened; logged where that is new."""
+        mapped = self.mapped(error)
+        if self._report.records_reason == NEW_ID:
+            self._report.records_reason = NO_CLIENTS
+        if self._problems.not_opened(mapped):
+            self._report.log("warning", "new clients cannot be opened, the lane goes on with those it has",
+                             error=mapped.message, remedy=mapped.remedy)  # fmt: skip
+        self._report.publish_changes()
+
     def held(self, cause: ReplicatorError) -> None:
         """Reports why the lane cannot begin to copy; what was logged last is not logged again.
 
@@ -104,6 +115,7 @@ class LaneFailures:
         """The lane has what it waited for."""
         self._held = ""
         self._unread = False
+        self._problems.opened()
 
     def waiting(self, cause: ReplicatorError, reason: str) -> None:
         """The lane does not copy because of ``cause``; ``reason`` is what its state says."""

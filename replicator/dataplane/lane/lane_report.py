@@ -19,7 +19,7 @@ class LaneReport:
 
     Attributes:
         stats: what was published last.
-        state, reason: published with the next statistics.
+        state, reason, records_reason: published with the next statistics.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class LaneReport:
         self._on_stats = on_stats
         self.state: LaneState = "starting"
         self.reason = "taking over"
+        self.records_reason = ""
         self._told_memory: LaneMemory | None = None
         self._told_line = False
         self.stats = self._collected()
@@ -56,6 +57,15 @@ class LaneReport:
     def set(self, state: LaneState, reason: str) -> None:
         """What the lane does from now on."""
         self.state, self.reason = state, reason
+
+    def copies(self, records_reason: str) -> None:
+        """A session copies from now on: record by record for this reason, though whole batches are asked for, or as asked.
+
+        The log has the end of it; why it began is told where that is found out.
+        """
+        if self.records_reason and not records_reason:
+            self.log("info", "the lane copies whole batches")
+        self.records_reason = records_reason
 
     def end(self, state: LaneState, reason: str) -> None:
         """The last statistics; they travel with the lane's end."""
@@ -122,6 +132,8 @@ class LaneReport:
             progress_problem=self._problems.progress,
             logins=(_text(self._logins[0].problem()), _text(self._logins[1].problem())),
             quotas=(_text(source), _text(target)),
+            opening=self._problems.opening,
+            records_reason=self.records_reason if spec.settings.engine == "batches" else "",
             checkpoint_at_ms=max((state.committed_at_ms for state in states), default=0),
         )
 

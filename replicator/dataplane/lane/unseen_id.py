@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from replicator.clock import Clock
-from replicator.dataplane.session.clients_protocol import UnseenProducer
+from replicator.dataplane.session.clients_protocol import SessionClients, UnseenProducer
 from replicator.dataplane.transport.spec import LaneSpec
+from replicator.policy.copies.engines import NEW_ID, REFUSED_RECORD, RecordsReason
 
 
 class UnseenId:
@@ -44,6 +45,14 @@ class UnseenId:
     def is_over(self, orders: LaneSpec, copied_by: LaneSpec) -> bool:
         """Whether clients that copied record by record meanwhile have to be left for those of whole batches."""
         return copied_by.settings.engine != orders.settings.engine and not self.waits
+
+    def records_reason(self, orders: LaneSpec, clients: SessionClients) -> RecordsReason:
+        """Why these clients copy record by record, where whole batches are ordered."""
+        if orders.settings.engine == "records":
+            return ""
+        if clients.record_by_record:
+            return REFUSED_RECORD
+        return NEW_ID if clients.spec.settings.engine == "records" else ""
 
     def spec_now(self, spec: LaneSpec) -> LaneSpec:
         """The lane's orders, as they can be carried out now."""

@@ -116,6 +116,8 @@ class LaneCounters:
         progress_problem: str,
         logins: tuple[str, str],
         quotas: tuple[str, str],
+        opening: tuple[str, str],
+        records_reason: str,
         checkpoint_at_ms: int,
     ) -> LaneStats:
         """A frozen copy."""
@@ -149,5 +151,8 @@ class LaneCounters:
             target_login=logins[1],
             source_quota=quotas[0],
             target_quota=quotas[1],
+            source_opening=opening[0],
+            target_opening=opening[1],
+            records_reason=records_reason,
             pid=os.getpid(),
         )

@@ -40,7 +40,12 @@ from replicator.dataplane.whole_batches.batch_session import (
     BatchSession,
 )
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
-from replicator.errors import ReplicatorError, UnreachableError
+from replicator.errors import (
+    AuthenticationFailedError,
+    NotAuthorizedError,
+    ReplicatorError,
+    UnreachableError,
+)
 from replicator.formats.checkpoint import Checkpoint, decode_checkpoints
 from replicator.formats.producer_registry import (
     RegisteredProducer,
@@ -61,6 +66,7 @@ from replicator.wire.requests.produce_one import end_by_a_write
 _ATTEMPT_SECONDS = 5.0
 _JOIN_SECONDS = 10.0
 _PAUSE_SECONDS = 0.1
+_REFUSALS = (NotAuthorizedError, AuthenticationFailedError)
 
 AHEAD_SECONDS = 10.0
 """How long to connect ahead to a cluster; the lane copies on meanwhile."""
@@ -232,7 +238,8 @@ class BatchClients:
                 self._transactions.take_over(_ATTEMPT_SECONDS)
             except ReplicatorError as error:
                 waited = self._context.clock.monotonic() - began
-                if not error.retriable:
+                # A refusal is told at once, and tried again with the next session: it does not pass within moments.
+                if not error.retriable or isinstance(error, _REFUSALS):
                     raise
                 if waited >= CONNECTED_SECONDS:
                     raise UnreachableError(

@@ -5,6 +5,7 @@ registry on the target knows. A flow that needs headers, or that looks into reco
 record; so are rings of three clusters and more, where a producer id tells the last hop alone.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +25,18 @@ BatchesWait = Literal["", "older-workers", "other-topology"]
 """Who keeps whole batches waiting: workers of a release that does not know them, another topology that copies the
 other way and may not know of this one yet, or nobody."""
 
+RecordsReason = Literal["", "new-id", "no-clients", "refused-record"]
+"""Why a lane copies record by record for now, though its orders are whole batches."""
+
+NEW_ID: RecordsReason = "new-id"
+"""Readers may not know yet that its producer id is registered: some seconds after it went over from records."""
+
+NO_CLIENTS: RecordsReason = "no-clients"
+"""The same, and the clients of whole batches cannot be opened since then."""
+
+REFUSED_RECORD: RecordsReason = "refused-record"
+"""The target refused a record of what was sent: the range is copied again, to find out which."""
+
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
@@ -38,7 +51,8 @@ class Obstacle:
 class FlowEngine:
     """The engine of a flow, and in one word why it is not the batches engine ("" where it is).
 
-    The words: ``asked`` (by name), those of obstacles, ``delivery``, ``both-directions``, and those of ``engine_now``.
+    The words: ``asked`` (by name), those of obstacles, ``delivery``, ``both-directions``, those of ``engine_now``, and
+    those of ``RecordsReason``.
     """
 
     engine: Engine
@@ -113,3 +127,14 @@ def engine_now(policy: LinkPolicy, *, waits_for: BatchesWait) -> FlowEngine:
     if waits_for and chosen.engine == "batches" and policy.engine_reason == AUTOMATIC:
         return FlowEngine("records", waits_for)
     return chosen
+
+
+def engine_of_lanes(ordered: FlowEngine, reasons: Iterable[str]) -> FlowEngine:
+    """The engine of a flow as its lanes copy: record by record where one of them does, with its reason.
+
+    Args:
+        ordered: what their orders are.
+        reasons: what the lanes' workers say, in words of ``RecordsReason``.
+    """
+    reason = next(filter(None, reasons), "")
+    return FlowEngine("records", reason) if reason and ordered.engine == "batches" else ordered

@@ -81,8 +81,8 @@ def require_reachable(master: str) -> None:
     for host, port in addresses:
         try:
             socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-        except OSError as error:
-            reasons.append(f"{host}:{port}: {error.strerror or error}")
+        except (OSError, UnicodeError) as error:
+            reasons.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
         else:
             return
     if reasons:

@@ -11,6 +11,7 @@ from replicator.topology.spec.fields import Secret, Setting, Spec, complaint
 from replicator.topology.spec.owned_settings import owner_reason
 
 MAX_PORT = 65535
+_MOST_IN_A_PART = 63
 _PORT = re.compile("[0-9]{1,5}")
 
 
@@ -34,6 +35,12 @@ def _server(value: str) -> str:
         or not 0 < int(port) <= MAX_PORT
     ):
         raise complaint(f"'{value}' is not an address", "write host:port, such as kafka-east:9092")
+    parts = [] if host.startswith("[") else host.removesuffix(".").split(".")
+    if not all(0 < len(part) <= _MOST_IN_A_PART for part in parts):
+        raise complaint(
+            f"'{host}' is not a host name",
+            f"write at least one and at most {_MOST_IN_A_PART} characters between two dots",
+        )
     return value
 
 

@@ -25,6 +25,7 @@ from replicator.wire.connection.protocol import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
+from replicator.wire.connection.tcp import open_tcp
 
 _RECEIVE_BYTES = 256 * 1024
 
@@ -187,7 +188,7 @@ class BrokerConnection:
         self, address: tuple[str, int], context: ssl.SSLContext | None, deadline: float
     ) -> socket.socket:
         try:
-            plain = socket.create_connection(address, timeout=_left(deadline))
+            plain = open_tcp(address, _left(deadline))
         except OSError as error:
             raise socket_error(error, subject=self._subject, where=self.where) from error
         try:

@@ -14,6 +14,7 @@ from replicator.logins.tls import tls_context
 from replicator.policy.capacity.line_settings import NEAR_SECONDS
 from replicator.topology.plan import ClusterPlan
 from replicator.wire.connection.leader import split_address
+from replicator.wire.connection.tcp import open_tcp
 
 _INFO_BYTES = 256
 _ROUND_TRIP, _LOST_SEGMENTS, _SENT_SEGMENTS = 68, 100, 156
@@ -86,7 +87,7 @@ def _facts_of_a_new_connection(
     cluster: ClusterPlan, address: tuple[str, int], seconds: float
 ) -> LineFacts | None:
     context = tls_context(cluster, login_of(cluster).security())
-    with socket.create_connection(address, timeout=seconds) as plain:
+    with open_tcp(address, seconds) as plain:
         if context is None:
             return line_facts(plain)
         # A broker counts a connection that ends before its handshake as a failed login.

@@ -57,11 +57,7 @@ class RunningLane:
     def until_whole(self) -> None:
         """Returns when the lane copies whole batches: one whose id copied record by record goes on so for a while."""
         wait_until(
-            lambda: (
-                (clients := self.lane._clients) is not None
-                and self.lane.stats.state == "running"
-                and clients.spec.settings.engine == "batches"
-            ),
+            lambda: self.stats.state == "running" and not self.stats.records_reason,
             timeout_seconds=PATIENCE_SECONDS,
             describe=lambda: f"the lane to copy whole batches: {self.stats}",
         )
