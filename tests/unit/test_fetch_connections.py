@@ -18,9 +18,12 @@ from replicator.batches.copy.source_reader import (
     SourceReader,
 )
 from replicator.batches.network.brokers import broker_of, connection_to
+from replicator.batches.network.buffers import Buffer
+from replicator.batches.network.channel import Frame
 from replicator.batches.network.io_loop import IoLoop
 from replicator.batches.network.leaders import Leaders, LeadersSeen
 from replicator.clock import SystemClock
+from replicator.errors import UnreachableError
 from replicator.policy.capacity.broker_quota import BrokerQuota
 from replicator.policy.capacity.line_settings import LEAST_FETCH_BYTES, fetch_bytes_at
 from replicator.topology.plan import ClusterPlan
@@ -75,6 +78,18 @@ def test_a_replica_near_by_is_read_over_as_many_connections_and_given_up_with_it
     assert shared_out(made) == {9: [0], connection_to(9, 1): [1]}
     made.on_lost(connection_to(9, 1))
     assert shared_out(made) == {9: [0], connection_to(7, 1): [1]}
+
+
+def answer(correlation, body=b""):
+    data = bytearray(struct.pack(">i", correlation) + body)
+    return Frame(Buffer(data, None), len(data))
+
+
+def test_what_a_broker_of_the_source_answers_wrongly_is_no_fault_of_the_target():
+    made = reader(1, partitions=1)
+    with pytest.raises(UnreachableError, match="what was not asked") as raised:
+        made.on_frame(7, answer(1))
+    assert raised.value.subject == "cluster:east"
 
 
 @pytest.fixture

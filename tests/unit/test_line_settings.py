@@ -1,5 +1,6 @@
 """What follows from the length of a line, and what the kernel tells of one."""
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -103,6 +104,24 @@ def test_the_round_trip_is_asked_for_once_and_unknown_means_near(listener):
     listener.close()
     assert round_trip_seconds(cluster) == first
     assert round_trip_seconds(ClusterPlan("silent", (server, "127.0.0.1:1"))) == 0.0
+
+
+@pytest.mark.skipif(
+    "sys.platform != 'linux'", reason="only Linux drops what a full backlog cannot take"
+)
+def test_a_server_that_swallows_everything_leaves_time_for_the_next_one(listener):
+    with contextlib.ExitStack() as open_ones:
+        silent = open_ones.enter_context(socket.socket())
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(0)
+        for _ in range(4):  # more than it takes while nobody accepts
+            waiting = open_ones.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(silent.getsockname())
+        servers = tuple(f"127.0.0.1:{each.getsockname()[1]}" for each in (silent, listener))
+        round_trip_seconds(ClusterPlan("half", servers))
+        listener.settimeout(5)
+        listener.accept()[0].close()
 
 
 def descriptors():

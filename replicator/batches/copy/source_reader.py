@@ -19,7 +19,7 @@ from replicator.batches.copy.readings import Key, Reading, Readings
 from replicator.batches.network.buffers import Buffer
 from replicator.batches.network.channel import Frame
 from replicator.batches.network.io_loop import IoLoop
-from replicator.errors import HeldBackError, UnreachableError
+from replicator.errors import HeldBackError, StoredFormatError, UnreachableError
 from replicator.policy.capacity.broker_quota import RAISE_QUOTA, BrokerQuota
 from replicator.policy.capacity.line_settings import (
     LEAST_FETCH_BYTES,
@@ -136,6 +136,7 @@ class SourceReader:
             cluster, client_id=client_id, on_frame=self.on_frame, on_lost=self.on_lost
         )
         self.quota = quota
+        self._subject = f"cluster:{cluster.alias}"
         self._client_id = client_id
         self._rack = rack
         self._first_bytes = first_bytes
@@ -243,7 +244,9 @@ class SourceReader:
         """A broker has answered; what it says is looked at when the caller takes it."""
         fetch = self._fetches.pop(node, None)
         if fetch is None or fetch.correlation != frame.correlation:
-            raise UnreachableError("a broker of the source answers what was not asked")
+            raise UnreachableError(
+                "a broker of the source answers what was not asked", subject=self._subject
+            )
         self._frames.append((fetch, node, frame))
 
     def on_lost(self, node: int) -> None:
@@ -266,7 +269,11 @@ class SourceReader:
             paced = len(frame.body) < SMALL_ANSWER_BYTES
             self._ask_at[node] = fetch.asked_at + self._pace if paced else 0.0
             asked = fetch.question.asked
-            answer = decode_fetch(frame.body, version=fetch.question.version)
+            try:
+                answer = decode_fetch(frame.body, version=fetch.question.version)
+            except StoredFormatError as error:
+                error.subject = self._subject  # of none the target is taken for the cause
+                raise
             self.quota.answered(
                 node, answer.throttle_ms / 1000, used_bytes=len(frame.body), now=now
             )
