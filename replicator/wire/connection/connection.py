@@ -217,16 +217,21 @@ class BrokerConnection:
                 data = self._socket.recv(_RECEIVE_BYTES)
                 if not data:
                     raise self._hung_up()
-                answers += [answer for _, answer in self._protocol.receive_bytes(data)]
+                answers += self._decoded(data)
         except OSError as error:
             raise socket_error(error, subject=self._subject, where=self.where) from error
-        except ProtocolError as error:
+        return answers
+
+    def _decoded(self, data: bytes) -> list[Any]:
+        try:
+            return [answer for _, answer in self._protocol.receive_bytes(data)]
+        except Exception as error:  # the library raises whatever it runs into among wrong bytes
+            said = str(error) if isinstance(error, ProtocolError) else repr(error)
             raise UnreachableError(
-                f"{self.where} does not answer as a Kafka broker: {error}",
+                f"{self.where} does not answer as a Kafka broker: {said}",
                 subject=self._subject,
                 remedy="Check bootstrapServers and security.protocol.",
             ) from error
-        return answers
 
     def _stay_logged_in(self, deadline: float) -> None:
         """Logs in again on the same connection where its session is old enough.
