@@ -18,7 +18,7 @@ import orjson
 
 from replicator.errors import StoredFormatError
 from replicator.formats.left_out import LeftOut, read_left_out
-from replicator.identifiers import TopicPartition
+from replicator.identifiers import TopicPartition, is_canary_topic
 
 VERSION = 1
 
@@ -71,7 +71,8 @@ class Checkpoint:
     target's log was like, ``target_loss`` what was last found missing in it. ``left_out`` are records that
     were passed without a copy, as those in quarantine.
     ``accepted_gap`` is the last operator decision this partition acted on. ``records``, ``bytes``
-    and ``dropped`` count over the life of the flow. ``producer`` is the id under which the lane writes whole batches and
+    and ``dropped`` count over the life of the flow. ``ranged`` of the records were copied by ranges (a bulk sync), under
+    transactional ids of their own. ``producer`` is the id under which the lane writes whole batches and
     that was registered long before (-1 where it does not say). ``extra`` keeps fields of newer versions.
     """
 
@@ -97,7 +98,15 @@ class Checkpoint:
     target_loss: TargetLoss = TargetLoss()
     left_out: LeftOut = LeftOut()  # noqa: RUF009  frozen, so one instance is safe
     producer: int = -1
+    ranged: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def copied_by_lanes(self) -> bool:
+        """Whether lanes wrote copies under their own transactional ids; those of a canary are not counted."""
+        if is_canary_topic(self.topic):
+            return self.target.last_copied >= 0
+        return self.records > self.ranged
 
     def key(self) -> builtins.bytes:
         """The record key: stable, so that compaction keeps one per source partition."""
@@ -154,13 +163,15 @@ class Checkpoint:
             }
         if self.producer >= 0:
             claims["producer"] = self.producer
+        if self.ranged:
+            claims["ranged"] = self.ranged
         return {**claims, **self.left_out.stored(self.offset)}
 
 
 _KNOWN = frozenset(
     {
         "acceptedGap", "at", "bytes", "detail", "dropped", "lastRecord", "leaderEpoch", "leftOut",
-        "offset", "positionEpoch", "problem", "producer", "quarantined", "records", "start", "target", "targetLoss",
+        "offset", "positionEpoch", "problem", "producer", "quarantined", "ranged", "records", "start", "target", "targetLoss",
         "timestamp", "topicId", "v",
     }
 )  # fmt: skip
@@ -218,6 +229,7 @@ def decode_checkpoint(key: bytes, value: bytes) -> Checkpoint | None:
                 quarantined=what.get("quarantined", 0),
             ),
             producer=what.get("producer", -1),
+            ranged=what.get("ranged", 0),
             extra={name: item for name, item in what.items() if name not in _KNOWN},
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -14,6 +14,7 @@ from replicator.formats.checkpoint import (
     decode_checkpoint,
     decode_checkpoints,
 )
+from replicator.identifiers import canary_topic
 
 ONE = Checkpoint("orders", 3, 42, topic_id="A", records=7)
 
@@ -54,6 +55,22 @@ CLAIMING = replace(
 
 def test_what_a_checkpoint_says_of_both_logs_is_kept():
     assert decode_checkpoint(CLAIMING.key(), CLAIMING.value()) == CLAIMING
+
+
+def test_what_ranges_copied_is_kept_apart_from_what_lanes_did():
+    by_range = replace(ONE, ranged=7)
+    assert decode_checkpoint(by_range.key(), by_range.value()) == by_range
+    assert not by_range.copied_by_lanes
+    assert replace(by_range, records=8).copied_by_lanes
+    assert "ranged" not in orjson.loads(ONE.value())
+    assert ONE.copied_by_lanes
+
+
+def test_a_lane_has_copied_a_canary_though_its_records_are_not_counted():
+    beats = Checkpoint(canary_topic("lab", "east", "west", "link"), 0, 42)
+    assert not beats.copied_by_lanes
+    assert not replace(beats, target=TargetClaim("T", 0, 2, NONE_COPIED)).copied_by_lanes
+    assert replace(beats, target=TargetClaim("T", 99, 2, 41)).copied_by_lanes
 
 
 def test_where_the_source_was_rewound_and_a_leaders_epoch_are_kept():

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from session_lab import SETTINGS
 
-from replicator.dataplane.lane.unseen_id import UnseenId
+from replicator.dataplane.lane.unseen_id import UnseenId, records_reason
 from replicator.dataplane.session.clients_protocol import UnseenProducer
 from replicator.dataplane.transport.spec import LaneSpec
 from replicator.testing import ManualClock
@@ -44,13 +44,12 @@ def test_a_lane_copies_record_by_record_until_its_id_was_seen_and_then_whole_bat
 
 
 def test_the_reason_for_records_is_told_where_whole_batches_are_ordered_and_only_there():
-    unseen = UnseenId(ManualClock(), goes_on=True)
     one_by_one = Copying(BATCHES, record_by_record=True)
-    assert unseen.records_reason(BATCHES, Copying(BATCHES)) == ""
-    assert unseen.records_reason(BATCHES, Copying(RECORDS)) == "new-id"
-    assert unseen.records_reason(BATCHES, one_by_one) == "refused-record"
-    assert unseen.records_reason(RECORDS, Copying(RECORDS)) == ""
-    assert unseen.records_reason(RECORDS, replace(one_by_one, spec=RECORDS)) == ""
+    assert records_reason(BATCHES, Copying(BATCHES)) == ""
+    assert records_reason(BATCHES, Copying(RECORDS)) == "new-id"
+    assert records_reason(BATCHES, one_by_one) == "refused-record"
+    assert records_reason(RECORDS, Copying(RECORDS)) == ""
+    assert records_reason(RECORDS, replace(one_by_one, spec=RECORDS)) == ""
 
 
 def test_another_id_has_to_be_seen_as_well():

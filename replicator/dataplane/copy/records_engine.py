@@ -271,6 +271,5 @@ class _OpenRun:
         produced = (self.count, self.last_copied, -1 if epoch is None else epoch)
         if not state.counted:
             return (Run(state, read, 0, 0, self.first_timestamp, *produced),)
-        state.records += self.count
-        state.bytes += self.size
+        state.count_copied(self.count, self.size)
         return (Run(state, read, self.count, self.size, self.first_timestamp, *produced),)

@@ -29,7 +29,7 @@ from replicator.dataplane.lane.partitions import LanePartitions
 from replicator.dataplane.lane.periodic_checks import PeriodicChecks
 from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.lane.turn import Turn
-from replicator.dataplane.lane.unseen_id import UnseenId
+from replicator.dataplane.lane.unseen_id import UnseenId, records_reason
 from replicator.dataplane.progress.index_notes import OpenIndex
 from replicator.dataplane.progress.lane_counters import LaneCounters
 from replicator.dataplane.progress.partition_health import PartitionHealth
@@ -281,7 +281,7 @@ class Lane(threading.Thread):
         self._partitions.follow(spec)
         self._failures.begins()
         self._report.set("running", "copying")
-        self._report.copies(self._unseen.records_reason(self._spec, clients))
+        self._report.copies(records_reason(self._spec, clients))
         self._change.session_reads()
         self._report.memory(clients.memory)
         self._report.long_line(clients.target_seconds, bbr=offers_bbr())

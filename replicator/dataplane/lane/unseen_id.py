@@ -46,16 +46,17 @@ class UnseenId:
         """Whether clients that copied record by record meanwhile have to be left for those of whole batches."""
         return copied_by.settings.engine != orders.settings.engine and not self.waits
 
-    def records_reason(self, orders: LaneSpec, clients: SessionClients) -> RecordsReason:
-        """Why these clients copy record by record, where whole batches are ordered."""
-        if orders.settings.engine == "records":
-            return ""
-        if clients.record_by_record:
-            return REFUSED_RECORD
-        return NEW_ID if clients.spec.settings.engine == "records" else ""
-
     def spec_now(self, spec: LaneSpec) -> LaneSpec:
         """The lane's orders, as they can be carried out now."""
         if spec.settings.engine == "records" or not self.waits:
             return spec
         return replace(spec, settings=replace(spec.settings, engine="records"))
+
+
+def records_reason(orders: LaneSpec, clients: SessionClients) -> RecordsReason:
+    """Why these clients copy record by record, where whole batches are ordered."""
+    if orders.settings.engine == "records":
+        return ""
+    if clients.record_by_record:
+        return REFUSED_RECORD
+    return NEW_ID if clients.spec.settings.engine == "records" else ""

@@ -50,6 +50,7 @@ class PartitionState:
         "position_epoch",
         "problem",
         "quarantined",
+        "ranged",
         "record_end",
         "records",
         "reported_bytes",
@@ -100,6 +101,7 @@ class PartitionState:
         self.bytes = 0
         self.dropped = 0
         self.quarantined = 0
+        self.ranged = 0
         self.reported_records = 0
         self.reported_bytes = 0
         self.needs_check = False
@@ -133,10 +135,18 @@ class PartitionState:
         self.bytes = self.reported_bytes = checkpoint.bytes
         self.dropped = checkpoint.dropped
         self.quarantined = checkpoint.quarantined
+        self.ranged = checkpoint.ranged
         self.leader_epoch = checkpoint.leader_epoch
         self.start = checkpoint.start
         self.extra = dict(checkpoint.extra)
         self.committed_at_ms = checkpoint.at_ms
+
+    def count_copied(self, records: int, size: int) -> None:
+        """Takes in that so many records, of ``size`` bytes, were copied."""
+        self.records += records
+        self.bytes += size
+        if self.work.in_range:
+            self.ranged += records
 
     def checkpoint(self, *, at_ms: int) -> Checkpoint:
         """The checkpoint of the position now."""
@@ -162,6 +172,7 @@ class PartitionState:
             target=self.target.claim(),
             target_loss=self.target_loss,
             left_out=self.left_out,
+            ranged=self.ranged,
             extra=self.extra,
         )
 

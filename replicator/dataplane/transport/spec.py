@@ -33,7 +33,8 @@ class PartitionWork:
     token once and stores it in the checkpoint. ``unreadable``: the decision is about these damaged source
     offsets, half open, and nothing else. ``late``: it appeared after the flow was first applied, and is
     copied from its beginning. ``backfill_run`` names the run of Spark that last copied it
-    ("" when none did): its checkpoint was not written by the lane.
+    ("" when none did): its checkpoint was not written by the lane. ``in_range``: a bounded copy copies it now, under a
+    transactional id of its own.
     """
 
     topic: str
@@ -46,6 +47,7 @@ class PartitionWork:
     unreadable: tuple[int, int] | None = None
     backfill_run: str = ""
     late: bool = False
+    in_range: bool = False
 
 
 @dataclass(frozen=True, slots=True)

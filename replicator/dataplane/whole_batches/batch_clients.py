@@ -1,7 +1,6 @@
 """What one session of a lane with the batches engine works with: opened, wired together, closed as one."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 
 from replicator.batches.copy.source_reader import (
     COMMITTED_FETCH_PACE_SECONDS,
@@ -33,13 +32,9 @@ from replicator.dataplane.takeover.own_transaction import OwnTransaction
 from replicator.dataplane.takeover.start_position import StartDecision
 from replicator.dataplane.takeover.takeover import OnFailure, decide_starts, look_at_targets
 from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
-from replicator.dataplane.whole_batches.batch_session import (
-    FETCH_BYTES,
-    OUTSTANDING_BYTES,
-    PARTITION_BYTES,
-    BatchSession,
-)
+from replicator.dataplane.whole_batches.batch_session import BatchSession
 from replicator.dataplane.whole_batches.batch_unit import TRANSACTION_SECONDS, BatchUnit
+from replicator.dataplane.whole_batches.session_size import session_size
 from replicator.errors import (
     AuthenticationFailedError,
     NotAuthorizedError,
@@ -57,10 +52,7 @@ from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.compacted_log import LogTail
 from replicator.kafka.logs.topic_lookup import OnWait
-from replicator.policy.capacity.line_settings import line_settings
-from replicator.policy.capacity.memory_shares import LaneMemory, batches_memory
-from replicator.wire.probes.broker_count import broker_count
-from replicator.wire.probes.line import round_trip_seconds
+from replicator.policy.capacity.memory_shares import LaneMemory
 from replicator.wire.requests.produce_one import end_by_a_write
 
 _ATTEMPT_SECONDS = 5.0
@@ -100,31 +92,13 @@ class BatchClients:
         )
         self._source_admin = ClusterAdmin(spec.source, client_id=client_id)
         self._loop = IoLoop(context.clock)
-        self.target_seconds = round_trip_seconds(spec.target)
-        line = line_settings(
-            source_seconds=round_trip_seconds(spec.source),
-            target_seconds=self.target_seconds,
-            fetch_bytes=FETCH_BYTES,
-            partition_bytes=PARTITION_BYTES,
-            commit_interval_seconds=spec.settings.commit_interval_seconds,
-        )
+        size = session_size(spec)
+        line, self.target_seconds = size.line, size.target_seconds
+        self.memory: LaneMemory | None = size.memory
         self._connections = line.connections
         self._checkpoints: LogTail | None = None
         self._registered_at = 0.0
         self.unseen: UnseenProducer | None = None
-        memory = batches_memory(
-            spec.memory,
-            brokers=broker_count(spec.source, client_id=client_id),
-            connections=line.connections,
-            fetch_bytes=line.fetch_bytes,
-            outstanding_bytes=OUTSTANDING_BYTES,
-        )
-        self.memory: LaneMemory | None = memory
-        line = replace(
-            line,
-            fetch_bytes=memory.answer_bytes,
-            partition_bytes=min(line.partition_bytes, memory.answer_bytes),
-        )
         self._reader = SourceReader(
             spec.source,
             self._loop,
@@ -196,7 +170,7 @@ class BatchClients:
             count=None if bounded_copy is None else bounded_copy.count_batch,
             line=line,
             progress=self._progress,
-            outstanding_bytes=memory.unsent_bytes,
+            outstanding_bytes=size.memory.unsent_bytes,
         )
 
     def serves(self, spec: LaneSpec) -> bool:
@@ -280,7 +254,11 @@ class BatchClients:
         """The lane's id, where copying record by record wrote under it: who met it then took it for a stranger's."""
         identity = self._transactions.identity
         known = {each.producer for each in checkpoints.values()}
-        wrote = any(each.records for each in checkpoints.values())
+        # A range goes on under an id of its own, and its checkpoint may be of an attempt by records.
+        in_range = any(work.in_range for work in self.spec.work)
+        wrote = any(
+            each.records if in_range else each.copied_by_lanes for each in checkpoints.values()
+        )
         if identity.epoch > 0 and wrote and identity.producer_id not in known:
             return UnseenProducer(identity.producer_id, self._registered_at + SEEN_SECONDS)
         return None

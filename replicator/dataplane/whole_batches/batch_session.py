@@ -257,8 +257,7 @@ class BatchSession:
         self._pacing.read_at = self._clock.monotonic()
         if not state.counted:
             records = size = 0
-        state.records += records
-        state.bytes += size
+        state.count_copied(records, size)
         self.unit.copied(Run(state, read, records, size, oldest))
 
     def _send(self, state: PartitionState, found: FoundBatch, arrived: Arrived, place: str) -> int:

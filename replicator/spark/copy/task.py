@@ -273,7 +273,7 @@ def _spec(order: CopyOrder) -> LaneSpec:
         lane=order.lane,
         layout_epoch=0,
         settings=settings,
-        work=(order.work,),
+        work=(replace(order.work, in_range=True),),
         throttle=order.throttle,
     )
 

@@ -4,11 +4,11 @@ import importlib.util
 import os
 import re
 import shutil
-import socket
 from pathlib import Path
 
 from replicator.errors import ReplicatorError
 from replicator.programs import run_program
+from replicator.wire.connection.tcp import open_tcp
 
 MINIMUM_JAVA = 17
 _ASK_SECONDS = 20.0
@@ -80,8 +80,8 @@ def require_reachable(master: str) -> None:
     reasons: list[str] = []
     for host, port in addresses:
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-        except (OSError, UnicodeError) as error:
+            open_tcp((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+        except OSError as error:
             reasons.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
         else:
             return

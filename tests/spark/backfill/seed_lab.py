@@ -16,6 +16,7 @@ from replicator.control.backfill.handover import (
 )
 from replicator.control.operator.apply import apply_plan
 from replicator.control.store.state import ControlState
+from replicator.formats.checkpoint import Checkpoint
 from replicator.identifiers import HOPS_HEADER
 from replicator.kafka.logs.checkpoint_log import read_checkpoints
 from replicator.spark.copy.bulk_plan import BulkPlan, declarations, orders, survey
@@ -86,8 +87,10 @@ class SeedLab:
 
     def positions(self) -> dict[tuple[str, int], int]:
         """Stored progress."""
-        found = read_checkpoints(self.plan.topology, self.pair, client_id="test")
-        return {key: checkpoint.offset for key, checkpoint in found.items()}
+        return {key: checkpoint.offset for key, checkpoint in self.checkpoints().items()}
+
+    def checkpoints(self) -> dict[tuple[str, int], Checkpoint]:
+        return read_checkpoints(self.plan.topology, self.pair, client_id="test")
 
     def survey(self, **options: Any) -> BulkPlan:
         return survey(self.plan, self.pair, **options)

@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from acceptance_worker import WorkerProcess
 from confluent_kafka import Producer
 from seed_lab import SeedLab
 from whole_topic import read_topic
@@ -19,6 +20,8 @@ from replicator.kafka.logs.compacted_read import read_compacted
 from replicator.kafka.logs.log_writer import LogWriter
 from replicator.policy.values import Throttle
 from replicator.spark.copy.task import copy_order
+from replicator.wire.records.record_batch import RawRecord
+from replicator.wire.requests.produce_one import produce_record
 
 
 def test_a_range_is_copied_and_ends_with_its_last_checkpoint(lab: SeedLab):
@@ -129,6 +132,9 @@ def test_of_two_attempts_at_a_range_one_gives_way_and_nothing_is_copied_twice(la
     assert lab.values(lab.target) == lab.values(lab.source)
     # The tally went on where the first attempt's last commit had left it.
     assert second.records == 20_000
+    (checkpoint,) = lab.checkpoints().values()
+    assert (checkpoint.records, checkpoint.ranged) == (20_000, 20_000)
+    assert not checkpoint.copied_by_lanes
 
 
 def test_records_of_every_kind_are_copied_as_they_are(lab: SeedLab):
@@ -276,6 +282,34 @@ def test_a_range_of_a_flow_of_whole_batches_is_copied_in_whole_batches(lab: Seed
     again = copy_order(orders[0])
     assert (again.records, again.checksum) == (2_000, results[0].checksum)
     assert lab.values(lab.target, f"east.{lab.topic}") == lab.values(lab.source)
+
+
+def test_a_lane_behind_ranges_begins_with_whole_batches(lab: SeedLab, tmp_path):
+    lab.source.create_topic(lab.topic, partitions=2)
+    lab.produce(2_000, partitions=2)
+    lab.applied(engine="auto")
+    of_batches, by_records = lab.taken()
+    copy_order(of_batches)
+    copy_order(replace(by_records, settings=replace(by_records.settings, engine="records")))
+    copies = read_topic(lab.target, lab.topic)
+    assert {each.partition() for each in copies if each.headers()} == {by_records.work.partition}
+
+    for partition in (0, 1):
+        produce_record(
+            lab.pair.source, lab.topic, partition, RawRecord(0, 0, "CreateTime", None, b"next")
+        )
+    worker = WorkerProcess(lab.file, log=tmp_path / "worker.log", options=("--processes", "1"))
+    try:
+        lab.until(
+            lambda: set(lab.positions().values()) == {1_001},
+            lambda: f"what one record at a time cannot carry\n{worker.log_tail()}",
+        )
+    finally:
+        worker.end()
+    assert [each.quarantined for each in lab.checkpoints().values()] == [0, 0]
+    assert [each.ranged for each in lab.checkpoints().values()] == [1_000, 1_000]
+    newest = [each for each in read_topic(lab.target, lab.topic) if each.value() == b"next"]
+    assert [(each.timestamp()[1], each.headers()) for each in newest] == [(0, None)] * 2
 
 
 def test_of_two_attempts_at_a_range_of_whole_batches_one_gives_way(lab: SeedLab):
