@@ -11,7 +11,6 @@ from replicator.dataplane.session.session import (
     BATCH_RECORDS,
     MARKER_SECONDS,
     REST_SECONDS,
-    SHORT_REST_SECONDS,
 )
 from replicator.errors import (
     PartitionsRefusedError,
@@ -461,7 +460,7 @@ def test_without_transactions_there_are_no_markers_to_wait_for():
 @pytest.mark.parametrize(
     ("found", "delivery", "rests"),
     [
-        (3, "at-least-once", [SHORT_REST_SECONDS]),
+        (3, "at-least-once", []),
         (20, "at-least-once", [REST_SECONDS]),
         (BATCH_RECORDS, "at-least-once", []),
         (20, "exactly-once", []),

@@ -49,11 +49,11 @@ MARKER_SECONDS = 0.003
 """How long a lane that has caught up rests behind a commit: the markers are written meanwhile. A record that is
 produced before they are waits for 20 ms in the client, and the next commit with it."""
 
-SHORT_REST_SECONDS, REST_SECONDS = 0.002, 0.004
+REST_SECONDS = 0.004
 FEW_RECORDS, BACKLOG_RECORDS = 8, 300
-"""A lane without transactions that found some records rests before it reads on, and finds more of them then; it rests for the
-shorter time behind a few. Ends of partitions count with them: the client tells one with every few records. Taken as they come,
-records cost a produce request each and what that costs the target and its readers. A backlog is read without a rest; with
+"""A lane without transactions that found some records rests before it reads on, and finds more of them then: taken as they come,
+they cost a produce request for every few of them, and what that costs the target and its readers. Behind a few, ends of
+partitions counted with them, it does not: every rest is a delay. A backlog is read without one; with
 transactions records wait for their commit in any case."""
 
 STORING_WAIT_SECONDS = 0.02
@@ -155,8 +155,8 @@ class Session:
         ):
             self.unit.commit()
         self._progress.show(self.states, now)
-        if self._beside and len(messages) < BACKLOG_RECORDS:
-            self._clock.sleep(REST_SECONDS if len(messages) >= FEW_RECORDS else SHORT_REST_SECONDS)
+        if self._beside and FEW_RECORDS <= len(messages) < BACKLOG_RECORDS:
+            self._clock.sleep(REST_SECONDS)
 
     def _next_batch(self, most: int) -> int:
         """How many records to take next."""
