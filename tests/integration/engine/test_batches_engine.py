@@ -14,7 +14,7 @@ from replicator.batches.copy.transactions import Transactions
 from replicator.batches.registry import producer_registry
 from replicator.batches.registry.producer_registry import ProducerRegistry, register
 from replicator.dataplane.takeover.lane_records import read_lane_records
-from replicator.dataplane.whole_batches import batch_clients
+from replicator.dataplane.whole_batches import batch_clients, session_size
 from replicator.errors import FencedError
 from replicator.formats.producer_registry import RegisteredProducer
 from replicator.identifiers import control_topic, lane_transactional_id
@@ -254,7 +254,7 @@ def test_a_lane_that_ends_while_it_is_behind_stores_the_entries_of_its_last_batc
     """Where another commit follows they wait for that one; after this one there is none."""
     monkeypatch.setattr(index, "NOTE_RECORDS", 1)
     for slowly in ("FETCH_BYTES", "PARTITION_BYTES"):
-        monkeypatch.setattr(batch_clients, slowly, 20_000)
+        monkeypatch.setattr(session_size, slowly, 20_000)
     topic = lab.topic()
     lab.produce(topic, *({"value": os.urandom(1000)} for _ in range(20_000)), **{"batch.size": 20_000})  # fmt: skip
     lane = lab.lane(topic, **BATCHES)

@@ -287,11 +287,12 @@ def test_a_range_of_a_flow_of_whole_batches_is_copied_in_whole_batches(lab: Seed
 def test_a_lane_behind_ranges_begins_with_whole_batches(lab: SeedLab, tmp_path):
     lab.source.create_topic(lab.topic, partitions=2)
     lab.produce(2_000, partitions=2)
-    lab.applied(engine="auto")
+    lab.applied(engine="batches", naming="prefix")
+    copy = f"east.{lab.topic}"
     of_batches, by_records = lab.taken()
     copy_order(of_batches)
     copy_order(replace(by_records, settings=replace(by_records.settings, engine="records")))
-    copies = read_topic(lab.target, lab.topic)
+    copies = read_topic(lab.target, copy)
     assert {each.partition() for each in copies if each.headers()} == {by_records.work.partition}
 
     for partition in (0, 1):
@@ -306,9 +307,9 @@ def test_a_lane_behind_ranges_begins_with_whole_batches(lab: SeedLab, tmp_path):
         )
     finally:
         worker.end()
-    assert [each.quarantined for each in lab.checkpoints().values()] == [0, 0]
+    assert [each.quarantined for each in lab.checkpoints().values()] == [0, 0], worker.log_tail()
     assert [each.ranged for each in lab.checkpoints().values()] == [1_000, 1_000]
-    newest = [each for each in read_topic(lab.target, lab.topic) if each.value() == b"next"]
+    newest = [each for each in read_topic(lab.target, copy) if each.value() == b"next"]
     assert [(each.timestamp()[1], each.headers()) for each in newest] == [(0, None)] * 2
 
 
