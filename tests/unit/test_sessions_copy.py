@@ -9,9 +9,10 @@ from session_lab import CHECKPOINTS, TARGET_LIMIT, SessionLab
 from replicator.dataplane.progress.pacing import MIN_COMMIT_SECONDS
 from replicator.dataplane.session.session import (
     BATCH_RECORDS,
+    HOLD_STEP_SECONDS,
     MARKER_SECONDS,
-    REST_SECONDS,
 )
+from replicator.dataplane.session.trickle_rest import REST_SECONDS
 from replicator.errors import (
     PartitionsRefusedError,
     RecordRefusedError,
@@ -460,7 +461,6 @@ def test_without_transactions_there_are_no_markers_to_wait_for():
 @pytest.mark.parametrize(
     ("found", "delivery", "rests"),
     [
-        (3, "at-least-once", []),
         (20, "at-least-once", [REST_SECONDS]),
         (BATCH_RECORDS, "at-least-once", []),
         (20, "exactly-once", []),
@@ -475,3 +475,25 @@ def test_a_lane_that_reads_a_trickle_rests_and_one_that_reads_a_backlog_does_not
     lab.clock.slept_seconds.clear()
     lab.session.step()
     assert lab.clock.slept_seconds == rests
+
+
+@pytest.mark.parametrize(("polls_until_acknowledged", "held"), [(3, 2), (None, 46)])
+def test_a_trickle_waits_for_what_is_on_its_way_but_not_for_ever(
+    polls_until_acknowledged, held, monkeypatch
+):
+    polls, poll = [], FakeProducer.poll
+
+    def late(producer, timeout=0):
+        polls.append(timeout)
+        late_enough = polls_until_acknowledged and len(polls) > polls_until_acknowledged
+        return poll(producer, timeout) if late_enough else 0
+
+    monkeypatch.setattr(FakeProducer, "poll", late)
+    lab = SessionLab(delivery="at-least-once")
+    lab.write(*numbered(20))
+    lab.open()
+    lab.clock.slept_seconds.clear()
+    polls.clear()
+    lab.session.step()
+    assert lab.clock.slept_seconds == [REST_SECONDS] + [HOLD_STEP_SECONDS] * held
+    assert (len(lab.session.unit.producer) == 0) == bool(polls_until_acknowledged)

@@ -31,6 +31,7 @@ from replicator.dataplane.progress.pacing import commit_schedule
 from replicator.dataplane.progress.partition_state import PartitionState, PartitionTable
 from replicator.dataplane.session.progress_beside import ProgressBeside
 from replicator.dataplane.session.source_events import SourceEvents
+from replicator.dataplane.session.trickle_rest import TrickleRest
 from replicator.dataplane.transport.spec import LaneSettings
 from replicator.errors import RecordTooLargeError
 from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaException
@@ -49,12 +50,10 @@ MARKER_SECONDS = 0.003
 """How long a lane that has caught up rests behind a commit: the markers are written meanwhile. A record that is
 produced before they are waits for 20 ms in the client, and the next commit with it."""
 
-REST_SECONDS = 0.004
-FEW_RECORDS, BACKLOG_RECORDS = 8, 300
-"""A lane without transactions that found some records rests before it reads on, and finds more of them then: taken as they come,
-they cost a produce request for every few of them, and what that costs the target and its readers. Behind a few, ends of
-partitions counted with them, it does not: every rest is a delay. A backlog is read without one; with
-transactions records wait for their commit in any case."""
+LONGEST_HOLD_SECONDS, HOLD_STEP_SECONDS = 0.05, 0.001
+"""The client library sends no more of a partition while five of its records or more are on their way, and as long as any wait for
+that its thread asks for the time in a loop: a whole processor, which the brokers beside it may need in order to acknowledge. So a
+trickle waits in the consumer instead, this long at most: partitions of other brokers wait with it."""
 
 STORING_WAIT_SECONDS = 0.02
 """How long it sleeps in the client at most while acknowledgements, or its checkpoints', are to come."""
@@ -116,6 +115,7 @@ class Session:
         self._read_at = self._clock.monotonic()
         self._full_at = -1.0
         self._progress = progress
+        self._rest = TrickleRest(self._read_at)
 
     def states(self) -> list[PartitionState]:
         """Every partition of the lane."""
@@ -139,7 +139,8 @@ class Session:
             messages = [message]
         elif self._beside and self._open_for() >= self._commit_interval:
             self.unit.commit_if_acknowledged()
-        self._copy(messages)
+        began = self._clock.monotonic()
+        copied, size = self._copy(messages)
         self.unit.producer.poll(0)
         self.unit.deliveries.check()
         if self._ended:
@@ -155,8 +156,21 @@ class Session:
         ):
             self.unit.commit()
         self._progress.show(self.states, now)
-        if self._beside and FEW_RECORDS <= len(messages) < BACKLOG_RECORDS:
-            self._clock.sleep(REST_SECONDS)
+        # With transactions records wait for their commit in any case.
+        if self._beside:
+            rest_seconds = self._rest.seconds(copied, size, began=began, now=now)
+            if rest_seconds:
+                self._rest_for(rest_seconds)
+
+    def _rest_for(self, seconds: float) -> None:
+        """Rests, and goes on when what was copied is acknowledged; see ``LONGEST_HOLD_SECONDS``."""
+        producer, clock = self.unit.producer, self._clock
+        until = clock.monotonic() + LONGEST_HOLD_SECONDS
+        clock.sleep(seconds)
+        producer.poll(0)
+        while len(producer) and clock.monotonic() < until:
+            clock.sleep(HOLD_STEP_SECONDS)
+            producer.poll(0)
 
     def _next_batch(self, most: int) -> int:
         """How many records to take next."""
@@ -167,7 +181,8 @@ class Session:
         room = self.unit.room_bytes
         return room is not None and room <= 0
 
-    def _copy(self, messages: list[SourceMessage]) -> None:
+    def _copy(self, messages: list[SourceMessage]) -> tuple[int, int]:
+        """How many records were copied, and their bytes."""
         outcome = self._context.counters.outcome
         copied, size = outcome.copied, outcome.bytes
         try:
@@ -178,10 +193,10 @@ class Session:
         except KafkaException as error:
             self.unit.deliveries.raise_refusal(self.unit.producer, error)
             raise
-        if outcome.copied != copied:
-            self._throttle.spent(
-                outcome.copied - copied, outcome.bytes - size, self._clock.monotonic()
-            )
+        copied, size = outcome.copied - copied, outcome.bytes - size
+        if copied:
+            self._throttle.spent(copied, size, self._clock.monotonic())
+        return copied, size
 
     def _handle(self, step: CopyStep) -> None:
         match step:
