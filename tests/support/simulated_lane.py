@@ -197,12 +197,16 @@ class World:
             lane.run()
         self._running.pop()
 
+    def new_consumer(self):
+        """What the next session of a lane reads with."""
+        return SimulatedConsumer(self.source, self)
+
     def open_clients(self, spec, context, *, record_by_record, bounded_copy=None):
         parts = SessionParts.of(spec, context, record_by_record=record_by_record)
         watch = CoordinatorWatch(metadata=parts.metadata, monotonic=self.clock.monotonic)
         parts = replace(parts, coordinator=watch)
         transactional = spec.settings.delivery == "exactly-once"
-        consumer = SimulatedConsumer(self.source, self)
+        consumer = self.new_consumer()
         producer = SimulatedProducer(
             self.target, self, watch=watch, lane=self._running[-1],
             transactional_id="lane-0" if transactional else None,

@@ -461,6 +461,7 @@ def test_without_transactions_there_are_no_markers_to_wait_for():
 @pytest.mark.parametrize(
     ("found", "delivery", "rests"),
     [
+        (3, "at-least-once", []),
         (20, "at-least-once", [REST_SECONDS]),
         (BATCH_RECORDS, "at-least-once", []),
         (20, "exactly-once", []),
@@ -475,6 +476,20 @@ def test_a_lane_that_reads_a_trickle_rests_and_one_that_reads_a_backlog_does_not
     lab.clock.slept_seconds.clear()
     lab.session.step()
     assert lab.clock.slept_seconds == rests
+
+
+def test_a_lane_that_only_drops_what_comes_back_to_it_rests_as_well():
+    lab = SessionLab(delivery="at-least-once")
+    looped = FakeProducer(lab.source)
+    for _ in range(20):
+        looped.produce(
+            "orders", b"", b"k", 0, None, None, 1000, [(HOPS_HEADER, b"west/orders/0/7")]
+        )
+    looped.flush()
+    lab.open()
+    lab.clock.slept_seconds.clear()
+    lab.session.step()
+    assert (lab.clock.slept_seconds, lab.counters.outcome.copied) == ([REST_SECONDS], 0)
 
 
 @pytest.mark.parametrize(("polls_until_acknowledged", "held"), [(3, 2), (None, 46)])

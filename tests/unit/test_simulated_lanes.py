@@ -13,6 +13,7 @@ import pytest
 import session_lab
 import simulated_kafka
 import simulated_schedule
+from changing_consumers import ChangingWorld
 from simulated_lane import World
 from simulated_schedule import run_schedule
 
@@ -25,8 +26,10 @@ from replicator.dataplane.lane.retry_range import RetryRange
 from replicator.dataplane.progress import commit
 from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.partition_state import PartitionState
-from replicator.dataplane.session import source_events
+from replicator.dataplane.session import paced_consumer, source_events
 from replicator.dataplane.takeover import takeover
+from replicator.dataplane.takeover.seek import read_from
+from replicator.kafka.clients.client import ClientPartition
 from replicator.kafka.logs import coordinator_watch
 from replicator.policy.copies.provenance import Arrivals
 
@@ -38,10 +41,10 @@ KEPT = json.loads(
 DELIVERIES = ("exactly-once", "at-least-once")
 
 
-def broken(seeds, delivery):
+def broken(seeds, delivery, world_of=World):
     """The first schedule that breaks something; None where all hold."""
     for seed in seeds:
-        found = run_schedule(seed, delivery=delivery)
+        found = run_schedule(seed, delivery=delivery, world_of=world_of)
         if found:
             return seed, found
     return None
@@ -50,6 +53,29 @@ def broken(seeds, delivery):
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_each_record_arrives_as_promised_in_any_schedule(delivery):
     assert broken(range(SEEDS), delivery) is None
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_lanes_that_change_their_consumer_hold_too(delivery):
+    assert broken(range(SEEDS), delivery, ChangingWorld) is None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_ten_thousand_other_schedules_of_changing_consumers_hold_too(delivery):
+    assert broken(range(SEEDS, SEEDS + 10_000), delivery, ChangingWorld) is None
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_a_consumer_that_begins_behind_the_next_record_is_found(delivery, monkeypatch):
+    def too_far(consumer, states):
+        read_from(consumer, states)
+        for state in states:
+            consumer.seek(ClientPartition(*state.key, state.position + 1))
+
+    monkeypatch.setattr(paced_consumer, "read_from", too_far)
+    assert broken(range(FOUND_WITHIN), delivery, ChangingWorld) is not None
 
 
 @pytest.mark.slow

@@ -44,9 +44,9 @@ def test_a_machine_that_is_slow_gets_longer_rests_up_to_a_bound():
     assert max(rests(per_second=10_000, at_once=10, step_seconds=0.02)) <= LONGEST_REST_SECONDS
 
 
-@pytest.mark.parametrize(("copied", "size"), [(BACKLOG_RECORDS, 1), (FEW_RECORDS, BACKLOG_BYTES)])
-def test_behind_a_backlog_of_many_or_of_large_records_there_is_no_rest(copied, size):
-    assert TrickleRest(0.0).seconds(copied, size, began=0.0, now=0.001) == 0.0
+@pytest.mark.parametrize(("found", "size"), [(BACKLOG_RECORDS, 1), (FEW_RECORDS, BACKLOG_BYTES)])
+def test_behind_a_backlog_of_many_or_of_large_records_there_is_no_rest(found, size):
+    assert TrickleRest(0.0).seconds(found, size, began=0.0, now=0.001) == 0.0
 
 
 @given(
@@ -56,8 +56,8 @@ def test_behind_a_backlog_of_many_or_of_large_records_there_is_no_rest(copied, s
 )
 def test_a_rest_is_none_or_within_its_bounds(steps):
     rest, now = TrickleRest(0.0), 0.0
-    for copied, size, waited, took in steps:
+    for found, size, waited, took in steps:
         began, now = now + waited, now + waited + took
-        seconds = rest.seconds(copied, size, began=began, now=now)
+        seconds = rest.seconds(found, size, began=began, now=now)
         assert seconds == 0.0 or REST_SECONDS <= seconds <= LONGEST_REST_SECONDS
         now += seconds

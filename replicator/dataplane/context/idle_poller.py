@@ -8,20 +8,30 @@ wake up five hundred times a second; here it is five times for all of them toget
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
-from replicator.kafka.clients.client import Consumer, Message
+from replicator.kafka.clients.client import Message
 
 POLL_SECONDS = 0.2
 """How often idle lanes are polled: the first record after a silence is late by as much."""
 
-IdleWait = Callable[[Consumer, float], Message | None]
+
+class Polled(Protocol):
+    """A consumer that can be polled."""
+
+    def poll(self, timeout: float, /) -> Message | None:
+        """Its next event."""
+        ...
+
+
+IdleWait = Callable[[Polled, float], Message | None]
 """Waits for a consumer's next event for so many seconds, as its ``poll`` would."""
 
 
 class _IdleLane:
     """A lane that waits. ``answer`` is what its consumer had, or what its ``poll`` raised."""
 
-    def __init__(self, consumer: Consumer, wake: threading.Event) -> None:
+    def __init__(self, consumer: Polled, wake: threading.Event) -> None:
         self.consumer = consumer
         self.wake = wake
         self.answer: Message | Exception | None = None
@@ -35,7 +45,7 @@ class IdlePoller:
         self._lock = threading.Lock()
         self._polling = False
 
-    def wait(self, consumer: Consumer, wake: threading.Event, seconds: float) -> Message | None:
+    def wait(self, consumer: Polled, wake: threading.Event, seconds: float) -> Message | None:
         """Waits for the consumer's next event, for ``wake``, or for the time to pass.
 
         The poller's thread uses the consumer meanwhile, so its callbacks are called there; after the
@@ -60,7 +70,7 @@ class IdlePoller:
     def for_lane(self, wake: threading.Event, *, interrupted: Callable[[], bool]) -> IdleWait:
         """The wait of one lane: ``wake`` is set when it is ``interrupted`` by a command."""
 
-        def wait(consumer: Consumer, seconds: float) -> Message | None:
+        def wait(consumer: Polled, seconds: float) -> Message | None:
             wake.clear()
             # A command that came before the signal was cleared must not wait.
             return None if interrupted() else self.wait(consumer, wake, seconds)
@@ -84,7 +94,7 @@ class IdlePoller:
             return self._polling
 
 
-def _answer(consumer: Consumer) -> Message | Exception | None:
+def _answer(consumer: Polled) -> Message | Exception | None:
     try:
         return consumer.poll(0)
     except Exception as error:  # noqa: BLE001  raised in the lane's thread

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
+from replicator.dataplane.session.paced_consumer import PACED_FETCH_BYTES, PACED_FETCH_SECONDS
 from replicator.dataplane.session.session_clients import batch_bytes
 from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.identifiers import progress_group
@@ -51,12 +52,16 @@ def open_lane_consumer(
     bounded: bool,
     partition_fetch_bytes: int,
     memory: LaneMemory,
+    paced: bool = False,
 ) -> Consumer:
     """Calls ``on_topic_id`` with a topic and its id, as the client learns them.
 
-    ``bounded`` is for a copy that ends by itself. Nothing is sent to a broker yet.
+    ``bounded`` is for a copy that ends by itself, ``paced`` for one that asks its source in paces. Nothing is sent to a broker yet.
     """
+    wait_seconds = BOUNDED_FETCH_WAIT_SECONDS if bounded else FETCH_WAIT_SECONDS
     settings = {
+        # The cluster's own settings go before it.
+        **({"fetch.min.bytes": PACED_FETCH_BYTES} if paced else {}),
         **consumer_config(
             spec.source,
             follower_reads=True,
@@ -66,7 +71,7 @@ def open_lane_consumer(
             fetch_bytes=memory.answer_bytes,
             partition_fetch_bytes=min(partition_fetch_bytes, memory.answer_bytes),
             queue_bytes=memory.queue_bytes,
-            fetch_wait_seconds=BOUNDED_FETCH_WAIT_SECONDS if bounded else FETCH_WAIT_SECONDS,
+            fetch_wait_seconds=PACED_FETCH_SECONDS if paced else wait_seconds,
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
         "error_cb": lambda error: context.problems.note("source", error),

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from replicator.errors import ReplicatorError, UnreachableError
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.clients.client import Consumer, Producer
-from replicator.kafka.clients.lost_brokers import LostBrokers
+from replicator.kafka.clients.client import Producer
+from replicator.kafka.clients.lost_brokers import Asked, LostBrokers
 from replicator.topology.plan import ClusterPlan
 
 _ASKED_ABOUT = "__consumer_offsets"
@@ -24,7 +24,7 @@ class LostClients:
         self,
         source: ClusterPlan,
         target: ClusterPlan,
-        consumer: Consumer,
+        consumer: Asked,
         producer: Producer,
         *,
         client_id: str,

@@ -6,6 +6,7 @@ from replicator.clock import Clock
 from replicator.dataplane.progress.index_notes import IndexNotes, OpenIndex
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session.older_whole_batches import OlderWholeBatches
+from replicator.dataplane.session.paced_consumer import LaneConsumer
 from replicator.dataplane.session.progress_beside import ProgressBeside
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
@@ -22,7 +23,6 @@ from replicator.identifiers import LOG_END_KEY, TopicPartition
 from replicator.kafka.admin.admin import ClusterAdmin
 from replicator.kafka.clients.client import (
     ClientPartition,
-    Consumer,
     KafkaError,
     KafkaException,
     Message,
@@ -58,7 +58,7 @@ class LaneClients:
         self,
         *,
         spec: LaneSpec,
-        consumer: Consumer,
+        consumer: LaneConsumer,
         producer: Producer,
         source_admin: ClusterAdmin,
         session: Session,

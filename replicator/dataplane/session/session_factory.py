@@ -1,6 +1,7 @@
 """Opening what one session of a lane works with, and wiring it together."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
@@ -28,6 +29,7 @@ from replicator.dataplane.session.consumer_and_producer import (
     open_lane_producer,
 )
 from replicator.dataplane.session.lost_clients import LostClients
+from replicator.dataplane.session.paced_consumer import LaneConsumer, PacedConsumer
 from replicator.dataplane.session.progress_beside import ProgressBeside, progress_beside
 from replicator.dataplane.session.returned_records import ReturnedRecords
 from replicator.dataplane.session.session import Session
@@ -37,7 +39,7 @@ from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
 from replicator.errors import ReplicatorError
 from replicator.identifiers import checkpoints_topic
 from replicator.kafka.admin.admin import ClusterAdmin
-from replicator.kafka.clients.client import Consumer, Producer
+from replicator.kafka.clients.client import Producer
 from replicator.kafka.clients.metadata_log import MetadataLog
 from replicator.kafka.clients.opened_with import OpenedWith
 from replicator.kafka.logs.coordinator_watch import CoordinatorWatch
@@ -112,7 +114,8 @@ def open_clients(
     memory = replace(memory, answer_bytes=context.answers.answer_bytes(memory.answer_bytes))
     parts = SessionParts.of(spec, context, record_by_record=record_by_record)
     opened_with = OpenedWith(spec.source, spec.target)
-    consumer = open_lane_consumer(
+    open_one = partial(
+        open_lane_consumer,
         spec,
         context,
         on_topic_id=parts.events.on_topic_id,
@@ -120,6 +123,12 @@ def open_clients(
         partition_fetch_bytes=context.answers.partition_bytes(line.partition_bytes),
         memory=memory,
     )
+    plain = open_one()
+    consumer: LaneConsumer = plain
+    # On a long line answers are large by themselves, and a lane that looks for refused records asks for few.
+    if source_seconds <= NEAR_SECONDS and not record_by_record and bounded_copy is None:
+        open_paced = partial(open_one, paced=True)
+        consumer = PacedConsumer(plain, open_paced=open_paced, clock=context.clock)
     own_id = writer_id(spec, bounded_copy)
     producer = open_lane_producer(
         spec,
@@ -180,7 +189,7 @@ def wire_session(
     context: LaneContext,
     parts: SessionParts,
     *,
-    consumer: Consumer,
+    consumer: LaneConsumer,
     producer: Producer,
     progress: ProgressBeside,
     bounded_copy: BoundedCopy | None = None,

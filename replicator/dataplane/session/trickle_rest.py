@@ -22,16 +22,19 @@ class TrickleRest:
     """
 
     def __init__(self, now: float) -> None:
-        self._copied = 0
+        self._found = 0
         self._since = now
 
-    def seconds(self, copied: int, size: int, *, began: float, now: float) -> float:
-        """How long to rest behind a step that copied ``copied`` records of ``size`` bytes from ``began`` to ``now``; 0: not at all."""
-        self._copied += copied
-        if self._copied < FEW_RECORDS:
+    def seconds(self, found: int, size: int, *, began: float, now: float) -> float:
+        """How long to rest behind a step from ``began`` to ``now``; 0: not at all.
+
+        It found ``found`` records and copied ``size`` bytes of them. Those that it dropped count: a few at a time cost the same fetches.
+        """
+        self._found += found
+        if self._found < FEW_RECORDS:
             return 0.0
-        slow = self._copied < SLOW_RECORDS_PER_SECOND * (now - self._since)
-        self._copied, self._since = 0, now
-        if slow or copied >= BACKLOG_RECORDS or size >= BACKLOG_BYTES:
+        slow = self._found < SLOW_RECORDS_PER_SECOND * (now - self._since)
+        self._found, self._since = 0, now
+        if slow or found >= BACKLOG_RECORDS or size >= BACKLOG_BYTES:
             return 0.0
         return min(max(REST_SECONDS, REST_PER_WORK * (now - began)), LONGEST_REST_SECONDS)

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Iterable
+from typing import Protocol
 
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.kafka.clients import codes
-from replicator.kafka.clients.client import ClientPartition, Consumer, KafkaError, KafkaException
+from replicator.kafka.clients.client import ClientPartition, KafkaError, KafkaException
 from replicator.kafka.clients.errors import map_kafka_error
 
 _ASSIGNING_SECONDS = 2.0
@@ -27,7 +28,19 @@ NEEDS_CHECK = frozenset(
 _STEP_SECONDS = 0.005
 
 
-def read_from(consumer: Consumer, states: Iterable[PartitionState]) -> None:
+class Reader(Protocol):
+    """A consumer that partitions can be given to."""
+
+    def incremental_assign(self, partitions: list[ClientPartition], /) -> None:
+        """Reads them too."""
+        ...
+
+    def seek(self, partition: ClientPartition, /) -> None:
+        """Goes on elsewhere."""
+        ...
+
+
+def read_from(consumer: Reader, states: Iterable[PartitionState]) -> None:
     """Reads on at each partition's position.
 
     Where the epoch of the last record before it is known, the source is asked whether its log still
@@ -57,7 +70,7 @@ def _first(state: PartitionState) -> int:
     return min(state.record_end, state.position) if known else state.position
 
 
-def _seek(consumer: Consumer, place: ClientPartition, deadline: float) -> None:
+def _seek(consumer: Reader, place: ClientPartition, deadline: float) -> None:
     while True:
         try:
             consumer.seek(place)

@@ -18,7 +18,7 @@ from confluent_kafka import (
 from confluent_kafka import (
     TopicPartition as ClientPartition,
 )
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from replicator.kafka.clients.errors import setting_refused
 from replicator.kafka.clients.groupless import NO_GROUP, GrouplessConsumer
@@ -31,6 +31,7 @@ __all__ = [
     "TIMESTAMP_NOT_AVAILABLE",
     "AdminClient",
     "ClientPartition",
+    "ClusterMetadata",
     "Consumer",
     "KafkaError",
     "KafkaException",

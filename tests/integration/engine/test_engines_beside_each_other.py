@@ -51,6 +51,15 @@ def forget_other_topologies(lab: LaneLab) -> None:
         )  # fmt: skip
 
 
+EITHER_ENGINE = pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(BATCHES, id="batches"),
+        pytest.param({}, id="records", marks=pytest.mark.slow),
+    ],
+)
+
+
 @pytest.fixture
 def back(lab: LaneLab) -> Iterator[LaneLab]:
     """The other direction of the same topology."""
@@ -104,7 +113,7 @@ def test_whole_batches_that_begin_beside_a_lane_do_not_come_back_over_it(lab, ba
     assert [line.fields["error"] for line in old.log if "error" in line.fields] == [LOOKS]
 
 
-@pytest.mark.parametrize("engine", [BATCHES, {}], ids=["batches", "records"])
+@EITHER_ENGINE
 def test_a_lane_that_is_met_by_another_topology_looks_before_that_brings_anything(
     lab, other, engine
 ):
@@ -122,7 +131,7 @@ def test_a_lane_that_is_met_by_another_topology_looks_before_that_brings_anythin
     assert lab.values(topic) == both
 
 
-@pytest.mark.parametrize("engine", [BATCHES, {}], ids=["batches", "records"])
+@EITHER_ENGINE
 def test_what_another_topology_brought_in_whole_batches_does_not_go_back(lab, other, engine):
     topic = lab.topic()
     there = lab.lane(topic, **BATCHES, **THERE)
