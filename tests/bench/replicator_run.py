@@ -49,7 +49,16 @@ class Replicator:
         command += ["--http", f"127.0.0.1:{port}"]
         if self.worker_id:
             command += ["--worker-id", self.worker_id]
-        return launch(command, directory=job.directory, label=f"replicator-{port}")
+        return launch(
+            command,
+            directory=job.directory,
+            label=f"replicator-{port}",
+            environment=self.environment(),
+        )
+
+    def environment(self) -> dict[str, str] | None:
+        """Its variables; None for those of the bench."""
+        return None
 
     def topology(self, job: Job) -> dict[str, object]:
         """The topology file; names carry the job's alias, so that jobs never meet."""

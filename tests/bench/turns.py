@@ -6,11 +6,9 @@ the same half a minute compares. ``--beside`` names other checkouts, whose recor
 """
 
 import argparse
-import json
 import os
 import random
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -18,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from contender import Contender, Job, Running, launch
+from contender import Contender, Job
 from latency import percentile
 from load import PARTITIONS
 from machine import command_line, facts
@@ -26,11 +24,10 @@ from mm2 import MirrorMaker2
 from paced_writer import start_writer
 from progress import topic_exists
 from reader import Reader
-from replicator_run import Delivery, Replicator, topology_file
+from replicator_run import Delivery, Replicator
 from warm_up import warm_up
 
 from replicator.testing import LocalCluster, wait_until
-from replicator.testing.kit.ports import free_ports
 
 _WARM_SECONDS = 30.0
 _LATER_SECONDS = 1.5
@@ -49,16 +46,10 @@ class Beside(Replicator):
         """For tables."""
         return f"records of {self.directory.name}"
 
-    def start(self, job: Job) -> Running:
-        """Starts a worker."""
-        (port,) = free_ports(1)
-        path = topology_file(job)
-        path.write_text(json.dumps(self.topology(job), indent=2))
+    def environment(self) -> dict[str, str]:
+        """Finds the checkout's package."""
         # Its lanes are processes that look for modules where they start before they look anywhere else.
-        command = [sys.executable, "-m", "replicator", "run", "-f", str(path)]
-        command += ["--http", f"127.0.0.1:{port}"]
-        environment = {**os.environ, "PYTHONPATH": str(self.directory), "PYTHONSAFEPATH": "1"}
-        return launch(command, directory=job.directory, label="beside", environment=environment)
+        return {**os.environ, "PYTHONPATH": str(self.directory), "PYTHONSAFEPATH": "1"}
 
 
 class Turn(NamedTuple):

@@ -27,7 +27,10 @@ class _Restless(PacedConsumer):
     """Goes over at random instead of by the pace."""
 
     def __init__(self, world: "ChangingWorld") -> None:
-        super().__init__(world.late_consumer(), open_paced=world.late_consumer, clock=world.clock)
+        super().__init__(
+            world.late_consumer(), open_paced=world.late_consumer,
+            close_paced=_LateConsumer.close, clock=world.clock,
+        )  # fmt: skip
         self._world = world
 
     def go(self, *, paced, states):
@@ -35,15 +38,9 @@ class _Restless(PacedConsumer):
         self._not_before = 0.0
         super().go(paced=self._world.random.random() < 0.5, states=states)
 
-    def _take_over(self, client):
-        super()._take_over(client)
-        self._world.taken_over += 1
-
 
 class ChangingWorld(World):
-    """Counts in ``taken_over`` how often one consumer followed another."""
-
-    taken_over = 0
+    """Its lanes read with such consumers."""
 
     def late_consumer(self):
         return _LateConsumer(self.source, self)

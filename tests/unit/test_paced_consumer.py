@@ -28,7 +28,9 @@ class Lab:
         self.clock = ManualClock()
         self.plain = FakeConsumer(self.cluster)
         self.opened = []
-        self.consumer = PacedConsumer(self.plain, open_paced=self._open, clock=self.clock)
+        self.consumer = PacedConsumer(
+            self.plain, open_paced=self._open, close_paced=FakeConsumer.close, clock=self.clock
+        )
         self.states = [
             SimpleNamespace(
                 key=(TOPIC, n), topic=TOPIC, partition=n, position=0, position_epoch=-1,

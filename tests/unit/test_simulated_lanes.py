@@ -27,6 +27,7 @@ from replicator.dataplane.progress import commit
 from replicator.dataplane.progress.first_writes import FirstWrites
 from replicator.dataplane.progress.partition_state import PartitionState
 from replicator.dataplane.session import paced_consumer, source_events
+from replicator.dataplane.session.paced_consumer import PacedConsumer
 from replicator.dataplane.takeover import takeover
 from replicator.dataplane.takeover.seek import read_from
 from replicator.kafka.clients.client import ClientPartition
@@ -56,8 +57,16 @@ def test_each_record_arrives_as_promised_in_any_schedule(delivery):
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_lanes_that_change_their_consumer_hold_too(delivery):
+def test_lanes_that_change_their_consumer_hold_too(delivery, monkeypatch):
+    takes_over, changes = PacedConsumer._take_over, []
+
+    def counted(consumer, client):
+        takes_over(consumer, client)
+        changes.append(consumer.paced)
+
+    monkeypatch.setattr(PacedConsumer, "_take_over", counted)
     assert broken(range(SEEDS), delivery, ChangingWorld) is None
+    assert min(changes.count(True), changes.count(False)) > SEEDS // 2
 
 
 @pytest.mark.slow

@@ -220,13 +220,13 @@ class Refuses(LoopbackBroker):
 def joined():
     """Asks a broker to add one partition, and ends both."""
 
-    def ask(*codes, **how):
+    def ask(*codes, seconds=20.0, **how):
         broker = Refuses(*codes)
         west = ClusterPlan("west", (f"127.0.0.1:{broker.address[1]}",))
         asked = Transactions(west, client_id="c", transactional_id="id", timeout_seconds=60.0)
         asked.identity = ProducerIdentity(7, 0)
         try:
-            return asked.join([("t", 0)], 0.2, **how), len(list(broker.codes))
+            return asked.join([("t", 0)], seconds, **how), len(list(broker.codes))
         finally:
             asked.close()
             broker.stop()
@@ -239,4 +239,9 @@ def test_a_coordinator_that_waits_for_markers_is_asked_again_or_not_waited_for(j
     assert joined(CONCURRENT, 0, patient=True) == (False, 1)
     assert joined(LOADING, 0, patient=True) == (True, 0)
     with pytest.raises(TransientBrokerError):
-        joined(*[CONCURRENT] * 1000)
+        joined(*[CONCURRENT] * 1000, seconds=2.5)
+
+
+def test_a_coordinator_is_not_asked_again_when_its_answer_may_come_too_late(joined):
+    with pytest.raises(TransientBrokerError):
+        joined(CONCURRENT, seconds=2.0)

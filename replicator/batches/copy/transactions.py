@@ -41,6 +41,8 @@ _CONCURRENT = 51
 _AGAIN = frozenset({14, 15, 16, _CONCURRENT})
 _MOVED = frozenset({15, 16})
 _PAUSE_SECONDS = 0.01
+_ANSWER_SECONDS = 2.0
+"""So much of a call's time is left for its last answer: one that does not come in time leaves the outcome unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +227,7 @@ class Transactions:
         """Returns where the same may be asked again: the coordinator has said that nothing was done."""
         if code in FENCED:
             raise FencedError(f"cannot {doing}: {REPLACED}", subject=self._subject)
-        # With nothing left to wait for the next answer its outcome would be unknown.
-        if code not in _AGAIN or time.monotonic() + _PAUSE_SECONDS >= deadline:
+        if code not in _AGAIN or time.monotonic() + _PAUSE_SECONDS + _ANSWER_SECONDS >= deadline:
             mapped = code_error(code, subject=self._subject, doing=doing)
             if mapped.retriable:
                 raise mapped

@@ -1,9 +1,11 @@
 """Opening the consumer and the producer of a lane: what they may hold, how long they wait, whom they tell."""
 
 from collections.abc import Callable
+from functools import partial
 
 from replicator.dataplane.context.lane_context import LaneContext
 from replicator.dataplane.copy.delivery_errors import DeliveryErrors
+from replicator.dataplane.session.closing_beside import unless_closing
 from replicator.dataplane.session.paced_consumer import PACED_FETCH_BYTES, PACED_FETCH_SECONDS
 from replicator.dataplane.session.session_clients import batch_bytes
 from replicator.dataplane.transport.spec import LaneSpec, lane_client_id
@@ -74,10 +76,10 @@ def open_lane_consumer(
             fetch_wait_seconds=PACED_FETCH_SECONDS if paced else wait_seconds,
         ),
         "queued.min.messages": FETCH_AHEAD_RECORDS,
-        "error_cb": lambda error: context.problems.note("source", error),
-        "throttle_cb": context.on_source_throttle,
+        "error_cb": unless_closing(partial(context.problems.note, "source")),
+        "throttle_cb": unless_closing(context.on_source_throttle),
     }
-    return open_consumer(watch_topic_ids(settings, on_topic_id))
+    return open_consumer(watch_topic_ids(settings, unless_closing(on_topic_id)))
 
 
 def open_lane_producer(

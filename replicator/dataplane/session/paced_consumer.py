@@ -37,11 +37,17 @@ class PacedConsumer:
     """As the library's consumer, as far as a lane uses it; for the lane's thread only."""
 
     def __init__(
-        self, consumer: Consumer, *, open_paced: Callable[[], Consumer], clock: Clock
+        self,
+        consumer: Consumer,
+        *,
+        open_paced: Callable[[], Consumer],
+        close_paced: Callable[[Consumer], None],
+        clock: Clock,
     ) -> None:
-        """``consumer`` is the one that asks again at once; ``open_paced`` makes the other, as often as it is asked."""
+        """``consumer`` is the one that asks again at once; the other is made and ended by the calls, as often as it is needed."""
         self._plain = self._active = consumer
         self._open_paced = open_paced
+        self._close_paced = close_paced
         self._clock = clock
         self._paced: Consumer | None = None
         self._next: Consumer | None = None
@@ -164,7 +170,7 @@ class PacedConsumer:
     def _close_what_rests(self) -> None:
         """A client that is open costs threads that wake up all the time; the plain one is needed again."""
         if self._paced is not None and self._active is self._plain:
-            self._paced.close()
+            self._close_paced(self._paced)
             self._paced = None
 
     def _served(self) -> Consumer:

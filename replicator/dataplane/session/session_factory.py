@@ -22,6 +22,7 @@ from replicator.dataplane.progress.first_writes import FirstWrites, transaction_
 from replicator.dataplane.progress.partition_state import PartitionTable
 from replicator.dataplane.progress.run_reports import RunReports
 from replicator.dataplane.session.bounded_copy import BoundedCopy, writer_id
+from replicator.dataplane.session.closing_beside import close_beside
 from replicator.dataplane.session.consumer_and_producer import (
     FETCH_BYTES,
     FETCHES_BYTES,
@@ -128,7 +129,9 @@ def open_clients(
     # On a long line answers are large by themselves, and a lane that looks for refused records asks for few.
     if source_seconds <= NEAR_SECONDS and not record_by_record and bounded_copy is None:
         open_paced = partial(open_one, paced=True)
-        consumer = PacedConsumer(plain, open_paced=open_paced, clock=context.clock)
+        consumer = PacedConsumer(
+            plain, open_paced=open_paced, close_paced=close_beside, clock=context.clock
+        )
     own_id = writer_id(spec, bounded_copy)
     producer = open_lane_producer(
         spec,

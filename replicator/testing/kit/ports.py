@@ -1,5 +1,6 @@
 """Free loopback ports that stay free while a broker is down."""
 
+import atexit
 import contextlib
 import fcntl
 import random
@@ -52,6 +53,7 @@ class _Reserved:
                     root = cache_root()
                     root.mkdir(parents=True, exist_ok=True)
                     self._file = (root / "ports.lock").open("ab")
+                    atexit.register(self._file.close)
             except OSError:  # nowhere to write: nobody is told, and the port is as free as it looks
                 self._ours.add(port)
                 return True

@@ -31,18 +31,18 @@ def test_a_lane_goes_over_to_paces_and_back_with_every_record_once_and_in_order(
             lab.numbered(topic, range(written, written + 100), partition=partition)
         written += 100
 
-    def brisk_until(paced):
-        def changed():
+    def write_until_paced():
+        def paced():
             write()
-            return changes[-1:] == [paced]
+            return changes[-1:] == [True]
 
-        wait_until(changed, timeout_seconds=60, describe="paces", interval_seconds=0.01)
+        wait_until(paced, timeout_seconds=60, describe="paces", interval_seconds=0.01)
 
-    brisk_until(True)
+    write_until_paced()
     write()
     lab.until(lambda: changes[-1] is False, "the plain consumer again", lane)
     write()
-    brisk_until(True)
+    write_until_paced()
 
     def arrived():
         found = {0: [], 1: []}
