@@ -65,6 +65,8 @@ PRODUCE = Request(Api.PRODUCE, 9, "lane", frozenset({"orders"}))
         (Match(Api.PRODUCE, topic="orders", times=None), [1, 2, 3, 4]),
         (Match(Api.PRODUCE, topic="other"), []),
         (Match(Api.PRODUCE, client_id="other"), []),
+        (Match(Api.PRODUCE, from_version=9), [1]),
+        (Match(Api.PRODUCE, from_version=10), []),
         (Match(Api.FETCH), []),
     ],
 )

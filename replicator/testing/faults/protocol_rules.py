@@ -46,14 +46,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which requests: by api key, topic and client, from the ``nth`` of them on, so many of them.
+    """Which requests: by api key, topic, client and version, from the ``nth`` of them on, so many of them.
 
-    ``nth`` counts from 1; ``times`` None means all that follow.
+    ``nth`` counts from 1; ``times`` None means all that follow. ``from_version`` tells two client libraries
+    of one client id apart: the lowest version that is meant.
     """
 
     api: int
     topic: str | None = None
     client_id: str | None = None
+    from_version: int = 0
     nth: int = 1
     times: int | None = 1
 
@@ -63,6 +65,7 @@ class Match:
             self.api == request.api
             and self.topic in (None, *request.topics)
             and self.client_id in (None, request.client_id)
+            and request.version >= self.from_version
         )
 
     def includes(self, number: int) -> bool:

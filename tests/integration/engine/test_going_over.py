@@ -9,7 +9,6 @@ from replicator.testing.faults.protocol_rules import Answer, Api, Match, Rule
 
 BATCHES = {"engine": "batches", "provenance": "path"}
 NOT_AUTHORIZED = 53
-REFUSED = Rule(Match(Api.FIND_COORDINATOR, times=None), Answer(NOT_AUTHORIZED))
 AGAIN = "the lane copies whole batches"
 KEPT = "new clients cannot be opened, the lane goes on with those it has"
 
@@ -30,10 +29,21 @@ def going_over(east, west, unique, proxy):
     running = lab.lane(work=work)
     lab.caught_up(running)
     running.stop()
+    proxy.play([])
     running = lab.lane(work=work, **BATCHES)
     lab.until(lambda: reason(running) == "new-id", "the lane to go over", running)
     yield lab, topic, running
     lab.close()
+
+
+def refusal_of_whole_batches(proxy):
+    """Refuses clients of whole batches only: the client library's may ask for the coordinator again half a second
+    after it has one, and is lost when that is refused. Its requests are of an older version."""
+    asked = [each.version for each in proxy.requests if each.api == Api.FIND_COORDINATOR]
+    older, ours = min(asked), max(asked)
+    assert older < ours, f"the client library asks as ours does: {asked}"
+    only_ours = Match(Api.FIND_COORDINATOR, times=None, from_version=ours)
+    return Rule(only_ours, Answer(NOT_AUTHORIZED))
 
 
 def reason(running):
@@ -58,11 +68,12 @@ def test_a_lane_goes_on_by_records_where_clients_of_whole_batches_are_refused_an
         return condition()
 
     assert lane_problems(running.stats) == []
-    proxy.play([REFUSED])
+    refused = refusal_of_whole_batches(proxy)
+    proxy.play([refused])
     lab.until(
         lambda: while_it_copies(lambda: reason(running) == "no-clients"), "the refusal", running
     )
-    lab.until(lambda: while_it_copies(lambda: proxy.applied(REFUSED) >= 2), "another try", running)
+    lab.until(lambda: while_it_copies(lambda: proxy.applied(refused) >= 2), "another try", running)
     (problem,) = lane_problems(running.stats)
     assert (problem.code, problem.subject) == ("NOT_AUTHORIZED", "cluster:west")
     assert problem.detail.startswith(KEPT)
