@@ -6,8 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHAPE ?= active-active
 DEMO_SECONDS ?= 15
-# Tests run in two processes, each with its own brokers: those on brokers mostly wait, so it takes half the time.
+# Tests run in two processes, each with its own brokers. Those that gate a commit on brokers mostly wait, so there are three:
+# two thirds of the time that two take.
 TEST_PROCESSES ?= 2
+BROKER_PROCESSES ?= 3
 # Branch coverage that unit and property tests reach by themselves; raise it when they reach more.
 COVERAGE_FLOOR ?= 57.5
 PYTEST := $(BIN)/python -m pytest
@@ -63,12 +65,12 @@ chart-files: $(STAMP) ## Write what follows from values, schema and metrics: sch
 	$(BIN)/python deploy/generate
 
 integration: $(STAMP) ## Tests on real brokers
-	$(PYTEST) -q $(IN_PROCESSES) -m 'not slow' tests/contract tests/integration tests/acceptance tests/spark
+	$(PYTEST) -q -n $(BROKER_PROCESSES) --dist loadfile -m 'not slow' tests/contract tests/integration tests/acceptance tests/spark
 
 test-slow: test-slow-unit test-slow-chart test-slow-integration test-slow-acceptance test-slow-records test-slow-batches test-slow-spark test-slow-images ## Long fault runs, part by part
 
 test-slow-unit: $(STAMP) ## … thousands of schedules on virtual time
-	$(SLOW) tests/unit tests/property
+	$(PYTEST) -q -n $(TEST_PROCESSES) -m slow --durations=30 tests/unit tests/property
 
 test-slow-chart: $(STAMP) ## … releases on a real API server; left out where its programs are missing
 	$(PYTEST) -q -m slow --durations=30 tests/chart
