@@ -1,13 +1,12 @@
 """Role changes run by the command line as a process of its own, and ended at an instant of their journal."""
 
 import json
-import signal
 import sys
 from collections.abc import Callable
 from typing import Self
 
 from acceptance_scene import Scene
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from replicator.testing import LocalCluster, wait_until
 from replicator.testing.kit.child_processes import ChildProcess, start_child
@@ -39,11 +38,6 @@ class Command:
         """SIGKILL; returns when it is gone."""
         self._child.kill()
 
-    @property
-    def killed(self) -> bool:
-        """Whether a signal ended it, and not its own work."""
-        return self._child.exit_code() == -signal.SIGKILL
-
     def ended(self) -> tuple[int | None, str]:
         """Its exit code and all that it said, once it has ended."""
         self._child.wait(COMMAND_SECONDS)
@@ -64,15 +58,18 @@ class JournalWatch:
                 **cluster.admin_settings(),
                 "group.id": "journal-watch",
                 "enable.auto.commit": False,
+                "enable.partition.eof": True,
                 # Also what a transaction that is under way has written: the earliest moment there is.
                 "isolation.level": "read_uncommitted",
                 "fetch.wait.max.ms": 10,
             }
         )
-        _, end = self._consumer.get_watermark_offsets(place, timeout=20.0)
-        place.offset = end
+        self._place, self._read_to = place, -1
+        place.offset = self._end()
         self._consumer.assign([place])
         self.steps: list[Step] = []
+        self.states: list[str] = []
+        """Of transitions as a whole: ``open``, and how they ended."""
 
     def __enter__(self) -> Self:
         return self
@@ -83,11 +80,31 @@ class JournalWatch:
     def look(self) -> None:
         """Takes down what was written since."""
         for message in self._consumer.consume(100, 0.01):
-            if message.error() is not None or not message.value():
+            if message.error() is not None:
+                if message.error().code() == KafkaError._PARTITION_EOF:
+                    self._read_to = message.offset()
+                continue
+            if not message.value():
                 continue
             key = json.loads(message.key())
+            state = json.loads(message.value()).get("state")
             if key["kind"] == "step":
-                self.steps.append((key["step"], json.loads(message.value())["state"]))
+                self.steps.append((key["step"], state))
+            elif key["kind"] == "transition":
+                self.states.append(state)
+
+    def look_at_all(self) -> None:
+        """Takes down all that is written by now."""
+        end = self._end()
+        wait_until(
+            lambda: self.look() or self._read_to >= end,
+            timeout_seconds=COMMAND_SECONDS,
+            describe="the end of the journal",
+            interval_seconds=0.0,
+        )
+
+    def _end(self) -> int:
+        return self._consumer.get_watermark_offsets(self._place, timeout=20.0)[1]
 
     def until(self, step: Step, *, or_else: Callable[[], bool]) -> bool:
         """Waits for an entry of the journal; False when ``or_else`` came true first."""

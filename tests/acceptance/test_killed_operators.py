@@ -23,13 +23,17 @@ def operator(east, west, scene):
 
 
 def killed_at(scene, cluster, instant, *words):
-    """Runs a command as ann and kills it as soon as its journal says so."""
+    """Runs a command as ann and kills it as soon as its journal says so; returns whether that was before its end.
+
+    The entry may be read so late, on a machine that has much to do, that the transition has ended before the kill.
+    """
     with JournalWatch(cluster, scene.name) as journal:
         command = Command(scene, "ann", *words, "--yes")
         seen = journal.until(instant, or_else=lambda: not command.running)
         command.kill()
+        journal.look_at_all()
     assert seen, command.said()
-    return command
+    return not {"done", "rolled-back"} & set(journal.states)
 
 
 def report_of(said):
@@ -66,9 +70,12 @@ SLOW = pytest.mark.slow
 def test_a_switchover_whose_process_was_killed_is_resumed_by_another_operator(
     west, scene, operator, instant
 ):
-    first = killed_at(scene, west, instant, *SWITCHOVER, "--to", "west")
-    assert first.killed, first.said()
+    in_time = killed_at(scene, west, instant, *SWITCHOVER, "--to", "west")
     code, said = Command(scene, "bob", *SWITCHOVER, "--resume", "--yes", "-o", "json").ended()
+    if not in_time:
+        assert "no transition of the link is open" in said
+        next_is(scene, "west", west, BACK)
+        return
     assert code == 0, said
     report = report_of(said)
     assert (report["outcome"], report["epoch"]) == ("done", 1)

@@ -157,7 +157,16 @@ def test_a_leader_that_shows_less_than_is_there_is_not_believed(cluster, log):
     assert said, "who waits is told before the time is over"
 
 
+def leads(cluster, log):
+    """Whether the leader of a new topic has heard that it is one: the metadata name it a moment earlier."""
+    with ClusterAdmin(cluster, client_id="test") as admin:
+        return not isinstance(admin.log_ends([(log, 0)])[log, 0], ReplicatorError)
+
+
 def test_every_broker_is_asked_who_leads(cluster, log):
+    wait_until(
+        lambda: leads(cluster, log), timeout_seconds=30.0, describe="a broker that knows it leads"
+    )
     dead = ClusterPlan("east", ("127.0.0.1:1", *cluster.bootstrap_servers))
     for asked in (cluster, dead):
         found = known_leaders(asked, [(log, 0), (log, 2), (log, 7)], client_id="test")

@@ -5,6 +5,7 @@ shared a batch with a bad one. Only two things count: a record that the target w
 otherwise the client's own error, which may be that another owner fenced this one.
 """
 
+import time
 from typing import cast
 
 from replicator.errors import RecordRefusedError
@@ -29,6 +30,11 @@ CODEC_REFUSED = KafkaError.UNSUPPORTED_COMPRESSION_TYPE
 
 PURGED = frozenset({codes.PURGE_QUEUE, codes.PURGE_INFLIGHT})
 """What happens to records that are not at fault when a transaction is aborted."""
+
+REPORTS_SECONDS = 2.0
+"""How long the reports behind a fatal error are waited for at most."""
+
+_STEP_SECONDS = 0.01
 
 
 class DeliveryErrors:
@@ -84,7 +90,7 @@ class DeliveryErrors:
         """
         if self._attributed:
             return
-        producer.poll(0)  # the reports may still be queued
+        self._take_reports(producer, error)
         errors, self._errors = self._errors, []
         if isinstance(error, KafkaException):
             said: KafkaError = error.args[0]
@@ -98,6 +104,34 @@ class DeliveryErrors:
         for each in errors:
             if each.code() == CODEC_REFUSED:
                 raise KafkaException(each) from error
+
+    def _take_reports(self, producer: Producer, error: Exception) -> None:
+        """Takes in what there is to come of the failure.
+
+        Without transactions a client that gives up for good says so first, in whatever is called next, and reports
+        the records that made it do so a moment later (librdkafka 2.16: from another thread).
+        """
+        if self._transactional:
+            producer.poll(0)
+            return
+        fatal, until = _is_fatal(error), time.monotonic() + REPORTS_SECONDS
+        while True:
+            try:
+                producer.poll(_STEP_SECONDS if fatal else 0)
+            except KafkaException as said:
+                fatal = fatal or _is_fatal(said)
+            if not fatal or not len(producer) or self._told() or time.monotonic() >= until:
+                return
+
+    def _told(self) -> bool:
+        return any(error.code() not in PURGED for error in self._errors)
+
+
+def _is_fatal(error: Exception) -> bool:
+    if not isinstance(error, KafkaException):
+        return False
+    said: KafkaError = error.args[0]
+    return said.fatal() or said.code() == codes.FATAL
 
 
 def _cause(producer: Producer) -> KafkaError | None:

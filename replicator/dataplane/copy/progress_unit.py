@@ -159,6 +159,19 @@ class ProgressUnit:
         if self._give_up():
             raise UnknownOutcomeError("the target took no more records before the lane had to stop")
 
+    def check(self) -> None:
+        """Serves the reports of the client.
+
+        Raises:
+            RecordRefusedError, KafkaException: a record failed.
+        """
+        try:
+            self.producer.poll(0)
+        except KafkaException as error:
+            self.deliveries.raise_refusal(self.producer, error)
+            raise
+        self.deliveries.check()
+
     def commit(self) -> None:
         """Makes everything read so far durable.
 
@@ -214,7 +227,7 @@ class ProgressUnit:
         """
         try:
             return self._committer.settled()
-        except UnknownOutcomeError as error:
+        except (KafkaException, UnknownOutcomeError) as error:
             self.deliveries.raise_refusal(self.producer, error)
             raise
 

@@ -151,8 +151,7 @@ class Session:
             self.unit.commit_if_acknowledged()
         began = self._clock.monotonic()
         size = self._copy(messages)
-        self.unit.producer.poll(0)
-        self.unit.deliveries.check()
+        self.unit.check()
         if self._ended:
             self._end_partitions()
         self._check_partitions()
@@ -185,10 +184,10 @@ class Session:
         producer, clock = self.unit.producer, self._clock
         until = clock.monotonic() + LONGEST_HOLD_SECONDS
         clock.sleep(seconds)
-        producer.poll(0)
+        self.unit.check()
         while len(producer) and clock.monotonic() < until:
             clock.sleep(HOLD_STEP_SECONDS)
-            producer.poll(0)
+            self.unit.check()
 
     def _next_batch(self, most: int) -> int:
         """How many records to take next."""
@@ -278,8 +277,9 @@ class Session:
                 return None
             wait_seconds = UNACKNOWLEDGED_WAIT_SECONDS
         if unit.opened_at is None and not self._transactional:
-            unit.producer.poll(0)
-        unit.deliveries.check()
+            unit.check()
+        else:
+            unit.deliveries.check()
         self._progress.show(self.states, now)
         self._throttle.release_all(self._consumer, self.states)
         idle_wait = self._context.idle_wait

@@ -24,7 +24,8 @@ def test_a_refused_codec_is_named_and_not_asked_for_again(east, west, unique, de
         try:
             lane = lab.lane(topic, delivery=delivery)
             lab.caught_up(lane)
-            assert lane.lane._context.crossing.of(FAR_CODEC) == "none"
+            told = [said.fields for said in lane.log if said.event.startswith("lane recovers")]
+            assert lane.lane._context.crossing.of(FAR_CODEC) == "none", told
         finally:
             lab.close()
     assert lab.values(topic) == [b"%d" % number for number in range(100)]
