@@ -165,15 +165,17 @@ def test_a_process_that_takes_no_orders_holds_up_nobody_and_its_lanes_are_given_
     }
 
 
-WRITES_STACKS = """import socket, sys
+WRITES_STACKS = """import select, socket, sys
 from replicator.thread_stacks import show_stacks_on_signal
 show_stacks_on_signal()
 connection = socket.socket(fileno=int(sys.argv[1]))
-connection.sendall(b'{"kind": "stats", "lanes": []}\\n')
 def stands_here():
-    connection.recv(1)
+    connection.sendall(b'{"kind": "stats", "lanes": []}\\n')
+    while not select.select([connection], [], [], 0.1)[0]:
+        pass
 stands_here()
 """
+"""Looks around again and again: a signal that comes while the last one is being answered does not end a wait."""
 
 
 def test_a_process_says_where_it_stands_when_asked_and_before_it_is_replaced(
